@@ -1,0 +1,304 @@
+"""Takes the pictures in this folder from the running app: `python screenshots/make.py [--font FILE]`.
+
+The app runs on the built-in packs and packs of its own, in a folder made for the occasion, and asks a made-up portal
+that runs beside it. Of each call, the process id and the duration are set to fixed values, so that a picture changes
+only when the screen does. PNGs need a monospace font file; without one on the system or given, only SVGs are written.
+"""
+
+# ruff: noqa: INP001, T201 - a script: it belongs to no package, and tells what it writes
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fakes"))
+from portal import FakePortal
+from web import Web
+
+from pegboard.models import CallEvent, Finished, Started, ToolCall
+from pegboard.runtime import Runtime
+from pegboard.tui.app import PegboardApp
+from pegboard.tui.result import ResultPane
+from pegboard.tui.screens.tools import ToolsScreen
+
+HERE = Path(__file__).parent
+SIZES = ((120, 40), (80, 24))
+FONTS = {
+    "DejaVuSansMono": "DejaVu Sans Mono",
+    "NotoSansMono-Regular": "Noto Sans Mono",
+    "LiberationMono-Regular": "Liberation Mono",
+    "Menlo": "Menlo",
+}
+"""Font files by their names, and the family that each is of."""
+FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts", "~/.fonts")
+
+NOTES = '''"""Notes, kept in a text file."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from pegboard.sdk import ToolFailed, hints, log, progress
+
+
+@hints(read_only=True)
+def find(*, words: str, kind: Literal["idea", "task", "quote"] | None = None, limit: int = 10) -> list[dict]:
+    """Finds notes that have all the words.
+
+    Upper and lower case are the same. The **newest** come first.
+
+    Args:
+        words: What to look for.
+        kind: Only notes of one kind.
+        limit: At most so many.
+    """
+    found = [
+        {"id": 7, "kind": "task", "text": "Hang the new saw on the pegboard", "tags": ["shop"]},
+        {"id": 5, "kind": "idea", "text": "A pegboard for tools that agents use", "tags": ["agents", "tools"]},
+        {"id": 2, "kind": "quote", "text": "A place for every peg, and every peg in its place", "tags": []},
+    ]
+    for number, note in enumerate(found, 1):
+        log(f"reading note {note['id']}")
+        progress(number, len(found))
+    return found[:limit]
+
+
+@hints(destructive=True)
+def clear(*, before: str) -> int:
+    """Deletes notes older than a day.
+
+    Args:
+        before: The day, as `2026-01-31`.
+    """
+    raise ToolFailed(f"There are no notes older than {before}.", code="nothing_there")
+
+
+@hints(read_only=True)
+def overview() -> str:
+    """Tells in Markdown what there is."""
+    return "# Three notes\\n\\n- one *task*, for the shop\\n- one *idea*, on **agents**\\n- one *quote*\\n"
+
+
+class Place(TypedDict):
+    room: str
+    shelf: NotRequired[int]
+
+
+class Step(TypedDict):
+    what: str
+    minutes: NotRequired[int]
+
+
+class Mail(TypedDict):
+    by: Literal["mail"]
+    address: str
+
+
+class Sign(TypedDict):
+    by: Literal["sign"]
+    wall: str
+
+
+def plan(
+    *,
+    title: str,
+    place: Place,
+    steps: list[Step],
+    tell: Mail | Sign,
+    tags: list[Literal["shop", "home", "loud"]] | None = None,
+    labels: dict[str, str] | None = None,
+) -> str:
+    """Plans some work.
+
+    Args:
+        title: What it is.
+        place: Where it is done.
+        steps: What is to be done, in this order.
+        tell: How the others hear of it.
+        tags: What it is about.
+        labels: Anything else, by name.
+    """
+    return f"{title}, in {place['room']}: {len(steps)} steps"
+'''
+
+
+FILMS = '''"""Films, as they come from a camera."""
+
+from pegboard.sdk import hints, requires_cli, requires_lib, requires_secret
+
+
+@requires_cli("ffmpeg", version_flag="-version", min_version="6", install="apt install ffmpeg")
+@hints(read_only=True)
+def length(*, file: str) -> float:
+    """Tells how many seconds a film takes."""
+
+
+@requires_cli("ffmpeg", version_flag="-version", min_version="6", install="apt install ffmpeg")
+@requires_lib("whisper", install="pip install openai-whisper")
+def subtitles(*, file: str) -> str:
+    """Writes down what is said in a film."""
+
+
+@requires_secret("FILMS_KEY", hint="https://example.org/account")
+def upload(*, file: str) -> str:
+    """Puts a film on the shelf where all can see it."""
+'''
+
+
+class FixedRuntime(Runtime):
+    """A runtime whose calls seem to take the same time in the same process whenever they are made."""
+
+    async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+        """Makes the call for real."""
+        async for event in super().call(call):
+            match event:
+                case Started():
+                    yield event.model_copy(update={"worker": "pid 4711"})
+                case Finished(result=result):
+                    meta = result.meta.model_copy(update={"worker": "pid 4711", "duration_ms": 1.8})
+                    yield event.model_copy(update={"result": result.model_copy(update={"meta": meta})})
+                case _:
+                    yield event
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is done before a picture is taken.
+
+    Attributes:
+        name: The file's name, before the size.
+        keys: Textual key names, pressed one after the other.
+        result: Whether to wait for a result.
+        png: Whether the README shows it, so that it is written as PNG too.
+        theme: The theme that is worn.
+        broken: Whether there is a pack that can't be read.
+        needy: Whether there is a pack whose tools need things that aren't there.
+        pause: Seconds to wait after the last key, as somebody who stops typing does.
+    """
+
+    name: str
+    keys: Sequence[str]
+    result: bool = False
+    png: bool = False
+    theme: str = "pegboard-dark"
+    broken: bool = False
+    needy: bool = False
+    pause: float = 0.0
+
+
+TO_FIND = ["ctrl+p", *"notes.find", "enter"]
+TO_PLAN = [*"plan", "enter", *"Bench", "tab", "tab", *"shop", "tab", *"2", "tab"]
+STEPS = ["enter", *"Saw", "tab", *"20", "tab", "enter", *"Glue", "tab", *"soon"]
+PICTURES = (
+    Picture("tools", [*TO_FIND, *"peg", "ctrl+r"], result=True, png=True),
+    Picture("form", [*TO_PLAN, *STEPS], pause=0.5, png=True),
+    Picture("filter", [*"file"]),
+    Picture("failure", [*"clear", "enter", *"2020-01-01", "ctrl+r", "y"], result=True),
+    Picture("bare", [*"overview", "enter", "ctrl+r"], result=True),
+    Picture("question", [*"clear", "enter", *"2020-01-01", "ctrl+r"]),
+    Picture("problems", ["ctrl+g"], broken=True),
+    Picture("health", ["f8", "down"], broken=True, needy=True),
+    Picture("ckan", [*"search_d", "enter", *"water", "ctrl+r"], result=True),
+    Picture("schema", [*"find", "f2"]),
+    Picture("palette", ["ctrl+p", *"re"]),
+    Picture("help", ["f1"]),
+    Picture("light", [*TO_FIND, *"peg", "ctrl+r"], result=True, theme="pegboard-light"),
+    Picture("sixteen", [*TO_FIND, *"peg", "ctrl+r"], result=True, theme="pegboard-16"),
+)
+
+
+async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
+    """Opens the app in a fresh home below `folder`, presses the keys, and gives the picture as SVG."""
+    home = folder / f"{picture.name}-{size[0]}"
+    packs = home / "data" / "packs"
+    packs.mkdir(parents=True)
+    (packs / "notes.py").write_text(NOTES, "utf-8")
+    if picture.needy:
+        (packs / "films.py").write_text(FILMS, "utf-8")
+    if picture.broken:
+        (packs / "weather.py").write_text(
+            '"""Weather."""\n\n\ndef forecast(*, city: str)\n    """Looks ahead."""\n', "utf-8"
+        )
+    for name in ("data", "state", "cache"):
+        os.environ[f"PEGBOARD_{name.upper()}_DIR"] = str(home / name)
+    os.environ["PEGBOARD_CONFIG"] = str(home / "config.toml")
+    app = PegboardApp(FixedRuntime.from_environment())
+    async with app.run_test(size=size) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ToolsScreen)
+        app.theme = picture.theme
+        await at_rest(pilot, screen)
+        for key in picture.keys:
+            await pilot.press(key)
+            await at_rest(pilot, screen)
+        while picture.result and screen.query_one(ResultPane).result is None:
+            await pilot.pause(0.01)
+        while not app.health.is_complete:
+            await pilot.pause(0.01)
+        await pilot.pause(0.5 + picture.pause)
+        return app.export_screenshot(title="Pegboard", simplify=True)
+
+
+async def at_rest(pilot: Pilot[None], screen: ToolsScreen) -> None:
+    """Waits until the marked tool is shown and something has the focus."""
+    while screen.scanning or not screen.settled or screen.app.focused is None:
+        await pilot.pause(0.01)
+    await pilot.pause(0.1)
+
+
+def find_font() -> Path | None:
+    """Gives a monospace font file of the system, or None."""
+    files = [file for folder in FONT_FOLDERS for file in Path(folder).expanduser().rglob("*.tt[fc]")]
+    return next((file for name in FONTS for file in files if file.stem == name), None)
+
+
+def to_png(svg: str, font: Path) -> bytes:
+    """Draws an SVG in a font; its own would have to be fetched from the network."""
+    import resvg_py
+
+    family = FONTS.get(font.stem, font.stem)
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code", family)
+    files = [file for file in (font, font.with_stem(f"{font.stem.removesuffix('-Regular')}-Bold")) if file.exists()]
+    drawn = resvg_py.svg_to_bytes(
+        svg_string=svg, font_files=[str(file) for file in files], font_family=family, monospace_family=family
+    )
+    return bytes(drawn)
+
+
+async def main(font: Path | None) -> int:
+    """Takes every picture at every size."""
+    with tempfile.TemporaryDirectory(prefix="pegboard-") as name, Web(FakePortal()).running() as portal:
+        os.environ["PEGBOARD_PACKS__CKAN__BASE_URL"] = portal.url
+        folder = Path(name)
+        demo = folder / "demo"
+        demo.mkdir()
+        os.chdir(demo)
+        for picture in PICTURES:
+            for size in SIZES:
+                svg = await take(picture, size, folder)
+                file = HERE / f"{picture.name}-{size[0]}x{size[1]}.svg"
+                file.write_text(svg, "utf-8")
+                if picture.png and size == SIZES[0] and font is not None:
+                    file.with_suffix(".png").write_bytes(to_png(svg, font))
+                print(file.name)
+        os.chdir(HERE)
+    if font is None:
+        print("No monospace font was found, so no PNG was written: give one with --font FILE.", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Takes the pictures of the screen.")
+    parser.add_argument("--font", type=Path, default=None, help="a TrueType font for the PNGs, named as its family")
+    sys.exit(asyncio.run(main(parser.parse_args().font or find_font())))

@@ -1,0 +1,56 @@
+"""`pegboard`, the program."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from pathlib import Path
+from typing import NoReturn
+
+INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Opens the app when there is nothing else on the command line, else does what the command line says."""
+    _mend_streams()
+    try:
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        # what is left in the buffer can't be written either, and would fail once more when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        with suppress(OSError):
+            sys.stderr.write(f"pegboard: {error.strerror or error}\n")
+        sys.exit(1)
+    sys.exit()
+
+
+def _run() -> None:
+    if len(sys.argv) == 1 and "_PEGBOARD_COMPLETE" not in os.environ:
+        # the plain start needs no parser of command lines, which takes as long to load as everything else of ours
+        from pegboard.cli.open import open_app
+
+        sys.exit(open_app())
+    from pegboard.cli import app
+
+    app(prog_name="pegboard")
+
+
+def _mend_streams() -> None:
+    """Puts something in the place of closed streams, and lets none fail over a character it doesn't have."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open till the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""A session as a file: Markdown to read, JSON to go on with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pydantic_core import to_json
+
+from pegboard.models.conversation import ModelMessage, SystemMessage, ToolMessage, UserMessage
+from pegboard.models.session import Session, SessionEntry
+
+
+def as_markdown(session: Session, entries: Sequence[SessionEntry]) -> str:
+    """Gives a session as Markdown: what was said as it was said, calls and results as code."""
+    head = f"# {session.name or session.id}\n\nSession `{session.id}`, {session.created:%Y-%m-%d %H:%M} UTC"
+    head += f", {session.model}" if session.model else ""
+    return "\n\n".join([head, *(part for entry in entries for part in _parts(entry))]) + "\n"
+
+
+def as_json(session: Session, entries: Sequence[SessionEntry]) -> str:
+    """Gives a session with all its messages as JSON."""
+    return (
+        to_json({**session.model_dump(mode="json"), "entries": list(entries)}, indent=2, by_alias=True).decode() + "\n"
+    )
+
+
+def _parts(entry: SessionEntry) -> Iterator[str]:
+    match entry.message:
+        case SystemMessage(text=text):
+            yield f"## System\n\n{text}"
+        case UserMessage(text=text):
+            yield f"## You\n\n{text}"
+        case ModelMessage(text=text, calls=calls):
+            yield f"## Model\n\n{text}".rstrip()
+            for call in calls:
+                yield f"Call of `{_name(call.name)}`:\n\n{_fenced(call.arguments, 'json')}"
+        case ToolMessage(name=name, text=text, ok=ok):
+            yield f"### {'Result' if ok else 'Failure'} of `{_name(name)}`\n\n{_fenced(text)}"
+
+
+def _name(name: str) -> str:
+    return re.sub(r"[`\s]", " ", name)
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """Gives a text as a code block that nothing in it can end."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"

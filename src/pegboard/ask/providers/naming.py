@@ -1,0 +1,176 @@
+"""What a model's name says: `provider:model`, and with it where the model is and which secret is its key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from ipaddress import ip_address
+from typing import Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+from pegboard.errors import ModelError
+from pegboard.results.clean import clean_line
+
+Dialect: TypeAlias = Literal["openai", "anthropic", "google"]
+"""How a provider is spoken to."""
+
+_SHAPE: Final = "Name it as provider:model, such as openai:gpt-5-mini or ollama:qwen3."
+_PROVIDER: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME: Final = 64
+
+
+class Patience(NamedTuple):
+    """How long a provider is waited for, in seconds."""
+
+    connect: float = 10.0
+    """For a connection."""
+    first: float = 300.0
+    """For the first of an answer, retries included: local servers load the model and read the whole prompt first."""
+    silence: float = 120.0
+    """For each next piece of it."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Who provides models.
+
+    Attributes:
+        title: What it is called.
+        base_url: Where it is; None where only the user can tell.
+        secrets: The names under which its key may be kept, the first found counts.
+        dialect: How it is spoken to.
+        start: What starts it, where it is a server on this machine.
+    """
+
+    title: str
+    base_url: str | None
+    secrets: tuple[str, ...]
+    dialect: Dialect = "openai"
+    start: str = ""
+
+
+PROVIDERS: Final[dict[str, Provider]] = {
+    "openai": Provider("OpenAI", "https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+    "anthropic": Provider("Anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",), "anthropic"),
+    "google": Provider(
+        "Google", "https://generativelanguage.googleapis.com", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "google"
+    ),
+    "openrouter": Provider("OpenRouter", "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
+    "ollama": Provider("Ollama", "http://127.0.0.1:11434/v1", ("OLLAMA_API_KEY",), start="`ollama serve`"),
+    "lmstudio": Provider("LM Studio", "http://127.0.0.1:1234/v1", ("LMSTUDIO_API_KEY",), start="`lms server start`"),
+    "llamacpp": Provider(
+        "llama.cpp", "http://127.0.0.1:8080/v1", ("LLAMA_API_KEY",), start="`llama-server -m MODEL.gguf`"
+    ),
+    "vllm": Provider("vLLM", "http://127.0.0.1:8000/v1", ("VLLM_API_KEY",), start="`vllm serve MODEL`"),
+}
+"""The providers that are known by name; any other is an OpenAI-compatible server and needs a base URL."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One model at one place.
+
+    Attributes:
+        name: As the configuration has it: `provider:model`.
+        provider: Its provider's name.
+        title: What its provider is called.
+        model: What the provider calls it.
+        base_url: Where it is.
+        secrets: The names under which its key may be kept.
+        needs_key: Whether nothing can be had without one.
+        dialect: How its provider is spoken to.
+        start: What starts its server, where that is known.
+        own_url: Whether the user told the place.
+    """
+
+    name: str
+    provider: str
+    title: str
+    model: str
+    base_url: str
+    secrets: tuple[str, ...]
+    needs_key: bool
+    dialect: Dialect
+    start: str
+    own_url: bool
+
+    @property
+    def where(self) -> str:
+        """Host and port, without what may be secret in a URL."""
+        split = urlsplit(self.base_url)
+        port = f":{split.port}" if split.port else ""
+        return clean_line(f"{split.hostname}{port}")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine."""
+        return is_loopback(urlsplit(self.base_url).hostname or "")
+
+
+def endpoint(name: str, base_url: str | None) -> Endpoint:
+    """Gives the place of a model.
+
+    Args:
+        name: `provider:model`; the model's part may hold colons.
+        base_url: Where the provider is, if not in its usual place.
+
+    Raises:
+        ModelError: `not_configured`, if it is no model's name or no place.
+    """
+    provider_name, colon, wanted = (part.strip() for part in name.partition(":"))
+    if not (colon and wanted and _PROVIDER.fullmatch(provider_name)):
+        raise ModelError(f"“{clean_line(name)}” is not the name of a model.", code="not_configured", fix=_SHAPE)
+    known = PROVIDERS.get(provider_name)
+    url = base_url or (known.base_url if known else None)
+    if url is None:
+        near = get_close_matches(provider_name, PROVIDERS, n=1)
+        hint = f"Did you mean {near[0]}:{clean_line(wanted)}? " if near else ""
+        raise ModelError(
+            f"There is no provider called {provider_name}.",
+            code="not_configured",
+            fix=f"{hint}Known are {', '.join(PROVIDERS)}; for any other, give the base_url of its server.",
+        )
+    _check_url(url)
+    provider = known or Provider(provider_name, None, (f"{re.sub('-', '_', provider_name).upper()}_API_KEY",))
+    needs_key = base_url is None and not is_loopback(urlsplit(url).hostname or "")
+    return Endpoint(
+        name=f"{provider_name}:{wanted}",
+        provider=provider_name,
+        title=provider.title,
+        model=wanted,
+        base_url=url.rstrip("/"),
+        secrets=provider.secrets,
+        needs_key=needs_key,
+        dialect=provider.dialect,
+        start=provider.start,
+        own_url=base_url is not None,
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Tells whether a host is this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
+
+
+def allowed_name(name: str) -> str:
+    """Gives a tool's name as every provider takes it: letters, digits, `_` and `-`, at most 64, never empty."""
+    return _NOT_ALLOWED.sub("_", name)[:_LONGEST_NAME] or "_"
+
+
+def _check_url(url: str) -> None:
+    try:
+        split = urlsplit(url)
+        good = split.scheme in {"http", "https"} and bool(split.hostname) and split.port != 0 and url.isprintable()
+    except ValueError:  # a port that is no number, half an IPv6 address
+        good = False
+    if not good:
+        # Without the URL: it may hold a password.
+        fix = "Write it with http:// or https://, such as http://127.0.0.1:8080/v1."
+        raise ModelError("The base_url of the model is not a URL.", code="not_configured", fix=fix)

@@ -1,0 +1,93 @@
+"""The model servers of this machine: who listens on the usual ports, and with which models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from pydantic import BaseModel, ValidationError
+
+from pegboard.ask.providers.naming import PROVIDERS
+from pegboard.models.model import Model
+
+if TYPE_CHECKING:
+    import httpx
+
+USUAL_PORTS: Final[Mapping[str, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080}
+"""Where each server listens unless it is told otherwise, by its provider's name."""
+
+_LARGEST_LIST: Final = 1_000_000
+"""Bytes; on such a port anything may listen."""
+
+
+class LocalServer(Model):
+    """A server on this machine that has models."""
+
+    provider: str
+    """As in a model's name."""
+    title: str
+    base_url: str
+    models: tuple[str, ...]
+    """What it calls them: untrusted text. Those that can't chat are left out, as far as their names tell."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Gives its models as the configuration names them: `provider:model`."""
+        return tuple(f"{self.provider}:{model}" for model in self.models)
+
+
+class _Listed(BaseModel):
+    id: str
+
+
+class _Listing(BaseModel):
+    data: list[_Listed] | None
+
+
+async def discover(ports: Mapping[str, int] = USUAL_PORTS, *, patience: float = 1.0) -> list[LocalServer]:
+    """Looks for model servers on this machine, at all ports at once.
+
+    Args:
+        ports: Where to look: a provider's name → the port at which its server would listen.
+        patience: Seconds that each may take to answer.
+
+    Returns:
+        Those that answered with a list of models, in the order of `ports`; what doesn't answer so is no model server.
+    """
+    client = await asyncio.to_thread(_client)
+    async with client:
+        found = await asyncio.gather(*(_look(client, provider, port, patience) for provider, port in ports.items()))
+    return [server for server in found if server]
+
+
+def _client() -> httpx.AsyncClient:
+    import httpx
+
+    # Without the environment's proxies, which lead away from this machine; its certificates are not needed.
+    return httpx.AsyncClient(trust_env=False, verify=False, timeout=None)  # noqa: S113, S501 - see `patience`; no TLS here
+
+
+async def _look(client: httpx.AsyncClient, provider: str, port: int, patience: float) -> LocalServer | None:
+    from httpx import HTTPError
+
+    base_url = f"http://127.0.0.1:{port}/v1"
+    try:
+        async with asyncio.timeout(patience):
+            listing = _Listing.model_validate_json(await _read(client, f"{base_url}/models"))
+    except (HTTPError, ValidationError, TimeoutError):
+        return None
+    models = tuple(dict.fromkeys(listed.id for listed in listing.data or () if "embed" not in listed.id.lower()))
+    return LocalServer(provider=provider, title=PROVIDERS[provider].title, base_url=base_url, models=models)
+
+
+async def _read(client: httpx.AsyncClient, url: str) -> bytes:
+    """Gives what is there, or the beginning of it if that is too much to be a list of models."""
+    body = b""
+    async with client.stream("GET", url) as response:
+        response.raise_for_status()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > _LARGEST_LIST:
+                break
+    return body

@@ -1,0 +1,208 @@
+"""`pegboard ask`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer.core import TyperCommand
+
+from pegboard.cli.root import (
+    INTERRUPTED,
+    OK,
+    PROVIDER,
+    TOOL_FAILED,
+    USAGE,
+    AllowOption,
+    JsonOption,
+    PacksOption,
+    app,
+    scanned,
+)
+
+if TYPE_CHECKING:
+    from pegboard.models.ask import AskEvent, Outcome
+    from pegboard.runtime import Runtime
+
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+class _AskCommand(TyperCommand):
+    """Takes `--with-tools` bare, before the question too."""
+
+    # typer's contexts are its own, and how the class that the parser takes is called differs by version
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        end = args.index("--") if "--" in args else len(args)
+        bare = [f"{arg}=true" if arg == "--with-tools" else arg for arg in args[:end]]
+        return super().parse_args(ctx, [*bare, *args[end:]])
+
+
+@app.command(cls=_AskCommand)
+def ask(
+    context: typer.Context,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask; - reads it from stdin.")],
+    with_tools: Annotated[
+        str,
+        typer.Option(
+            "--with-tools", metavar="[true|false]", help="Whether the model may use tools; it may by default."
+        ),
+    ] = "true",
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="The session to go on with, or to begin.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="PROVIDER:NAME", help="The model, in place of the configured one."),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", metavar="URL", help="Where an OpenAI-compatible server listens.")
+    ] = None,
+    json: JsonOption = False,
+    tool_allow: AllowOption = None,
+    packs: PacksOption = None,
+) -> None:
+    """Ask a language model, which may use the tools; without one configured, the built-in offline model answers.
+
+    Tools that only read run; of the others, those that the rules in the file `approvals` of `pegboard paths` allow.
+    """
+    import asyncio
+
+    from pegboard.cli.output import narrate, narrate_problems, print_json
+    from pegboard.errors import SessionError, StoreError
+
+    tools = with_tools.casefold()
+    if tools not in (*_TRUE, *_FALSE):
+        raise typer.BadParameter(f"{with_tools!r} is neither true nor false.", param_hint="--with-tools")
+    text = sys.stdin.read() if question == "-" else question
+    if not text.strip():
+        raise typer.BadParameter("There is no question.", param_hint="QUESTION")
+    runtime = scanned(context, tool_allow)
+    narrate_problems(runtime.problems(packs=False))
+    shown = _Shown(streams=not json and sys.stdout.isatty())
+    try:
+        outcome = asyncio.run(
+            _run(runtime, text, shown, session=session, model=model, base_url=base_url, with_tools=tools in _TRUE)
+        )
+    except SessionError as error:
+        narrate(str(error))
+        raise typer.Exit(USAGE) from error
+    except StoreError as error:
+        narrate(f"The session can't be kept: {error}")
+        raise typer.Exit(TOOL_FAILED) from error
+    if json:
+        print_json(outcome)
+    else:
+        shown.answer(outcome)
+    raise typer.Exit(_exit_code(outcome))
+
+
+def _exit_code(outcome: Outcome) -> int:
+    return {"interrupted": INTERRUPTED, "model_error": PROVIDER}.get(outcome.stopped_by, OK)
+
+
+async def _run(
+    runtime: Runtime,
+    text: str,
+    shown: _Shown,
+    *,
+    session: str | None,
+    model: str | None,
+    base_url: str | None,
+    with_tools: bool,
+) -> Outcome:
+    """Asks; the first ctrl+c interrupts, a second one ends the program."""
+    import asyncio
+    import signal
+
+    from pegboard.models.ask import AskFinished
+
+    asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools)
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        asking.interrupt()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    outcome: Outcome | None = None
+    async with runtime:
+        async for event in asking.run(text):
+            shown.event(event)
+            if isinstance(event, AskFinished):
+                outcome = event.outcome
+    assert outcome is not None, "asking always ends with it"
+    return outcome
+
+
+class _Shown:
+    """What the user sees meanwhile: text as it comes on a terminal, calls and logs on stderr.
+
+    Args:
+        streams: Whether the text goes to stdout as it comes.
+    """
+
+    def __init__(self, *, streams: bool) -> None:
+        self._streams = streams
+        self._in_line = False
+
+    def event(self, event: AskEvent) -> None:
+        """Shows what happened."""
+        from pegboard.cli.output import narrate
+        from pegboard.models import Log
+        from pegboard.models.ask import CallHappened, CallProposed, ModelSaid, ToolAnswered, Waiting
+        from pegboard.models.conversation import TextDelta, TurnEnded
+
+        match event:
+            case ModelSaid(event=TextDelta(text=text)):
+                self._text(text)
+            case ModelSaid(event=TurnEnded()):
+                self._end_line()
+            case CallProposed(call=call):
+                narrate(f"→ {_line(call.name)} {_compact(call.args)}")
+            case CallHappened(event=Log(text=text)):
+                narrate(text, end="")
+            case ToolAnswered(call=call, result=result):
+                error = result.error
+                how = f"{result.meta.duration_ms:.0f} ms" if error is None else _line(f"{error.code}: {error.message}")
+                narrate(f"← {_line(call.name)} {'cached' if result.meta.cached else how}")
+            case Waiting():
+                narrate("waiting: somebody else is asking in this session")
+
+    def answer(self, outcome: Outcome) -> None:
+        """Prints what wasn't yet, and tells how it ended."""
+        from pegboard.cli.output import narrate, print_data
+
+        self._end_line()
+        if not self._streams and outcome.answer:
+            print_data(outcome.answer)
+        if outcome.model_error is not None:
+            error = outcome.model_error
+            narrate(f"{error.code}: {error.message}{' ' + error.fix if error.fix else ''}")
+        elif outcome.stopped_by != "answer":
+            narrate(f"stopped by: {outcome.stopped_by}")
+
+    def _text(self, text: str) -> None:
+        from pegboard.results.clean import clean
+
+        if self._streams and text:
+            print(clean(text), end="", flush=True)
+            self._in_line = not text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            print(flush=True)
+            self._in_line = False
+
+
+def _line(text: str) -> str:
+    from pegboard.results.clean import clean_line
+
+    return clean_line(text)
+
+
+def _compact(value: object) -> str:
+    import json
+
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:199]}…"

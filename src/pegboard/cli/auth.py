@@ -1,0 +1,155 @@
+"""`pegboard auth set | list | remove`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
+
+if TYPE_CHECKING:
+    from pegboard.config import Secrets, Settings
+    from pegboard.models import Problem
+
+auth = group("auth", "Keep secrets in the keyring, and tell where those that there are come from.")
+
+_LONGEST = 100_000
+"""Bytes that a secret may have."""
+_PLACES = {"environment": "the environment", ".env": "a .env file", "keyring": "the keyring"}
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The secret's name, such as SEARCH_KEY.")]
+
+
+@auth.command("set", context_settings={"allow_extra_args": True})
+def set_(context: typer.Context, name: NameArgument, packs: PacksOption = None) -> None:
+    """Keep a secret in the keyring.
+
+    Its value is asked for without being shown, or read from stdin where that is a pipe; it is never an argument, for
+    everybody could see it in the list of processes.
+    """
+    from pegboard.cli.output import narrate
+
+    if context.args:
+        narrate("A secret's value is no argument: others could see it. Leave it out, and it will be asked for.")
+        raise typer.Exit(USAGE)
+    secrets = _secrets(context)
+    keyring = secrets.keyring()
+    if not isinstance(keyring, str):
+        _refuse(keyring, TOOL_FAILED)
+    if bad := secrets.check(name, value := _asked(name) if sys.stdin.isatty() else _piped()):
+        _refuse(bad, USAGE)
+    if failed := secrets.set(name, value):
+        _refuse(failed, TOOL_FAILED)
+    narrate(f"{name} is kept in the keyring ({keyring}).")
+    _tell_what_is_left(secrets, name, "comes first")
+
+
+@auth.command("list")
+def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
+    """List the secrets by name, with where each comes from; never a value.
+
+    They are those in the keyring and in .env files, those that tools need, and those that the configuration names in
+    `secrets` of a pack.
+    """
+    from pegboard.cli.output import narrate_problems, print_json, print_table
+    from pegboard.config import Secret, Secrets
+
+    runtime = open_runtime(context)
+    secrets = Secrets(runtime.paths)
+    runtime.scan()
+    needed = {need.name for spec in runtime.tools() for need in spec.requirements if need.kind == "secret"}
+    names = {*secrets.keyring_names(), *secrets.dotenv_names(), *needed, *_granted(runtime.settings)}
+    found = {name: secrets.look_up(name) for name in sorted(names)}
+    narrate_problems((*runtime.problems(packs=False), *secrets.problems()))
+    if json:
+        print_json(
+            [
+                {"name": name, "set": True, "source": secret.source, "error": None}
+                if isinstance(secret, Secret)
+                else {"name": name, "set": False, "source": None, "error": secret.message}
+                for name, secret in found.items()
+            ]
+        )
+        return
+    print_table(
+        [
+            (name, "set", _PLACES[secret.source]) if isinstance(secret, Secret) else (name, "missing", secret.message)
+            for name, secret in found.items()
+        ]
+    )
+
+
+@auth.command()
+def remove(context: typer.Context, name: NameArgument, packs: PacksOption = None) -> None:
+    """Delete a secret from the keyring."""
+    from pegboard.cli.output import narrate
+
+    secrets = _secrets(context)
+    if bad := secrets.check(name):
+        _refuse(bad, USAGE)
+    removed = secrets.remove(name)
+    if not isinstance(removed, bool):
+        _refuse(removed, TOOL_FAILED)
+    narrate(f"{name} is no longer in the keyring." if removed else f"There is no {name} in the keyring.")
+    _tell_what_is_left(secrets, name, "stays")
+    if not removed:
+        raise typer.Exit(USAGE)
+
+
+def _secrets(context: typer.Context) -> Secrets:
+    from pegboard.config import Secrets
+
+    return Secrets(open_runtime(context).paths)
+
+
+def _granted(settings: Settings) -> Iterator[str]:
+    for pack in settings.packs.model_extra or {}:
+        listed = settings.packs.of(pack).get("secrets")
+        names = listed.split(",") if isinstance(listed, str) else listed if isinstance(listed, list) else ()
+        yield from (stripped for name in names if isinstance(name, str) and (stripped := name.strip()))
+
+
+def _tell_what_is_left(secrets: Secrets, name: str, what: str) -> None:
+    from pegboard.cli.output import narrate
+
+    left = secrets.find(name)
+    if left is not None and left.source != "keyring":
+        narrate(f"note: {name} is set in {left.file or _PLACES[left.source]} too, which {what}.")
+
+
+def _asked(name: str) -> str:
+    from getpass import GetPassWarning, getpass
+    from warnings import catch_warnings, simplefilter
+
+    from pegboard.cli.output import narrate
+
+    try:
+        with catch_warnings():
+            simplefilter("error", GetPassWarning)  # it would show what is typed
+            return getpass(f"Value of {name}: ")
+    except (EOFError, GetPassWarning) as error:
+        narrate("No value could be asked for; give it on stdin.")
+        raise typer.Exit(USAGE) from error
+
+
+def _piped() -> str:
+    from pegboard.cli.output import narrate
+
+    raw = sys.stdin.buffer.read(_LONGEST + 1)
+    try:
+        if len(raw) <= _LONGEST:
+            return raw.decode().removesuffix("\n").removesuffix("\r")
+        narrate(f"The value is longer than {_LONGEST:,} bytes.")
+    except UnicodeDecodeError:
+        narrate("The value is not UTF-8 text.")
+    raise typer.Exit(USAGE)
+
+
+def _refuse(problem: Problem, code: int) -> None:
+    from pegboard.cli.output import narrate
+
+    narrate(str(problem))
+    raise typer.Exit(code)

@@ -1,0 +1,109 @@
+"""`pegboard deps`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.arguments import complete_tools
+from pegboard.cli.root import TOOL_FAILED, AllowOption, JsonOption, PacksOption, app, find, scanned
+
+if TYPE_CHECKING:
+    from pegboard.models import HealthRow, ToolSpec
+    from pegboard.runtime import Runtime
+
+_COLOURS = {"ok": "green", "missing": "red", "outdated": "red", "error": "yellow"}
+"""Beside the words, for those who see them."""
+
+
+@app.command()
+def deps(
+    context: typer.Context,
+    tool: Annotated[
+        str | None,
+        typer.Argument(metavar="[TOOL]", help="Only what this tool or pack needs.", autocompletion=complete_tools),
+    ] = None,
+    json: JsonOption = False,
+    tool_allow: AllowOption = None,
+    packs: PacksOption = None,
+) -> None:
+    """Look for the programs, libraries and secrets that tools need.
+
+    Each that isn't there, or won't do, is told with how to get it; the exit code is then 1.
+    """
+    from pegboard.cli.output import narrate, narrate_problems, print_json
+
+    runtime = scanned(context, tool_allow)
+    specs = runtime.named(tool) or _not_there(runtime, tool)
+    narrate_problems(runtime.problems())
+    if not any(spec.requirements for spec in specs) and not json:
+        narrate("note: nothing is needed")
+    table = _Table(specs)
+    as_they_come = sys.stdout.isatty() and not json
+    with closing(runtime.checked(tool)) as rows:
+        for row in rows:
+            if as_they_come:
+                table.print(row)
+    found = runtime.health(tool)
+    if json:
+        print_json(found)
+    elif not as_they_come:
+        for row in found:
+            table.print(row)
+    if any(row.status != "ok" for row in found):
+        raise typer.Exit(TOOL_FAILED)
+
+
+def described(row: HealthRow) -> str:
+    """Gives what was found of a requirement in a line: its version and place, or what is wrong and how to get it."""
+    if row.status == "ok":
+        return "  ".join(part for part in (row.version, row.path) if part) or "found"
+    return f"{row.error or row.status} How to get it: {row.install}"
+
+
+def _not_there(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
+    """Says that there is no tool or pack of a name, and exits; gives no tools where none was asked for."""
+    from difflib import get_close_matches
+
+    from pegboard.cli.output import narrate
+
+    if name is None:
+        return ()
+    if near := get_close_matches(name, dict.fromkeys(spec.pack for spec in runtime.tools()), n=3):
+        narrate(f"There is no pack {name!r}. Nearest: {', '.join(near)}.")
+    return (find(runtime, name),)
+
+
+class _Table:
+    """The report as aligned columns, which are known before anything was found.
+
+    Args:
+        specs: The tools that it is about.
+    """
+
+    def __init__(self, specs: Iterable[ToolSpec]) -> None:
+        from pegboard.results.clean import clean_line
+
+        self._clean = clean_line
+        needy = [spec for spec in specs if spec.requirements]
+        needs = [requirement for spec in needy for requirement in spec.requirements]
+        self._tool = max((len(clean_line(spec.name)) for spec in needy), default=0)
+        self._need = max((len(clean_line(str(need))) for need in needs), default=0)
+        self._status = max(map(len, _COLOURS))
+        self._coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+    def print(self, row: HealthRow) -> None:
+        """Prints one row."""
+        status = row.status.ljust(self._status)
+        cells = [
+            typer.style(status, fg=_COLOURS[row.status]) if self._coloured else status,
+            self._clean(row.tool).ljust(self._tool),
+            self._clean(str(row.requirement)).ljust(self._need),
+            self._clean(described(row)),
+        ]
+        print("  ".join(cells), flush=True)

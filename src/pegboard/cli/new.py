@@ -1,0 +1,198 @@
+"""`pegboard new`."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pegboard.cli.root import TOOL_FAILED, USAGE, PacksOption, app, scanned
+
+_PACK = '''"""What takes up room in a folder."""
+
+import subprocess
+from pathlib import Path
+from typing import Annotated, TypedDict
+
+from pegboard.sdk import ToolFailed, get_config, hints, log, progress, requires_cli
+from pydantic import Field
+
+
+class File(TypedDict):
+    """A file and its size."""
+
+    path: str
+    size: int
+    """Bytes."""
+
+
+@hints(read_only=True, idempotent=True, open_world=False, timeout=30)
+def largest(*, folder: str = ".", pattern: str = "*", limit: Annotated[int, Field(ge=1)] = 10) -> list[File]:
+    """Finds the largest files in a folder and in those below it.
+
+    Folders whose names `skip` lists under `[packs.NAME]` in the configuration are left out.
+
+    Args:
+        folder: Where to look.
+        pattern: Only files whose names fit this, such as "*.log".
+        limit: How many files to give at most.
+
+    Returns:
+        The files, the largest first.
+    """
+    top = _folder(folder)
+    skip = set(get_config("skip", [".git"]))
+    paths = [path for path in top.rglob(pattern) if path.is_file() and not skip & set(path.relative_to(top).parts)]
+    found: list[File] = []
+    for done, path in enumerate(paths, 1):
+        found.append({"path": str(path), "size": path.stat().st_size})
+        progress(done, len(paths), path.name)
+    log(f"looked at {len(paths)} files")
+    return sorted(found, key=lambda file: -file["size"])[:limit]
+
+
+@hints(read_only=True, idempotent=True, open_world=False, timeout=30)
+@requires_cli("du", version_flag="", install="apt install coreutils")
+def usage(*, folder: str = ".") -> int:
+    """Measures how much of the disk a folder takes.
+
+    Args:
+        folder: Which one.
+
+    Returns:
+        Bytes.
+    """
+    command = ["du", "-sk", str(_folder(folder).resolve())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ToolFailed(done.stderr.strip(), code="du_failed")
+    return int(done.stdout.split()[0]) * 1024
+
+
+def _folder(folder: str) -> Path:
+    path = Path(folder)
+    if not path.is_dir():
+        raise ToolFailed(f"There is no folder {folder}.", code="not_found")
+    return path
+'''
+
+_TEST = '''"""Tests of the pack NAME."""
+
+from pathlib import Path
+
+import pytest
+from pegboard.sdk import ToolFailed, call_tool, check_deps, testing
+
+import NAME
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    # no docstring: in a packs folder, it would be taken for a tool
+    (tmp_path / "small.txt").write_bytes(b"x")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "large.txt").write_bytes(b"x" * 5000)
+    return tmp_path
+
+
+def test_the_largest_files_come_first(folder: Path) -> None:
+    with testing.host() as host:
+        found = NAME.largest(folder=str(folder))
+    assert [(Path(file["path"]).name, file["size"]) for file in found] == [("large.txt", 5000), ("small.txt", 1)]
+    assert [said.done for said in host.progressed] == [1, 2]
+    assert host.logged == ["looked at 2 files"]
+
+
+def test_what_the_configuration_lists_is_left_out(folder: Path) -> None:
+    with testing.host(config={"NAME": {"skip": ["inner"]}}):
+        assert [Path(file["path"]).name for file in NAME.largest(folder=str(folder))] == ["small.txt"]
+
+
+def test_a_folder_that_is_not_there_is_told() -> None:
+    with testing.host(), pytest.raises(ToolFailed, match="There is no folder nowhere") as failed:
+        NAME.largest(folder="nowhere")
+    assert failed.value.code == "not_found"
+
+
+def test_a_folder_is_measured(folder: Path) -> None:
+    with testing.host():
+        assert [row["status"] for row in check_deps("NAME.usage")] == ["ok"]
+        assert call_tool("NAME.usage", folder=str(folder)) >= 5000
+'''
+
+
+@app.command()
+def new(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the pack is called; its file is NAME.py.")],
+    folder: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", help="Where to write it; the working directory unless told.")
+    ] = Path(),
+    packs: PacksOption = None,
+) -> None:
+    """Write a pack and its test, ready to be edited. Both pass as they are; nothing is overwritten.
+
+    The paths of the two files go to stdout, what to do next to stderr.
+    """
+    from pegboard.cli.output import narrate
+
+    files = {folder / f"{name}.py": _PACK, folder / f"test_{name}.py": _TEST}
+    wrong = _flaw(name) or _taken(context, name) or next((f"{file} exists." for file in files if file.exists()), None)
+    if wrong:
+        narrate(wrong)
+        raise typer.Exit(USAGE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            with file.open("x", encoding="utf-8") as written:
+                written.write(text.replace("NAME", name))
+            print(file)
+    except OSError as error:
+        narrate(f"{error.filename} can't be written: {error.strerror or error}.")
+        raise typer.Exit(TOOL_FAILED) from None
+    _tell_what_is_next(name, folder)
+
+
+def _flaw(name: str) -> str | None:
+    """Says why a name won't do for a pack; None if it will."""
+    if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
+        return f"{name} is no name for a pack: it must be letters, digits and `_`, and begin with a letter."
+    if name.startswith("_"):
+        return f"{name} is no name for a pack: files that begin with `_` are helpers of the packs beside them."
+    if name.startswith("test_"):
+        return f"{name} is no name for a pack: files that begin with `test_` are tests."
+    if _is_library(name):
+        return f"{name} is the name of a library, which the test of the pack would import in its place."
+    return None
+
+
+def _is_library(name: str) -> bool:
+    from importlib.machinery import PathFinder
+
+    # the working directory may be on the path, where a pack of this name is no library
+    installed = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd()]
+    return name in sys.stdlib_module_names or PathFinder.find_spec(name, installed) is not None
+
+
+def _taken(context: typer.Context, name: str) -> str | None:
+    with_name = [spec for spec in scanned(context, "*").tools() if spec.pack == name]
+    if not with_name:
+        return None
+    return f"There is a pack {name} already: {with_name[0].location.file}"
+
+
+def _tell_what_is_next(name: str, folder: Path) -> None:
+    from shlex import quote
+
+    from pegboard.cli.output import narrate
+
+    where = quote(str(folder))
+    narrate(
+        "\nNext:\n"
+        f"  pegboard --packs {where}\n"
+        f"  pegboard --packs {where} tools invoke {name}.largest --data\n"
+        f"  pytest {quote(str(folder / f'test_{name}.py'))}"
+    )

@@ -1,0 +1,25 @@
+"""`pegboard` without a subcommand: the app."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
+    """Opens the app and gives its exit code when it is left.
+
+    Args:
+        packs: More packs folders for this run.
+        tool_allow: An allow list for this run: patterns separated by commas.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print("pegboard needs a terminal; `pegboard --help` lists what works without one.", file=sys.stderr)
+        return 2
+    from pegboard.runtime import Runtime
+    from pegboard.tui.app import PegboardApp
+
+    app = PegboardApp(Runtime.from_environment(packs=packs, tool_allow=tool_allow))
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,129 @@
+"""The root of the command line, and what all commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import pegboard
+
+if TYPE_CHECKING:
+    from pegboard.models import ToolSpec
+    from pegboard.runtime import Runtime
+
+OK, TOOL_FAILED, USAGE, NOT_FOUND, PROVIDER, INTERRUPTED = 0, 1, 2, 3, 4, 130
+"""The exit codes."""
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+_ROOT_HELP = """A terminal workbench for the tools that language-model agents use. Without a command it opens the app.
+
+stdout is data, stderr is narration. Exit codes: 0 done, 1 the tool failed, 2 wrong usage or invalid arguments,
+3 no such tool, 4 the model's provider failed, 130 interrupted."""
+
+app = typer.Typer(
+    name="pegboard",
+    help=_ROOT_HELP,
+    context_settings=_HELP,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def group(name: str, help_: str) -> typer.Typer:
+    """Adds a group of commands to the command line and gives it."""
+    commands = typer.Typer(name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True)
+
+    @commands.callback()
+    def options(packs: PacksOption = None) -> None:
+        """Takes `--packs` between the group and the command."""
+
+    commands.info.help = help_
+    app.add_typer(commands)
+    return commands
+
+
+def _collect(context: typer.Context, folders: list[Path] | None) -> list[Path]:
+    """Gathers `--packs` from before and after the subcommand, in the order given."""
+    gathered: list[Path] = context.meta.setdefault("pegboard.packs", [])
+    gathered += folders or []
+    return folders or []
+
+
+PacksOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--packs",
+        metavar="DIR",
+        help="Add a packs folder for this run; may be repeated, before or after a subcommand.",
+        callback=_collect,
+        readable=False,  # a folder that can't be read is a problem among others, told when it is scanned
+    ),
+]
+
+AllowOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tool-allow",
+        metavar="CSV",
+        help="The tools that may be used: names and patterns such as fs.*, separated by commas.",
+    ),
+]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def open_runtime(context: typer.Context, tool_allow: str | None = None) -> Runtime:
+    """Builds the runtime for one command, with the packs folders of its command line."""
+    from pegboard.runtime import Runtime
+
+    return Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=tool_allow)
+
+
+def scanned(context: typer.Context, tool_allow: str | None = None) -> Runtime:
+    """Builds the runtime for one command, with the tools that its command line allows."""
+    runtime = open_runtime(context, context.meta.get("pegboard.allow") if tool_allow is None else tool_allow)
+    runtime.scan()
+    return runtime
+
+
+def find(runtime: Runtime, name: str) -> ToolSpec:
+    """Gives the tool of that name; says why there is none on stderr, and exits."""
+    from pegboard.cli.output import narrate, narrate_problems
+
+    missing = runtime.why_not(name)
+    if missing is not None and missing.error is not None:
+        narrate_problems(runtime.problems())
+        narrate(missing.error.message)
+        raise typer.Exit(NOT_FOUND)
+    spec = runtime.tool(name)
+    assert spec is not None, "asked above"
+    return spec
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pegboard {pegboard.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    packs: PacksOption = None,
+    tool_allow: AllowOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Opens the app when no command is given."""
+    if context.invoked_subcommand is None:
+        from pegboard.cli.open import open_app
+
+        raise typer.Exit(open_app(context.meta.get("pegboard.packs", []), tool_allow))
+    context.meta["pegboard.allow"] = tool_allow
+
+
+app.info.help = _ROOT_HELP

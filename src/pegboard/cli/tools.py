@@ -1,0 +1,232 @@
+"""`pegboard tools list | info | invoke`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pegboard.cli.arguments import (
+    ArgOption,
+    ArgsOption,
+    NameArgument,
+    UnreadableError,
+    complete_presets,
+    read_arguments,
+    read_object,
+)
+from pegboard.cli.root import (
+    INTERRUPTED,
+    NOT_FOUND,
+    OK,
+    TOOL_FAILED,
+    USAGE,
+    AllowOption,
+    JsonOption,
+    PacksOption,
+    find,
+    group,
+    scanned,
+)
+
+if TYPE_CHECKING:
+    from pegboard.forms import CopyKind
+    from pegboard.models import CallEvent, JsonObject, ToolCall, ToolResult, ToolSpec
+    from pegboard.runtime import Runtime, ToolDetails
+
+
+tools = group("tools", "List, describe and call tools.")
+
+
+@tools.command("list")
+def list_(
+    context: typer.Context, json: JsonOption = False, tool_allow: AllowOption = None, packs: PacksOption = None
+) -> None:
+    """List the tools, and on stderr what is wrong with their packs."""
+    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
+
+    runtime = scanned(context, tool_allow)
+    narrate_problems(runtime.problems())
+    _check(runtime)
+    if hidden := runtime.hidden():
+        narrate(f"note: the allow list keeps out {hidden:,} more tool{'' if hidden == 1 else 's'}")
+    if json:
+        print_json([runtime.info(spec) for spec in runtime.tools()])
+        return
+    print_table([(spec.name, runtime.state(spec), _manners(spec), spec.summary) for spec in runtime.tools()])
+
+
+@tools.command()
+def info(
+    context: typer.Context,
+    name: NameArgument,
+    json: JsonOption = False,
+    tool_allow: AllowOption = None,
+    packs: PacksOption = None,
+) -> None:
+    """Describe a tool: its schema, where it comes from, what it needs, how it was used."""
+    from pegboard.cli.output import narrate_problems, print_json
+
+    runtime = scanned(context, tool_allow)
+    spec = find(runtime, name)
+    details = runtime.details(spec)
+    narrate_problems(runtime.problems())
+    if json:
+        print_json(details)
+        return
+    _describe(details)
+
+
+@tools.command()
+def invoke(
+    context: typer.Context,
+    name: NameArgument,
+    args: ArgsOption = None,
+    arg: ArgOption = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="Start from saved arguments; --args and --arg change them.",
+            autocompletion=complete_presets,
+        ),
+    ] = None,
+    print_: Annotated[
+        Literal["cli", "json", "python", "mcp"] | None,
+        typer.Option("--print", help="Don't call the tool: print the call as text for another place."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="How long the call may take.")
+    ] = None,
+    data: Annotated[bool, typer.Option("--data", help="Print the result's data alone, text as it is.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print call and result as JSON; this is the default.")] = False,
+    tool_allow: AllowOption = None,
+    packs: PacksOption = None,
+) -> None:
+    """Call a tool and print {"call": …, "result": …}; what it logs goes to stderr."""
+    from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
+    from pegboard.models import ToolCall, ToolResult
+
+    runtime = scanned(context, tool_allow)
+    spec = runtime.tool(name)
+    call = ToolCall(name=name, source="cli", timeout=timeout)
+    interrupted = False
+    try:
+        # that there is no such tool, the call itself will tell
+        read = read_object(args) if spec is None else read_arguments(runtime, spec, args, arg or [], preset)
+        if print_ is not None:
+            _print_call(runtime, find(runtime, name), read, print_)
+            return
+        call, result, interrupted = _run(runtime, call.model_copy(update={"args": read}))
+    except UnreadableError as unreadable:
+        result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
+    not_found = result.error is not None and result.error.code == "tool_not_found"
+    narrate_problems(runtime.problems(packs=not_found))
+    if result.error:
+        narrate(f"{result.error.code}: {result.error.message}")
+    if data and not json:
+        print_data(result.data)
+    else:
+        print_json({"call": call.shown(), "result": result})
+    raise typer.Exit(INTERRUPTED if interrupted else _exit_code(result))
+
+
+def _check(runtime: Runtime) -> None:
+    """Looks for what the tools need, all at once."""
+    from contextlib import closing
+
+    if any(spec.requirements for spec in runtime.tools()):
+        with closing(runtime.checked()) as rows:
+            for _ in rows:
+                pass
+
+
+def _exit_code(result: ToolResult) -> int:
+    if result.error is None:
+        return OK
+    return {"tool_not_found": NOT_FOUND, "invalid_args": USAGE}.get(result.error.code, TOOL_FAILED)
+
+
+def _print_call(runtime: Runtime, spec: ToolSpec, args: JsonObject, kind: CopyKind) -> None:
+    """Prints a call as text for other places; exits where its arguments have faults."""
+    from pegboard.cli.output import narrate, print_data
+    from pegboard.errors import FormFaults
+    from pegboard.forms import copied_as
+
+    try:
+        args = runtime.prepared(spec, args)
+    except FormFaults as faults:
+        narrate(f"invalid_args: the arguments of {spec.name} have faults: {faults}")
+        raise typer.Exit(USAGE) from faults
+    print_data(copied_as(kind, spec, args, packs=runtime.packs_option(spec)))
+
+
+def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, bool]:
+    """Makes the call; the first ctrl+c cancels it, a second one ends the program.
+
+    Returns:
+        The call as it was made, its result, and whether it was interrupted.
+    """
+    import asyncio
+    import signal
+
+    from pegboard.models import Finished
+
+    async def run() -> tuple[ToolCall, ToolResult, bool]:
+        loop = asyncio.get_running_loop()
+        interruptions: list[asyncio.Task[bool]] = []
+
+        def interrupt() -> None:
+            loop.remove_signal_handler(signal.SIGINT)
+            interruptions.append(loop.create_task(runtime.cancel(call.id)))
+
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+        event: CallEvent | None = None
+        async with runtime:
+            async for event in runtime.call(call):
+                _narrate_event(event)
+        assert isinstance(event, Finished), "a call always ends with it"
+        return event.call, event.result, bool(interruptions)
+
+    return asyncio.run(run())
+
+
+def _narrate_event(event: CallEvent) -> None:
+    from pegboard.cli.output import narrate
+    from pegboard.models import Log, Progress
+
+    match event:
+        case Log(text=text):
+            narrate(text, end="")
+        case Progress(done=done, total=total, message=message):
+            of = "" if total is None else f"/{total:g}"
+            narrate(f"progress {done:g}{of} {message}".rstrip())
+
+
+def _manners(spec: ToolSpec) -> str:
+    hints = spec.hints
+    return "read-only" if hints.read_only else "destructive" if hints.destructive else "-"
+
+
+def _describe(details: ToolDetails) -> None:
+    from pegboard.cli.deps import described
+    from pegboard.cli.output import print_data
+
+    where = details.location
+    rows = [
+        ("state", details.state),
+        ("from", f"{where.file}:{where.line}" if where.file else where.server or ""),
+        ("timeout", f"{details.timeout:g} s"),
+        ("hints", ", ".join(f"{name}={value}" for name, value in details.annotations.items())),
+        ("aliases", ", ".join(details.aliases)),
+        *(("needs", f"{row.requirement}: {row.status}, {described(row)}") for row in details.requirements),
+        ("used", f"{details.uses.calls} ×, {details.uses.failures} failed"),
+        *(("problem", str(problem)) for problem in details.problems),
+    ]
+    facts = "\n".join(f"{label:<9}{value}" for label, value in rows if value)
+    print_data(f"{details.signature}\n\n{details.description}\n\n{facts}\n\ninput schema")
+    print_data(details.input_schema)
+    if details.output_schema is not None:
+        print_data("output schema")
+        print_data(details.output_schema)

@@ -1,0 +1,224 @@
+"""Takes secrets out of what is shown, recorded or written to files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+from pydantic import JsonValue
+
+SHORTEST: Final = 6
+"""Characters; a shorter secret would be found in too many places that have nothing to do with it."""
+
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_WORD: Final = re.compile(
+    r"auth|authorization|bearer|cookie|credential|dsn|jwt|pass|pat|pwd|signature"
+    r"|.*(?:key|passphrase|passwd|password|secret|token)",
+    re.IGNORECASE,
+)
+
+
+class Redactor:
+    """Puts `«secret NAME»` in the place of secrets, in whatever form they are written.
+
+    Beside the value itself these are found: as JSON and URLs escape it, as base64, also in the middle of longer
+    base64 such as that of `user:password`; each line of a value that has several, for output comes by lines.
+
+    Args:
+        values: The name of each secret → its value. Values of fewer than 6 characters are left alone.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        found: dict[str, str] = {}
+        for name, value in values.items():
+            for form in _forms(value):
+                found.setdefault(form, name)
+        # The longest first: of two that begin at one place the longer one has to go.
+        self._names = dict(sorted(found.items(), key=lambda item: len(item[0]), reverse=True))
+        self._by_head: dict[str, list[str]] = {}
+        for form in self._names:
+            for length in range(1, min(len(form), SHORTEST + 1)):
+                self._by_head.setdefault(form[:length], []).append(form)
+
+    def __repr__(self) -> str:
+        return f"<Redactor of {len(set(self._names.values()))} secrets>"
+
+    def text(self, text: str) -> str:
+        """Gives a text without secrets, in time linear in its length."""
+        finder = self._finder(text)
+        return finder.without(text) if finder else text
+
+    def unfinished(self, text: str) -> int:
+        """Gives how many characters at the end of a text may be the beginning of a secret that goes on after it."""
+        longest = len(next(iter(self._names), ""))
+        for start in range(max(len(text) - longest + 1, 0), len(text)):
+            end = text[start:]
+            if any(form.startswith(end) and form != end for form in self._by_head.get(end[:SHORTEST], ())):
+                return len(end)
+        return 0
+
+    def value(self, value: JsonValue) -> JsonValue:
+        """Gives a JSON value without secrets, in its texts and keys, and in numbers that are one.
+
+        It is the value itself where there are none, else a copy.
+        """
+        texts, numbers = _scalars(value)
+        finder = self._finder("\n".join(texts))
+        if finder is None and numbers.isdisjoint(self._names):
+            return value
+        # Not by recursion: values may be nested deeper than Python's stack.
+        top: list[JsonValue] = [None]
+        waiting: list[tuple[JsonValue, list[JsonValue] | dict[str, JsonValue], int | str]] = [(value, top, 0)]
+        while waiting:
+            here, holder, place = waiting.pop()
+            kept: JsonValue = here
+            match here:
+                case str():
+                    kept = finder.without(here) if finder else here
+                case dict():
+                    kept = inside = _with_plain_keys(here, finder) if finder else dict(here)
+                    waiting += [(item, inside, key) for key, item in inside.items()]
+                case list():
+                    kept = items = [*here]
+                    waiting += [(item, items, index) for index, item in enumerate(here)]
+                case int() | float() if not isinstance(here, bool):
+                    # a whole secret only: some digits in a row are in too many numbers
+                    digits = _digits(here)
+                    kept = _mark(self._names[digits]) if digits in self._names else here
+            holder[place] = kept  # type: ignore[index]  # a list comes with an index, an object with a key
+        return top[0]
+
+    def _finder(self, text: str) -> _Finder | None:
+        # Looking for one text is so much faster than for alternatives that the pattern has only what is there.
+        there = {form: name for form, name in self._names.items() if form in text}
+        return _Finder(there) if there else None
+
+
+class _Finder:
+    """Finds some forms of secrets.
+
+    Args:
+        forms: Form → name of the secret, the longest form first.
+    """
+
+    def __init__(self, forms: Mapping[str, str]) -> None:
+        self._forms = forms
+        self._longest = max(map(len, forms))
+        self._pattern = re.compile("|".join(map(_repeated, forms)))
+
+    def without(self, text: str) -> str:
+        """Gives a text without them."""
+        pieces: list[str] = []
+        at = 0
+        for start, end in self._places(text):
+            form = next(form for form in self._forms if text.startswith(form, start))
+            pieces += (text[at:start], _mark(self._forms[form]))
+            at = end
+        return "".join((*pieces, text[at:])) if pieces else text
+
+    def _places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Gives start and end of each stretch of forms that overlap."""
+        match = self._pattern.search(text)
+        while match:
+            start, end = match.span()
+            match = self._next(text, match, end)
+            while match and match.start() < end:
+                end = max(end, match.end())
+                match = self._next(text, match, end)
+            yield start, end
+
+    def _next(self, text: str, match: re.Match[str], end: int) -> re.Match[str] | None:
+        # What begins earlier is too short to reach beyond `end`.
+        return self._pattern.search(text, max(match.start() + 1, end - self._longest + 1))
+
+
+def _repeated(form: str) -> str:
+    """Gives the pattern of a form that may begin again within itself: `abab` is in `ababab` twice, as one stretch."""
+    step = next((step for step in range(1, len(form)) if form.startswith(form[step:])), None)
+    return re.escape(form) + (f"(?:{re.escape(form[-step:])})*+" if step else "")
+
+
+def _with_plain_keys(items: Mapping[str, JsonValue], finder: _Finder) -> dict[str, JsonValue]:
+    plain: dict[str, JsonValue] = {}
+    for key, item in items.items():
+        name = shown = finder.without(key)
+        again = 2
+        while name in plain or (name != key and name in items):
+            name = f"{shown} {again}"
+            again += 1
+        plain[name] = item
+    return plain
+
+
+def _scalars(value: JsonValue) -> tuple[list[str], set[str]]:
+    """Gives all texts in a value, its keys too, and the digits of all its numbers."""
+    texts: list[str] = []
+    numbers: set[str] = set()
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                texts.append(text)
+            case dict() as inner:
+                texts += inner
+                waiting += inner.values()
+            case list() as items:
+                waiting += items
+            case int() | float() as number:
+                numbers.add(_digits(number))
+    return texts, numbers
+
+
+def _mark(name: str) -> str:
+    return f"«secret {name}»"
+
+
+def speaks_of_secret(name: str) -> bool:
+    """Tells whether something of this name may be a secret: `apiKey`, `GITHUB_TOKEN`, `db-password`."""
+    return any(
+        _SECRET_WORD.fullmatch(word.rstrip("sS")) or _SECRET_WORD.fullmatch(word) for word in _WORDS.findall(name)
+    )
+
+
+def _forms(value: str) -> Iterator[str]:
+    whole = value.strip()
+    lines = [line.strip() for line in whole.splitlines()]
+    for part in dict.fromkeys((value, whole, *(line for line in lines if not line.startswith("-----")))):
+        if len(part) >= SHORTEST:
+            yield part
+            yield from _escaped(part)
+            yield from _base64(part.encode(errors="surrogateescape"))
+
+
+def _escaped(value: str) -> Iterator[str]:
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+        yield from (once, twice, once.replace("/", "\\/"))
+    yield repr(value)[1:-1]
+    raw = value.encode(errors="surrogateescape")
+    for quoted in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield from (quoted, re.sub("%..", lambda code: code[0].lower(), quoted))
+
+
+def _base64(value: bytes) -> Iterator[str]:
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        whole = encode(value).decode()
+        yield from (whole, whole.rstrip("="))
+        for before in range(3):
+            # Behind bytes that aren't known, and before others: the characters that depend on the value alone.
+            text = encode(bytes(before) + value).decode().rstrip("=")
+            start = before + 1 if before else 0
+            is_whole = (before + len(value)) % 3 == 0
+            yield text[start : None if is_whole else -1]
+
+
+def _digits(number: float) -> str:
+    try:
+        return str(number)
+    except ValueError:  # longer than Python writes
+        return ""

@@ -1,0 +1,174 @@
+"""Where secrets come from: the environment, a `.env` file, the keyring, in this order."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, Literal, NoReturn, Self, TypeAlias
+
+from pegboard.config.dotenv import Dotenv, read_dotenv
+from pegboard.config.files import shown
+from pegboard.config.paths import Paths, absolute
+from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.vault import Vault
+from pegboard.models import Problem
+from pegboard.sdk.granted import flaw
+
+DOTENV: Final = ".env"
+"""The name of the file, in the working directory and beside the user's settings."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+
+_NO_SECRETS: Final = frozenset({"OLDPWD", "PWD", "SSH_AUTH_SOCK"})
+"""Variables of every shell whose names speak of secrets, as those of our own settings may (`PEGBOARD_KEYS__…`)."""
+
+Source: TypeAlias = Literal["environment", ".env", "keyring"]
+
+
+class Secret:
+    """A secret that was found. Its value comes out by `reveal` and in no other way.
+
+    Args:
+        name: What it is called.
+        value: What nobody is to see.
+        source: Where it was found.
+        file: The `.env` file, where it was found in one.
+    """
+
+    __slots__ = ("__value", "file", "name", "source")
+
+    def __init__(self, name: str, value: str, source: Source, file: Path | None = None) -> None:
+        self.name = name
+        self.source = source
+        self.file = file
+        self.__value = value
+
+    @property
+    def place(self) -> str:
+        """Where it comes from: `environment`, `keyring`, or the path of the `.env` file."""
+        return self.source if self.file is None else str(self.file)
+
+    def reveal(self) -> str:
+        """Gives the value."""
+        return self.__value
+
+    def __repr__(self) -> str:
+        return f"<Secret {self.name} from {self.source}>"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("A secret can't be pickled.")
+
+
+class Secrets:
+    """The user's secrets, by name.
+
+    Nothing is remembered: every method looks again. All of them block, for the disk and up to 30 seconds for a keyring
+    that waits to be unlocked; any may be called from any thread. None raises: what is wrong is given as a problem,
+    without the value of a secret in it.
+
+    Args:
+        paths: For the folder of the user's settings, and the names in the keyring.
+        environ: The environment; the process's own by default.
+        cwd: The working directory; the process's own by default.
+    """
+
+    def __init__(self, paths: Paths, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._files = tuple(dict.fromkeys([absolute(DOTENV, cwd), paths.config_file.parent / DOTENV]))
+        self._vault = Vault(paths.keyring)
+
+    def find(self, name: str) -> Secret | None:
+        """Gives a secret; None if it is missing."""
+        found = self.look_up(name)
+        return found if isinstance(found, Secret) else None
+
+    def look_up(self, name: str) -> Secret | Problem:
+        """Gives a secret, or why it is missing and what to do about it.
+
+        An empty value, and one in which `${VARIABLE}` was left as it is, count as missing: what comes later is taken.
+        """
+        if bad := _bad_name(name):
+            return bad
+        wrong = ""
+        for value, source, file in self._places(name):
+            if isinstance(value, Problem):
+                return value.model_copy(update={"message": f"{wrong or f'{name} is not set.'} {value.message}"})
+            reason = flaw(value)
+            if reason is None and value is not None:
+                return Secret(name, value, source, file)
+            if value is not None:
+                place = shown(file) if file else "the environment" if source == "environment" else "the keyring"
+                wrong = wrong or f"{name} in {place} {reason}."
+        fix = f"Set it in the environment or in a `.env` file, or run `pegboard auth set {name}`."
+        return Problem(message=wrong or f"{name} is not set.", fix=fix)
+
+    def dotenv_names(self) -> tuple[str, ...]:
+        """Gives the names in the `.env` files, in order."""
+        return tuple(sorted({name for file in self._dotenvs() for name in file.values}))
+
+    def keyring_names(self) -> tuple[str, ...]:
+        """Gives the names that were kept in the keyring, in order."""
+        return tuple(name for name in self._vault.names() if _NAME.fullmatch(name))
+
+    def keyring(self) -> str | Problem:
+        """Gives the name of the keyring that is used, or why there is none."""
+        return self._vault.backend()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Gives what is wrong with the `.env` files."""
+        return tuple(problem for file in self._dotenvs() for problem in file.problems)
+
+    def known(self) -> dict[str, str]:
+        """Gives what is a secret by its name, whoever asks for it: name → value, to be taken out of texts.
+
+        They are those of the environment and the `.env` files; the keyring isn't asked.
+        """
+        dotenv = {name: value for file in self._dotenvs() for name, value in file.values.items()}
+        everything = {**dotenv, **self._environ}
+        return {name: value for name, value in everything.items() if _is_secret(name)}
+
+    def check(self, name: str, value: str | None = None) -> Problem | None:
+        """Gives what is wrong with a name, or with a value, that is to be kept."""
+        return _bad_name(name) or (None if value is None else _bad_value(value))
+
+    def set(self, name: str, value: str) -> Problem | None:
+        """Keeps a secret in the keyring, in the place of the one that was there; gives why it can't be kept."""
+        return self.check(name, value) or self._vault.set(name, value)
+
+    def remove(self, name: str) -> bool | Problem:
+        """Deletes a secret from the keyring; gives whether there was one."""
+        return _bad_name(name) or self._vault.remove(name)
+
+    def _places(self, name: str) -> Iterator[tuple[str | Problem | None, Source, Path | None]]:
+        yield self._environ.get(name), "environment", None
+        for file in self._dotenvs():
+            yield file.values.get(name), ".env", file.file
+        yield self._vault.get(name), "keyring", None
+
+    def _dotenvs(self) -> Iterator[Dotenv]:
+        return map(read_dotenv, self._files)
+
+
+def _is_secret(name: str) -> bool:
+    return speaks_of_secret(name) and name not in _NO_SECRETS and not name.startswith("PEGBOARD_")
+
+
+def _bad_name(name: str) -> Problem | None:
+    if _NAME.fullmatch(name):
+        return None
+    # Without the name: what stands in its place may be the secret.
+    fix = "Name it as an environment variable is named, such as SEARCH_KEY."
+    return Problem(message="This is no name of a secret.", fix=fix)
+
+
+def _bad_value(value: str) -> Problem | None:
+    reason = flaw(value)
+    return Problem(message=f"The value {reason}.") if reason else None

@@ -1,0 +1,212 @@
+"""What can be set, with its defaults: one model per section of the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
+
+from pegboard.models import Problem
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([kmg]i?)?b?", re.IGNORECASE)
+
+
+def _bytes(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = _SIZE.fullmatch(value.strip())
+    if match is None:
+        raise ValueError('should be a number of bytes, or a size such as "2 GiB" or "500 MB"')
+    return int(float(match[1]) * _UNITS[(match[2] or "").lower()])
+
+
+def _names(value: object) -> object:
+    if isinstance(value, str):
+        return [name.strip() for name in value.split(",") if name.strip()]
+    return value
+
+
+def _path(value: object) -> object:
+    if isinstance(value, str) and "\0" not in value:
+        return Path(value)
+    return value
+
+
+def _key_names(value: object) -> object:
+    if isinstance(value, list) and all(isinstance(key, str) for key in value):
+        return ",".join(value)
+    return value
+
+
+# TOML has lists where the models have tuples, and text where they have paths; all else is taken as it is written.
+Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_names), Field(strict=False)]
+"""A list of names, or one text with commas."""
+Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
+Folders: TypeAlias = Annotated[tuple[Annotated[Path, BeforeValidator(_path)], ...], Field(strict=False)]
+# The system counts in 64 bits with a sign; what is beyond it could be set and then not be used.
+Bytes: TypeAlias = Annotated[int, BeforeValidator(_bytes), Field(gt=0, le=2**62)]
+"""A size in bytes, or a text such as `2 GiB`."""
+Memory: TypeAlias = Annotated[int, BeforeValidator(_bytes), Field(ge=64 * 2**20, le=2**62)]
+"""A size in which Python itself has room."""
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=366 * 24 * 3600, allow_inf_nan=False)]
+"""Up to a year."""
+Keys: TypeAlias = Annotated[str, BeforeValidator(_key_names)]
+"""Textual key names separated by commas, or a list of them."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value comes from: a file, an environment variable, or neither where it is a default."""
+
+    file: str | None = None
+    line: int | None = None
+    variable: str | None = None
+
+    def __str__(self) -> str:
+        """Gives `FILE:LINE`, `FILE`, the name of the variable, or `default`."""
+        if self.file and self.line:
+            return f"{self.file}:{self.line}"
+        return self.file or self.variable or "default"
+
+    def problem(self, message: str, fix: str = "", severity: Literal["error", "warning"] = "error") -> Problem:
+        """Builds a problem with what was set there."""
+        if self.variable:
+            message = f"{self.variable}: {message}"
+        return Problem(message=message, fix=fix, severity=severity, file=self.file, line=self.line)
+
+
+class Section(BaseModel):
+    """A table of the file: nothing unknown taken, nothing converted that was written as another type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class PacksSettings(Section):
+    """`[packs]`: where packs are, and the config of each in `[packs.NAME]`."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, object]]
+
+    folders: Folders = ()
+    """More folders of packs, absolute."""
+
+    def of(self, pack: str) -> Mapping[str, object]:
+        """Gives the config of one pack, as TOML has it; empty where there is none."""
+        return MappingProxyType(self.__pydantic_extra__.get(pack, {}))
+
+    def secrets(self, pack: str) -> tuple[str, ...]:
+        """Gives the secrets that a pack is granted beside those that its file names: a list, or a text with commas."""
+        listed = _names(self.__pydantic_extra__.get(pack, {}).get("secrets"))
+        return tuple(name.strip() for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
+
+
+class ToolsSettings(Section):
+    """`[tools]`: which tools may run, and within what limits."""
+
+    allow: Names | None = None
+    """Patterns of the tools that may be called; None admits all, an empty list none."""
+    timeout: Seconds = 8.0
+    """How long a call may take, unless the tool or the caller says otherwise."""
+    timeouts: dict[str, Seconds] = Field(default_factory=dict)
+    """The same for some tools: pattern → seconds."""
+    memory_limit: Memory = 2 * 2**30
+    """What one worker process may use."""
+    result_limit: Bytes = 1_000_000
+    """The JSON of a result that is passed on whole; more is kept on disk."""
+    log_limit: Bytes = 10_000_000
+    """The output that is kept of one call."""
+    workers: Annotated[int, Field(gt=0, le=1000)] | None = None
+    """How many calls run at once; None goes by the number of processors."""
+    environment: Names = ()
+    """Names of environment variables that tools see beside the usual ones."""
+
+
+class ModelSettings(Section):
+    """`[model]`: which language model answers."""
+
+    name: str | None = None
+    """`provider:model`."""
+    base_url: str | None = None
+    """Where an OpenAI-compatible server listens."""
+
+
+class AskSettings(Section):
+    """`[ask]`: how far a model may go with one question."""
+
+    steps: Annotated[int, Field(ge=2, le=1000)] = 20
+    """How many turns the model may have; the last one is without tools."""
+    tokens: Annotated[int, Field(gt=0)] = 1_000_000
+    """How many tokens it may take, read and written; after that it has one more turn, without tools."""
+    seconds: Seconds = 600.0
+    """How long it may take; after that likewise."""
+    result_limit: Annotated[Bytes, Field(ge=1000)] = 50_000
+    """The text of a result that reaches the model whole; of a longer one, the rest on demand."""
+    parallel: bool = False
+    """Whether calls that only read, one after the other in one turn, run at once."""
+    cache: bool = True
+    """Whether results of tools with `cache_seconds` are used again within a session."""
+
+
+class McpServer(Section):
+    """`[mcp.servers.NAME]`: a server that is started by a command, or reached by its URL."""
+
+    command: str | None = None
+    args: Texts = ()
+    env: dict[str, str] = Field(default_factory=dict)
+    cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+
+
+class McpSettings(Section):
+    """`[mcp]`: servers whose tools stand beside the local ones."""
+
+    servers: dict[str, McpServer] = Field(default_factory=dict)
+
+
+class UiSettings(Section):
+    """`[ui]`: how the screen looks and answers."""
+
+    theme: str = "pegboard-dark"
+    vim_keys: bool = False
+    """Whether j, k, g and G move in lists; then only `/` filters."""
+    animations: bool = False
+
+
+class Settings(Section):
+    """Everything that a user can set."""
+
+    packs: PacksSettings = PacksSettings()
+    tools: ToolsSettings = ToolsSettings()
+    model: ModelSettings = ModelSettings()
+    ask: AskSettings = AskSettings()
+    mcp: McpSettings = McpSettings()
+    keys: dict[str, Keys] = Field(default_factory=dict)
+    """Action id → the keys that ask for it."""
+    ui: UiSettings = UiSettings()
+
+    _origins: Mapping[str, Origin] = PrivateAttr(default_factory=dict)
+
+    def origin(self, key: str) -> str:
+        """Says where a value comes from: `FILE:LINE`, the name of an environment variable, or `default`.
+
+        Args:
+            key: Dotted, such as `tools.timeout`; a list has one origin.
+        """
+        return str(self._origins.get(key, Origin()))
+
+    def warning(self, key: str, message: str, fix: str = "") -> Problem:
+        """Builds a warning about a value, with the place where it was set.
+
+        Args:
+            key: Dotted, such as `tools.timeout`.
+            message: What is wrong with it.
+            fix: What to do about it.
+        """
+        return self._origins.get(key, Origin()).problem(message, fix, "warning")

@@ -1,0 +1,147 @@
+"""The settings as they may be shown: each value with where it came from, and no secret in it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, JsonValue
+
+from pegboard.config.files import shown
+from pegboard.config.redaction import Redactor, speaks_of_secret
+from pegboard.config.settings import Settings
+from pegboard.models.model import Model
+
+MASK: Final = "••••••••"
+"""What stands in the place of a secret."""
+
+_VARIABLE: Final = re.compile(r"(?:[A-Za-z]+ )?\$\{[A-Za-z_]\w*\}")
+_FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
+_WORD: Final = r"[\w.~+/=-]"
+_GIVEAWAY: Final = re.compile(
+    rf"""(?P<before>
+        ://[^\s/@:]*:(?=[^\s/@]+@)
+      | [?&;](?i:[\w.-]*(?:auth|key|pass|pwd|secret|sig|token)[\w.-]*)=
+      | \b(?i:basic|bearer|token)[ ](?={_WORD}{{8}})
+      | (?=\b(?:sk|pk|rk|gh[opsur]|github_pat|glpat|xox[a-z]|hf|AKIA|AIza|eyJ)[\w-]{{12}})
+      | (?=-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY)
+    )
+    (?:(?<=:)[^\s/@]+|(?=-----).*|(?:{_WORD}|%)+)""",
+    re.VERBOSE | re.DOTALL,
+)
+"""What is a secret by its look: a password in a URL, a parameter of one, a header, the tokens of large services."""
+
+
+class ShownSetting(Model):
+    """One value of the settings."""
+
+    key: str
+    """Dotted, such as `tools.timeout`."""
+    value: JsonValue
+    """A mask in the place of what is, or may be, a secret."""
+    origin: str
+    """`FILE:LINE`, the name of an environment variable, or `default`."""
+    masked: bool
+    """Whether something was masked."""
+
+
+def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSetting]:
+    """Gives every value as it may be shown.
+
+    Masked are, in the config of packs and servers, values whose key speaks of a secret and all headers and variables
+    of servers; and everywhere what looks like a secret, or is a known one.
+
+    Args:
+        settings: The settings.
+        redactor: Knows the secrets that there are.
+    """
+    for path, value in _leaves(settings):
+        plain = _plain(value)
+        safe = _masked(plain) if _is_for_secrets(path) else _without_secrets(plain, redactor)
+        key = ".".join(path)
+        yield ShownSetting(key=redactor.text(key), value=safe, origin=settings.origin(key), masked=safe != plain)
+
+
+def _leaves(settings: Settings) -> Iterator[tuple[tuple[str, ...], object]]:
+    # Not by recursion: tables may be nested deeper than Python's stack.
+    waiting: list[tuple[tuple[str, ...], object]] = [((), settings)]
+    while waiting:
+        path, value = waiting.pop()
+        # not `dict(value)`, for which the field `keys` would be a method
+        inner = {name: item for name, item in value} if isinstance(value, BaseModel) else value  # noqa: C416
+        if isinstance(inner, dict) and inner:
+            waiting += [((*path, key), inner[key]) for key in reversed(inner)]
+        else:
+            yield path, inner
+
+
+def _is_for_secrets(path: tuple[str, ...]) -> bool:
+    match path:
+        case ("packs", _, "secrets"):  # the names that the pack may read
+            return False
+        case ("packs", _, *keys):
+            return any(map(speaks_of_secret, keys))
+        case ("mcp", "servers", _, "env" | "headers", _):
+            return True
+    return False
+
+
+def _plain(value: object) -> JsonValue:
+    match value:
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case Path():
+            return shown(value)
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case float() if not math.isfinite(value):
+            return str(value)
+        case str() | int() | float() | None:
+            return value
+        case _:
+            return str(value)
+
+
+def _masked(value: JsonValue) -> JsonValue:
+    match value:
+        case dict():
+            return {key: _masked(item) for key, item in value.items()}
+        case list():
+            return [_masked(item) for item in value]
+        case str():
+            return value if not value or _VARIABLE.fullmatch(value) else MASK
+        case bool() | None:
+            return value
+    return MASK
+
+
+def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
+    match value:
+        case dict():
+            return {
+                redactor.text(key): _masked(item) if speaks_of_secret(key) else _without_secrets(item, redactor)
+                for key, item in value.items()
+            }
+        case list():
+            return [
+                _masked(item) if _is_told(before) else _without_secrets(item, redactor)
+                for before, item in zip([None, *value], value, strict=False)
+            ]
+        case str():
+            flag = _FLAG.fullmatch(value)
+            if flag and flag[2] and speaks_of_secret(flag[1]):
+                return value[: flag.start(2)] + MASK
+            return _GIVEAWAY.sub(rf"\g<before>{MASK}", redactor.text(value))
+    return redactor.value(value)
+
+
+def _is_told(before: JsonValue) -> bool:
+    """Tells whether a flag that takes a secret stands before an item of a command line."""
+    flag = _FLAG.fullmatch(before) if isinstance(before, str) else None
+    return flag is not None and flag[2] is None and speaks_of_secret(flag[1])

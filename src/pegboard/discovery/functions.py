@@ -1,0 +1,255 @@
+"""One function as a tool: its signature, docstring, annotations and decorators."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pegboard.discovery import decorators
+from pegboard.schema import docstrings
+from pegboard.schema.annotations import Annotations, Field
+from pegboard.schema.definitions import Definitions
+from pegboard.schema.names import canonical
+from pegboard.schema.source import written
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.discovery.plain import PlainProblem, PlainTool
+    from pegboard.discovery.requirements import Requirements
+    from pegboard.models import JsonObject
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_LONGEST_DEFAULT = 60
+
+
+class Parameter(NamedTuple):
+    """A parameter of a function, `*args` and `**kwargs` left out."""
+
+    name: str
+    annotation: ast.expr | None
+    default: ast.expr | None
+
+
+def docstring(node: Function) -> str:
+    """Gives the docstring of a function as it stands in the source; empty where there is none."""
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return first.value.value
+    return ""
+
+
+def tool(
+    node: Function, definitions: Definitions, pack: str, file: str, needs: Requirements | None = None
+) -> PlainTool:
+    """Describes a function as a tool.
+
+    Args:
+        node: The function.
+        definitions: The classes and aliases of its file.
+        pack: The name of its pack.
+        file: The absolute path of its file.
+        needs: What the tools of its file need, where it says so.
+    """
+    return _Description(node, definitions, pack, file).tool(needs)
+
+
+class _Description:
+    """The work on one function.
+
+    Attributes:
+        problems: What was found wrong.
+        place: The part of the signature at hand, for problems in it.
+        line: Where that part stands.
+    """
+
+    def __init__(self, node: Function, definitions: Definitions, pack: str, file: str) -> None:
+        self.node = node
+        self.definitions = definitions
+        self.scope = definitions.scope
+        self.pack = pack
+        self.file = file
+        self.problems: list[PlainProblem] = []
+        self.place = ""
+        self.line = node.lineno
+        arguments = node.args
+        positional = [*arguments.posonlyargs, *arguments.args]
+        required: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+        self.parameters = [
+            *(
+                Parameter(argument.arg, argument.annotation, default)
+                for argument, default in zip(positional, [*required, *arguments.defaults], strict=True)
+            ),
+            *(
+                Parameter(argument.arg, argument.annotation, default)
+                for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            ),
+        ]
+
+    def tool(self, needs: Requirements | None) -> PlainTool:
+        node = self.node
+        text = docstrings.read(docstring(node))
+        if not text.description and not docstring(node).strip():
+            self.report(
+                f"`{node.name}` is in `__all__` but has no docstring.", "Say in a docstring what it does.", "warning"
+            )
+        self._check_kinds()
+        for item in needs.unreadable(node.name) if needs else ():
+            self.report(item.message, item.fix, line=item.line)
+        names = [parameter.name for parameter in self.parameters]
+        aliases, renamed = decorators.aliases(node, self.scope, names, self.report)
+        return {
+            "name": f"{self.pack}.{node.name}",
+            "pack": self.pack,
+            "description": text.description,
+            "input_schema": self._input_schema(text.parameters),
+            "output_schema": self._output_schema(text.returns),
+            "handler": {
+                "kind": "pack",
+                "pack": self.pack,
+                "function": node.name,
+                "file": self.file,
+                "line": node.lineno,
+                "is_async": isinstance(node, ast.AsyncFunctionDef),
+            },
+            "signature": self._signature(),
+            "aliases": aliases,
+            "parameter_aliases": renamed,
+            "hints": decorators.hints(node, self.scope, names, self.report),
+            "requirements": needs.of(node.name) if needs else [],
+            "problems": self.problems,
+        }
+
+    def report(
+        self,
+        message: str,
+        fix: str = "",
+        severity: Literal["error", "warning"] = "warning",
+        *,
+        line: int | None = None,
+    ) -> None:
+        """Keeps a problem of this function."""
+        self.problems.append(
+            {
+                "message": message,
+                "fix": fix,
+                "severity": severity,
+                "file": self.file,
+                "line": line or self.node.lineno,
+                "pack": self.pack,
+                "tool": f"{self.pack}.{self.node.name}",
+            }
+        )
+
+    def _check_kinds(self) -> None:
+        node, arguments = self.node, self.node.args
+        if arguments.posonlyargs:
+            listed = ", ".join(f"`{argument.arg}`" for argument in arguments.posonlyargs)
+            self.report(
+                f"`{node.name}` takes {listed} by position only, but tools are called with keywords.",
+                "Remove the `/` from its signature.",
+                "error",
+            )
+        if arguments.vararg:
+            self.report(
+                f"`{node.name}` takes `*{arguments.vararg.arg}`, which a call with keywords can't fill.",
+                f"Take a list: `{arguments.vararg.arg}: list[...]`.",
+            )
+        if arguments.args:
+            self.report(f"`{node.name}` can be called by position; tools take keywords only.", self._keyword_only())
+
+    def _keyword_only(self) -> str:
+        parts = [parameter.name + _default(parameter, "=") for parameter in self.parameters]
+        if self.node.args.kwarg:
+            parts.append(f"**{self.node.args.kwarg.arg}")
+        return f"Write `def {self.node.name}(*, {', '.join(parts)})`."
+
+    def _input_schema(self, texts: dict[str, str]) -> JsonObject:
+        annotations = Annotations(self.definitions, self._unresolved)
+        properties: dict[str, JsonValue] = {}
+        required: list[JsonValue] = []
+        for parameter in self.parameters:
+            schema, required_by_field, _alias = self._field(annotations, parameter)
+            # `Annotated[int, Field(default=1)]` is a default for pydantic only.
+            needed = required_by_field or parameter.default is None
+            text = texts.get(parameter.name)
+            if text:
+                schema.setdefault("description", text)
+            properties[parameter.name] = schema
+            if needed:
+                required.append(parameter.name)
+        result: JsonObject = {"type": "object", "properties": properties}
+        if required:
+            result["required"] = required
+        result["additionalProperties"] = False
+        self._add_keywords(result, annotations)
+        definitions = annotations.definitions()
+        if definitions:
+            result["$defs"] = definitions
+        return result
+
+    def _field(self, annotations: Annotations, parameter: Parameter) -> Field:
+        self.place = f"parameter `{parameter.name}`"
+        self.line = parameter.annotation.lineno if parameter.annotation else self.node.lineno
+        return annotations.field(parameter.annotation, parameter.default)
+
+    def _unresolved(self, text: str, line: int | None) -> None:
+        self.report(
+            f"`{self.node.name}`, {self.place}: {text}.",
+            "Any value is taken there; use a type of the standard library, of this file or of a helper beside it.",
+            line=line or self.line,
+        )
+
+    def _add_keywords(self, schema: JsonObject, annotations: Annotations) -> None:
+        """Adds what `**kwargs` takes: anything, values of one type, or the keys of an unpacked TypedDict."""
+        more = self.node.args.kwarg
+        if more is None:
+            return
+        node = more.annotation
+        if not isinstance(node, ast.Subscript) or canonical(self.scope.qualified(node.value)) != "typing.Unpack":
+            schema["additionalProperties"] = self._field(annotations, Parameter(more.arg, node, None)).schema or True
+            return
+        reference = self._field(annotations, Parameter(more.arg, node.slice, None)).schema.get("$ref")
+        keys = annotations.definitions().get(str(reference).removeprefix("#/$defs/"))
+        properties, required = schema["properties"], schema.setdefault("required", [])
+        if not isinstance(keys, dict) or not isinstance(properties, dict) or not isinstance(required, list):
+            schema["additionalProperties"] = True
+            return
+        unpacked, needed = keys.get("properties"), keys.get("required")
+        properties.update(unpacked if isinstance(unpacked, dict) else {})
+        required.extend(needed if isinstance(needed, list) else [])
+
+    def _output_schema(self, text: str) -> JsonObject | None:
+        if self.node.returns is None:
+            return None
+        annotations = Annotations(self.definitions, self._unresolved)
+        self.place, self.line = "what it returns", self.node.returns.lineno
+        schema = annotations.field(self.node.returns).schema
+        if not schema:
+            return None
+        if text:
+            schema.setdefault("description", text)
+        definitions = annotations.definitions()
+        if definitions:
+            schema["$defs"] = definitions
+        return schema
+
+    def _signature(self) -> str:
+        parts = [
+            parameter.name
+            + (f": {written(parameter.annotation)}" if parameter.annotation else "")
+            + _default(parameter, " = " if parameter.annotation else "=")
+            for parameter in self.parameters
+        ]
+        if parts:
+            parts.insert(0, "*")
+        more = self.node.args.kwarg
+        if more:
+            parts.append(f"**{more.arg}" + (f": {written(more.annotation)}" if more.annotation else ""))
+        returns = f" -> {written(self.node.returns)}" if self.node.returns else ""
+        return f"{self.pack}.{self.node.name}({', '.join(parts)}){returns}"
+
+
+def _default(parameter: Parameter, equals: str) -> str:
+    return "" if parameter.default is None else f"{equals}{written(parameter.default, _LONGEST_DEFAULT)}"

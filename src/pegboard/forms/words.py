@@ -1,0 +1,164 @@
+"""What a field says of itself: its label, its limits, its type in a few words, and what its name lets on."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import JsonValue
+
+from pegboard.forms.fields import Facts, Picks
+from pegboard.forms.json_text import write
+from pegboard.models import JsonObject
+
+_LONG_TEXTS = {
+    "body",
+    "code",
+    "content",
+    "html",
+    "markdown",
+    "message",
+    "patch",
+    "prompt",
+    "script",
+    "template",
+    "text",
+}
+_LONG_FORMATS = {"markdown", "multi-line", "multiline", "textarea"}
+_LONG = 200
+"""From this `maxLength` on, a text gets several lines."""
+_SECRET = re.compile(
+    r"(^|_)(password|passwd|passphrase|secret|credential|api_?key|private_?key|secret_?key"
+    r"|(access|auth|bearer|refresh)_?token)s?$"
+)
+_FILES = {"file", "filename", "filepath", "path"}
+_FOLDERS = {"cwd", "dir", "directory", "folder"}
+_NO_PATH = {"json", "jq", "object", "key", "property", "url", "route", "field"}
+"""What comes before `path` where no file is meant."""
+
+
+def facts_of(node: JsonObject, schema: JsonValue, name: str, *, required: bool, nullable: bool, in_list: bool) -> Facts:
+    """Gives what a schema says of the argument `name`, but for its type.
+
+    Args:
+        node: The schema, made plain.
+        schema: The part of the validator's schema that it was made of.
+        name: The property's name.
+        required: Whether it must be sent.
+        nullable: Whether null fits.
+        in_list: Whether it is a row.
+    """
+    title, description, examples = node.get("title"), node.get("description"), node.get("examples")
+    says_more = isinstance(title, str) and _letters(title) not in {_letters(name), ""}
+    return Facts(
+        schema=schema,
+        label=title if says_more and isinstance(title, str) else "",
+        description=description if isinstance(description, str) else "",
+        required=required,
+        nullable=nullable,
+        has_default="default" in node,
+        default=node.get("default"),
+        examples=tuple(examples) if isinstance(examples, list) else (),
+        limits=limits(node),
+        in_list=in_list,
+    )
+
+
+def with_null(label: str, nullable: bool) -> str:
+    """Gives the label of a type that may be null as well."""
+    return f"{label} or null" if nullable and label not in {"null", "any"} and not label.endswith(" or null") else label
+
+
+def of(outer: str, inner: str) -> str:
+    """Gives the label of a list or a map of something."""
+    return f"{outer} of ({inner})" if " or " in inner else f"{outer} of {inner}"
+
+
+def is_secret(node: JsonObject, name: str) -> bool:
+    """Whether what is typed should be masked."""
+    return node.get("format") == "password" or _SECRET.search(_words(name)) is not None
+
+
+def is_long(node: JsonObject, name: str) -> bool:
+    """Whether a text should have room for several lines."""
+    form, longest = node.get("format"), node.get("maxLength")
+    if form in _LONG_FORMATS or (isinstance(longest, int) and longest >= _LONG):
+        return True
+    return longest is None and form is None and _words(name).rpartition("_")[2] in _LONG_TEXTS
+
+
+def picks(node: JsonObject, name: str) -> Picks:
+    """Says whether a text is the path of a file or a folder, as far as its name and format let on."""
+    form = node.get("format")
+    if form in {"path", "file-path"}:
+        return "file"
+    if form == "directory-path":
+        return "folder"
+    if form is not None or "pattern" in node:
+        return ""
+    before, _, last = _words(name).rpartition("_")
+    if last in _FOLDERS:
+        return "folder"
+    return "file" if last in _FILES and before.rpartition("_")[2] not in _NO_PATH else ""
+
+
+def limits(node: JsonObject) -> str:
+    """Tells in a few words what a schema allows of its type."""
+    said = [
+        *_bounds(node),
+        f"multiple of {write(node['multipleOf'])}" if "multipleOf" in node else "",
+        _range(node.get("minLength"), node.get("maxLength"), "character"),
+        f"pattern {node['pattern']}" if "pattern" in node else "",
+        _range(node.get("minItems"), node.get("maxItems"), "item"),
+        "no item twice" if node.get("uniqueItems") is True else "",
+        "some items of a certain kind" if "contains" in node else "",
+        _range(node.get("minProperties"), node.get("maxProperties"), "property"),
+        _needed(node.get("anyOf"), "one of {} is required"),
+        _needed(node.get("oneOf"), "exactly one of {} is required"),
+        *_needs(node.get("dependentRequired")),
+    ]
+    return ", ".join(part for part in said if part)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]", "", text).lower()
+
+
+def _words(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_").replace(".", "_")
+
+
+def _bounds(node: JsonObject) -> list[str]:
+    over, under = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
+    least, most = node.get("minimum"), node.get("maximum")
+    if over is None and under is None:
+        return [_range(least, most, "")]
+    return [
+        f"more than {write(over)}" if over is not None else _range(least, None, ""),
+        f"less than {write(under)}" if under is not None else _range(None, most, ""),
+    ]
+
+
+def _needed(variants: JsonValue, sentence: str) -> str:
+    """Tells a rule of which each variant requires other names; empty where it is something else."""
+    listed = variants if isinstance(variants, list) else []
+    names = [one.get("required") for one in listed if isinstance(one, dict) and one.keys() == {"required"}]
+    told = [" with ".join(map(str, group)) for group in names if isinstance(group, list) and group]
+    return sentence.format(", ".join(told)) if len(told) == len(listed) > 1 else ""
+
+
+def _needs(rules: JsonValue) -> list[str]:
+    found = rules.items() if isinstance(rules, dict) else ()
+    return [f"{name} needs {', '.join(map(str, names))}" for name, names in found if isinstance(names, list) and names]
+
+
+def _range(least: JsonValue, most: JsonValue, unit: str) -> str:
+    if least is None and most is None:
+        return ""
+    last = least if most is None else most
+    if unit:
+        unit = f" {unit}" if last == 1 else f" {unit[:-1]}ies" if unit.endswith("y") else f" {unit}s"
+    if most is None:
+        return f"at least {write(least)}{unit}" if unit == "" or least != 0 else ""
+    if least is None or (unit and least == 0):
+        return f"at most {write(most)}{unit}"
+    return f"{write(least)}{unit}" if least == most else f"{write(least)} to {write(most)}{unit}"

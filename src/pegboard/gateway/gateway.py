@@ -1,0 +1,217 @@
+"""The gateway: what happens to a call between the asking and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+from pegboard.errors import FormFaults
+from pegboard.gateway.cache import ResultCache
+from pegboard.gateway.redacting import Redacting
+from pegboard.gateway.rules import Rules, Verdict
+from pegboard.gateway.timeouts import Timeouts
+from pegboard.models import (
+    ApprovalRequested,
+    CallEvent,
+    CallSource,
+    Finished,
+    JsonObject,
+    Started,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
+from pegboard.ports import Approver, Readiness, Recorder, Redaction, ToolRunner
+from pegboard.registry import AllowList, Registry
+
+_OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
+"""Sources behind which the user stands; what they start needs nobody's approval."""
+
+
+class Gateway:
+    """Takes every call down the same road, and always comes back with a result.
+
+    Args:
+        registry: Which tools there are.
+        runners: What runs a call, by the kind of the tool's handler (`pack`, `mcp`).
+        recorder: What keeps the record.
+        allow: Which tools may be called.
+        timeouts: How long a call may take.
+        rules: Which calls of models and other agents run, ask or are refused; without any, only read-only tools run.
+        approver: Who is asked about calls that ask; nobody means that they are refused.
+        readiness: Who knows whether a tool has what it needs; nobody means that every tool has.
+        redaction: Who takes secrets out of what is told and recorded; nobody means that none are known.
+        cache: Whether results of tools that say so may be used again within a session.
+
+    Attributes:
+        approver: Who is asked.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        runners: Mapping[str, ToolRunner],
+        recorder: Recorder,
+        *,
+        allow: AllowList | None = None,
+        timeouts: Timeouts | None = None,
+        rules: Rules | None = None,
+        approver: Approver | None = None,
+        readiness: Readiness | None = None,
+        redaction: Redaction | None = None,
+        cache: bool = True,
+    ) -> None:
+        self._registry = registry
+        self._runners = runners
+        self._recorder = recorder
+        self._allow = allow or AllowList()
+        self._timeouts = timeouts or Timeouts()
+        self._rules = rules or Rules()
+        self.approver = approver
+        self._readiness = readiness
+        self._redaction = redaction
+        self._cache = ResultCache(recorder, enabled=cache)
+
+    async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+        """Takes one call down the road.
+
+        Yields what happens, `Finished` last; never raises for the tool's or the arguments' sake. Whoever stops
+        iterating before the end cancels the call. Every call is recorded, refused and cancelled ones too. No secret is
+        in what is told and recorded.
+        """
+        asked_at = datetime.now(UTC)
+        result: ToolResult | None = None
+        redacting = Redacting(self._redaction) if self._redaction else None
+        try:
+            if self._redaction is not None:
+                await self._redaction.renew()
+            async with aclosing(self._way(call)) as events:
+                async for happened in events:
+                    for event in await redacting.told(happened) if redacting else (happened,):
+                        if isinstance(event, Started):
+                            call = event.call
+                        if isinstance(event, Finished):
+                            # recorded before it is told: whoever hears of a result also finds it in the history
+                            call, result = event.call, event.result
+                            self._recorder.record(call, result, asked_at)
+                        yield event
+        finally:
+            if result is None:
+                gone = ToolResult.failed("execution_error", "The caller went away before the end.", "cancelled")
+                self._recorder.record(redacting.call(call) if redacting else call, gone, asked_at)
+
+    def callable(self) -> tuple[ToolSpec, ...]:
+        """Gives the tools that may be called, as the last scan found them."""
+        return tuple(spec for spec in self._registry.tools() if self._allow.admits(spec))
+
+    async def cancel(self, call_id: str) -> bool:
+        """Ends a running or waiting call; False if none of that id runs."""
+        for runner in self._runners.values():
+            if await runner.cancel(call_id):
+                return True
+        return False
+
+    async def _way(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+        found = await self._find(call.name)
+        if isinstance(found, ToolResult):
+            yield Finished(call=call, result=found)
+            return
+        try:
+            call = self._checked(found, call)
+        except FormFaults as faults:
+            message = f"{found.name} was not called, its arguments have faults: {faults}"
+            yield Finished(call=call, result=ToolResult.failed("invalid_args", message, None, *faults.faults))
+            return
+        if (lacking := await self._lacking(found)) is not None:
+            yield Finished(call=call, result=lacking)
+            return
+        if call.source not in _OWN_ACTS:
+            verdict = await self._verdict(found, call)
+            if verdict.action == "ask":
+                yield ApprovalRequested(call=call, reason=verdict.reason)
+            approved = await self._approved(found, call, verdict)
+            if isinstance(approved, ToolResult):
+                yield Finished(call=call, result=approved)
+                return
+            call = approved
+        if (cached := await self._cache.get(found, call)) is not None:
+            yield Started(call=call)
+            yield Finished(call=call, result=cached)
+            return
+        runner = self._runners.get(found.handler.kind)
+        if runner is None:
+            nobody = f"Nothing here can run a tool of the kind {found.handler.kind!r}."
+            yield Finished(call=call, result=ToolResult.failed("execution_error", nobody, "no_runner"))
+            return
+        timeout = self._timeouts.of(found, call)
+        async with aclosing(runner.run(found, call, timeout=timeout, calls=self)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    await self._cache.put(found, call, event.result)
+                yield event
+
+    async def _find(self, name: str) -> ToolSpec | ToolResult:
+        """Gives the tool as its file is now, or why it can't be called."""
+        spec = self._registry.get(name)
+        if spec is None or self._registry.stale(spec):
+            import asyncio
+
+            await asyncio.to_thread(self._registry.scan)
+        return self._registry.find(name, self._allow)
+
+    def _checked(self, spec: ToolSpec, call: ToolCall) -> ToolCall:
+        from pegboard.schema.arguments import prepare
+
+        args = prepare(spec, call.args)
+        if spec.name == call.name and args == call.args:
+            return call
+        return call.model_copy(update={"name": spec.name, "args": args})
+
+    async def _lacking(self, spec: ToolSpec) -> ToolResult | None:
+        if self._readiness is None or not spec.requirements:
+            return None
+        lacking = await self._readiness.lacking(spec)
+        if not lacking:
+            return None
+        lines = [f"{spec.name} was not called, it lacks what it needs:", *map(str, lacking)]
+        return ToolResult.failed("execution_error", "\n".join(lines), "dependency_missing")
+
+    async def _verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict:
+        import asyncio
+
+        return await asyncio.to_thread(self._rules.verdict, spec, call)
+
+    async def _approved(self, spec: ToolSpec, call: ToolCall, verdict: Verdict) -> ToolCall | ToolResult:
+        """Gives the call as it may run, edited if the user did so, or its refusal."""
+        if verdict.action == "allow":
+            return call
+        if verdict.action == "deny":
+            return _denied(spec, verdict.reason)
+        if self.approver is None:
+            return _denied(spec, f"{verdict.reason.removesuffix('.')}, and nobody is here to approve it.")
+        approval = await self.approver.decide(spec, call)
+        if approval.answer == "reject":
+            why = f" They said: {approval.reason}" if approval.reason.strip() else ""
+            return _denied(spec, f"The user rejected this call.{why}")
+        if approval.answer == "session":
+            self._rules.allow_in_session(spec, call)
+        elif approval.answer == "always":
+            await self._allow_always(spec)
+        return call if approval.args is None else self._edited(spec, call, approval.args)
+
+    async def _allow_always(self, spec: ToolSpec) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self._rules.allow_always, spec)
+
+    def _edited(self, spec: ToolSpec, call: ToolCall, args: JsonObject) -> ToolCall | ToolResult:
+        try:
+            return self._checked(spec, call.model_copy(update={"args": args}))
+        except FormFaults as faults:
+            message = f"{spec.name} was not called, the edited arguments have faults: {faults}"
+            return ToolResult.failed("invalid_args", message, None, *faults.faults)
+
+
+def _denied(spec: ToolSpec, why: str) -> ToolResult:
+    return ToolResult.failed("execution_error", f"{spec.name} was not called. {why}", "denied")

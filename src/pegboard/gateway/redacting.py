@@ -1,0 +1,121 @@
+"""What happens during one call, as it may be told and recorded: without secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from pegboard.models import (
+    ApprovalRequested,
+    CallEvent,
+    Finished,
+    Log,
+    Progress,
+    Started,
+    ToolCall,
+    ToolError,
+    ToolResult,
+)
+from pegboard.ports import Redaction
+
+ArgumentT = TypeVar("ArgumentT")
+ValueT = TypeVar("ValueT")
+
+_LARGE = 100_000
+"""Bytes of JSON beyond which the event loop is left free meanwhile."""
+
+
+class Redacting:
+    """Takes the secrets out of the events of one call.
+
+    Args:
+        redaction: Who knows the secrets.
+    """
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        self._held: dict[str, Log] = {}
+
+    def call(self, call: ToolCall) -> ToolCall:
+        """Gives the call without secrets in its arguments, as it may be told; not as it is to be run."""
+        args = self._redaction.value(call.args)
+        return call if args is call.args else call.model_copy(update={"args": args})
+
+    async def told(self, event: CallEvent) -> Sequence[CallEvent]:
+        """Gives what may be told when an event has happened: mostly the event, without secrets.
+
+        The end of a piece of output is held back while it may be the beginning of a secret.
+        """
+        return (event,) if not self._redaction.has_any else await self._redacted(event)
+
+    async def _redacted(self, event: CallEvent) -> Sequence[CallEvent]:
+        match event:
+            case Log():
+                return [*self._log(event)]
+            case Progress(message=message):
+                return [event.model_copy(update={"message": self._redaction.text(message)}) if message else event]
+            case Started(call=call) | ApprovalRequested(call=call):
+                shown = self.call(call)
+                return [event if shown is call else event.model_copy(update={"call": shown})]
+            case Finished(call=call, result=result):
+                finished = Finished.model_construct(call=self.call(call), result=await self._result(result))
+                return [*self._held.values(), finished]
+
+    def _log(self, log: Log) -> Iterator[Log]:
+        before = self._held.pop(log.stream, None)
+        text = self._redaction.text(before.text + log.text if before else log.text)
+        held = self._redaction.unfinished(text)
+        if held:
+            self._held[log.stream] = log.model_copy(update={"text": text[-held:]})
+            text = text[:-held]
+        if text:
+            yield log if text == log.text else log.model_copy(update={"text": text})
+
+    async def _result(self, result: ToolResult) -> ToolResult:
+        if result.meta.truncated is not None:
+            await _in_thread(self._redact_file, Path(result.meta.truncated.file))
+        if result.meta.size > _LARGE:
+            data = await _in_thread(self._redaction.value, result.data)
+        else:
+            data = self._redaction.value(result.data)
+        if data is not result.data:
+            result = result.model_copy(update={"data": data})
+        if result.error is not None:
+            result = result.model_copy(update={"error": self._error(result.error)})
+        if result.meta.traceback is not None:
+            traceback = self._redaction.text(result.meta.traceback)
+            result = result.model_copy(update={"meta": result.meta.model_copy(update={"traceback": traceback})})
+        return result
+
+    def _error(self, error: ToolError) -> ToolError:
+        text = self._redaction.text
+        faults = tuple(
+            fault.model_copy(update={"path": text(fault.path), "message": text(fault.message)})
+            for fault in error.faults
+        )
+        detail = None if error.detail is None else text(error.detail)
+        return error.model_copy(update={"message": text(error.message), "detail": detail, "faults": faults})
+
+    def _redact_file(self, file: Path) -> None:
+        """Takes the secrets out of a result that was kept whole; a file in which they'd have to stay is deleted."""
+        try:
+            written = file.read_text("utf-8")
+            if self._redaction.text(written) == written:
+                return
+            redacted = self._redaction.value(json.loads(written))
+            beside = file.with_name(f"{file.name}.{os.getpid()}")
+            beside.write_text(json.dumps(redacted, ensure_ascii=False, separators=(",", ":")), "utf-8")
+            beside.replace(file)
+        except (OSError, ValueError, RecursionError):
+            with suppress(OSError):
+                file.unlink()
+
+
+async def _in_thread(function: Callable[[ArgumentT], ValueT], argument: ArgumentT) -> ValueT:
+    import asyncio
+
+    return await asyncio.to_thread(function, argument)

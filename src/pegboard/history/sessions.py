@@ -1,0 +1,301 @@
+"""Conversations in the history's database: what was said, in order, whoever says it at the same time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from pegboard.errors import SessionError
+from pegboard.history.history import History
+from pegboard.models.conversation import Message, ModelMessage, UserMessage
+from pegboard.models.session import Session, SessionEntry
+
+if TYPE_CHECKING:
+    from pegboard.history.database import Database
+    from pegboard.history.rows import Column
+
+LONGEST_NAME: Final = 200
+"""Characters of a session's name, and of its id."""
+_NAME_WORDS: Final = 60
+"""Characters of the first message that a session is called by until it is given a name."""
+_COLUMNS: Final = (
+    "id, name, created, changed, (SELECT count(*) FROM messages WHERE session = sessions.id), model, system"
+)
+_UNREADABLE: Final = (TypeError, ValueError, OverflowError, ValidationError)
+
+_MESSAGE: Final[TypeAdapter[Message]] = TypeAdapter(Message)
+
+Run: TypeAlias = "Callable[[str, Sequence[Column]], Sequence[tuple[Column, ...]]]"
+_Answer = TypeVar("_Answer")
+
+
+class Sessions:
+    """All conversations of the user; safe with several threads and processes.
+
+    Everything here blocks, for the disk and for other processes that write.
+
+    Args:
+        history: Whose database they are in.
+        locks: The folder of the files that say which sessions are in use; made when one is.
+    """
+
+    def __init__(self, history: History, locks: Path) -> None:
+        self._history = history
+        self._locks = locks
+
+    # Reading
+
+    def list(self, search: str = "", *, limit: int = 1000) -> tuple[Session, ...]:
+        """Gives sessions, those that changed last first.
+
+        Args:
+            search: Only those with this in their name, or in what was said; however it is capitalised.
+            limit: How many at most.
+
+        Raises:
+            StoreError: The database can't be read.
+        """
+        found = (
+            "WHERE instr(folded(name), ?) OR id IN (SELECT session FROM messages WHERE instr(folded(text), ?))"
+            if search
+            else ""
+        )
+        wanted = [_stored(search.casefold())] * 2 if search else []
+        query = f"SELECT {_COLUMNS} FROM sessions {found} ORDER BY changed DESC, rowid DESC LIMIT ?"  # noqa: S608 - our own text
+        rows = self._history.act(lambda database: database.select(query, [*wanted, limit]))
+        return tuple(map(_session_of, rows))
+
+    def get(self, session: str) -> Session | None:
+        """Gives a session, without what was said; None if there is none.
+
+        Raises:
+            StoreError: The database can't be read.
+        """
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608 - our own text
+        rows = self._history.act(lambda database: database.select(query, [_stored(session)]))
+        return _session_of(rows[0]) if rows else None
+
+    def entries(self, session: str) -> tuple[SessionEntry, ...]:
+        """Gives what was said in a session, in order; nothing if there is none. What is damaged is left out.
+
+        Raises:
+            StoreError: The database can't be read.
+        """
+        query = "SELECT position, at, message, call FROM messages WHERE session = ? ORDER BY position"
+        rows = self._history.act(lambda database: database.select(query, [_stored(session)]))
+        return tuple(_entries_of(rows))
+
+    # Writing
+
+    def start(self, session: str, *, model: str = "", system: str | None = None) -> None:
+        """Makes a session, unless it is there already.
+
+        Args:
+            session: Its id: up to 200 characters that can be seen.
+            model: The model that is to answer; kept as the last one.
+            system: What the model is to be told beforehand; what was said before is kept if None.
+
+        Raises:
+            SessionError: This can't be an id.
+            StoreError: It can't be written.
+        """
+        if not session.strip() or not session.isprintable() or len(session) > LONGEST_NAME:
+            raise SessionError(f"A session's id has 1 to {LONGEST_NAME} characters, all of them visible.")
+        now = _now()
+        self._change(
+            "INSERT INTO sessions (id, name, created, changed, model, system) VALUES (?, '', ?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET model = excluded.model, system = coalesce(excluded.system, system)",
+            [_stored(session), now, now, _stored(model), None if system is None else _stored(system)],
+        )
+
+    def append(self, session: str, message: Message, call: str | None = None) -> SessionEntry:
+        """Adds a message at the end of a session, which was started.
+
+        Args:
+            session: Its id.
+            message: What was said.
+            call: Of a tool's answer: the id of the call.
+
+        Raises:
+            SessionError: The session was deleted meanwhile.
+            StoreError: It can't be written.
+        """
+        from pegboard.history.rows import json_of, moment
+
+        now, key = _now(), _stored(session)
+        text = _text_of(message)
+        content = json_of(message.model_dump(mode="json", by_alias=False))
+
+        def add(run: Run) -> int:
+            if not run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [now, key]):
+                raise SessionError(f"There is no session {session!r} any more.")
+            [(last,)] = run("SELECT coalesce(max(position), -1) FROM messages WHERE session = ?", [key])
+            position = int(last or 0) + 1
+            run(
+                "INSERT INTO messages (session, position, at, message, text, call) VALUES (?, ?, ?, ?, ?, ?)",
+                [key, position, now, content, _stored(text), call],
+            )
+            if isinstance(message, UserMessage):
+                run("UPDATE sessions SET name = ? WHERE id = ? AND name = ''", [_stored(_beginning(message.text)), key])
+            return position
+
+        return SessionEntry(position=self._transact(add), at=moment(now), message=message, call=call)
+
+    def rename(self, session: str, name: str) -> None:
+        """Gives a session another name.
+
+        Raises:
+            SessionError: There is no such session, or this can't be a name.
+            StoreError: It can't be written.
+        """
+        name = name.strip()
+        if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+            raise SessionError(f"A session's name has 1 to {LONGEST_NAME} characters, all of them visible.")
+        statement = "UPDATE sessions SET name = ? WHERE id = ? RETURNING id"
+        if not self._change(statement, [_stored(name), _stored(session)]):
+            raise SessionError(f"There is no session {session!r}.")
+
+    def delete(self, session: str) -> None:
+        """Throws a session away with all that was said; the record of its calls stays.
+
+        Raises:
+            SessionError: There is no such session, or somebody is asking in it.
+            StoreError: It can't be written.
+        """
+        key = _stored(session)
+        with self.held(session) as free:
+            if not free:
+                raise SessionError(f"The session {session!r} is in use.")
+
+            def drop(run: Run) -> bool:
+                run("DELETE FROM messages WHERE session = ?", [key])
+                return bool(run("DELETE FROM sessions WHERE id = ? RETURNING id", [key]))
+
+            if not self._transact(drop):
+                raise SessionError(f"There is no session {session!r}.")
+
+    def branch(self, session: str, new: str, before: int) -> None:
+        """Makes a new session of the beginning of another one, to go on from there otherwise.
+
+        Args:
+            session: The one that stays as it is.
+            new: The id of the new one.
+            before: The position of the first message that it lacks.
+
+        Raises:
+            SessionError: There is no such session, or there is one of the new id already.
+            StoreError: It can't be written.
+        """
+        old, key, now = _stored(session), _stored(new), _now()
+
+        def copy(run: Run) -> None:
+            if run("SELECT id FROM sessions WHERE id = ?", [key]):
+                raise SessionError(f"There is a session {new!r} already.")
+            if not run(
+                "INSERT INTO sessions (id, name, created, changed, model, system)"
+                " SELECT ?, name, ?, ?, model, system FROM sessions WHERE id = ? RETURNING id",
+                [key, now, now, old],
+            ):
+                raise SessionError(f"There is no session {session!r}.")
+            run(
+                "INSERT INTO messages (session, position, at, message, text, call)"
+                " SELECT ?, position, at, message, text, call FROM messages WHERE session = ? AND position < ?",
+                [key, old, before],
+            )
+
+        self._transact(copy)
+
+    @contextmanager
+    def held(self, session: str) -> Iterator[bool]:
+        """Keeps everybody else from asking in a session meanwhile, other processes too; gives whether that was free.
+
+        A process that is killed lets go. Where no such file can be made, nobody is kept out.
+        """
+        file = self._locks / f"{sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
+        try:
+            self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            yield True
+            return
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+        finally:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def _change(self, statement: str, parameters: Sequence[Column]) -> Sequence[tuple[Column, ...]]:
+        return self._transact(lambda run: run(statement, parameters))
+
+    def _transact(self, act: Callable[[Run], _Answer]) -> _Answer:
+        def within(database: Database) -> _Answer:
+            with database.transaction() as run:
+                return act(run)
+
+        return self._history.act(within)
+
+
+def _text_of(message: Message) -> str:
+    """Gives what a message says, for searching: the calls that a model proposed too."""
+    if isinstance(message, ModelMessage):
+        return "\n".join([message.text, *(f"{call.name} {call.arguments}" for call in message.calls)])
+    return message.text
+
+
+def _beginning(text: str) -> str:
+    line = " ".join(text.split())
+    line = "".join(sign for sign in line if sign.isprintable())
+    return line if len(line) <= _NAME_WORDS else line[: _NAME_WORDS - 1].rstrip() + "…"
+
+
+def _stored(text: str) -> str:
+    from pegboard.history.rows import unicode_of
+
+    return unicode_of(text)
+
+
+def _now() -> int:
+    from pegboard.history.rows import microseconds
+
+    return microseconds(datetime.now(UTC))
+
+
+def _session_of(row: tuple[Column, ...]) -> Session:
+    from pegboard.history.rows import moment
+
+    id_, name, created, changed, messages, model, system = row
+    return Session(
+        id=str(id_),
+        name=str(name),
+        created=moment(created),
+        changed=moment(changed),
+        messages=int(messages or 0),
+        model=str(model or ""),
+        system=None if system is None else str(system),
+    )
+
+
+def _entries_of(rows: Sequence[tuple[Column, ...]]) -> Iterator[SessionEntry]:
+    from pegboard.history.rows import moment
+
+    for position, at, message, call in rows:
+        with suppress(*_UNREADABLE):
+            yield SessionEntry(
+                position=int(position or 0),
+                at=moment(at),
+                message=_MESSAGE.validate_json(str(message)),
+                call=None if call is None else str(call),
+            )

@@ -1,0 +1,35 @@
+"""The request for one run of a tool."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from pydantic import Field
+
+from pegboard.models.model import JsonObject, Model
+
+CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk"]
+"""Who asked: a person at the form or the command line, a model, a script, an MCP client, another tool."""
+
+
+class ToolCall(Model):
+    """One request for a tool."""
+
+    id: str = Field(default_factory=lambda: os.urandom(16).hex())
+    """Ours, and unique; a provider's own id is `provider_id`."""
+    name: str
+    args: JsonObject = Field(default_factory=dict)
+    source: CallSource
+    session: str | None = None
+    """The chat session it belongs to."""
+    parent: str | None = None
+    """The id of the call (or script run) that this one was made in."""
+    provider_id: str | None = None
+    """The id that the model's provider gave it."""
+    timeout: float | None = None
+    """Seconds; wins over what the tool and the configuration say."""
+
+    def shown(self) -> JsonObject:
+        """The call as command lines print it: `{id, name, args, source}`."""
+        return self.model_dump(mode="json", include={"id", "name", "args", "source"})

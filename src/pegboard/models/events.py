@@ -1,0 +1,60 @@
+"""What happens between a call and its result."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pegboard.models.call import ToolCall
+from pegboard.models.model import Model
+from pegboard.models.result import ToolResult
+
+
+class ApprovalRequested(Model):
+    """Somebody must say whether the call may run."""
+
+    kind: Literal["approval_requested"] = "approval_requested"
+    call: ToolCall
+    reason: str = ""
+
+
+class Started(Model):
+    """The tool began to run, with these arguments (aliases resolved)."""
+
+    kind: Literal["started"] = "started"
+    call: ToolCall
+    at: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    worker: str | None = None
+
+
+class Log(Model):
+    """A piece of what the tool printed or logged: untrusted text, not always a whole line."""
+
+    kind: Literal["log"] = "log"
+    call_id: str
+    stream: Literal["stdout", "stderr", "log"]
+    text: str
+
+
+class Progress(Model):
+    """How far the tool is."""
+
+    kind: Literal["progress"] = "progress"
+    call_id: str
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
+class Finished(Model):
+    """The last event of every call."""
+
+    kind: Literal["finished"] = "finished"
+    call: ToolCall
+    result: ToolResult
+
+
+CallEvent = Annotated[ApprovalRequested | Started | Log | Progress | Finished, Field(discriminator="kind")]
+"""Everything that `gateway.call` yields; `Finished` comes exactly once and last."""

@@ -1,0 +1,192 @@
+"""Reading files under the allowed roots only, as every pack here does that takes a path.
+
+The roots are the working directory, or what `[packs.NAME] roots` lists in the configuration; a path that is not
+absolute begins at the first of them. A path is resolved first, links and `..` included, and then opened from its root
+downwards without following any link. So a link that somebody puts in the way in between leads to an error, not out of
+the root.
+"""
+
+# All of it is about descriptors and single system calls, which pathlib hides.
+# ruff: noqa: PTH111, PTH118, PTH123, PTH206
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from pegboard.sdk import ToolFailed, get_config
+
+_CHUNK = 2**18
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder is opened to be listed."""
+PASSAGE = FOLDER | getattr(os, "O_PATH", 0)
+"""How a folder is passed through: that needs no right to list it, where the system can tell the two apart."""
+# Without O_NONBLOCK, a FIFO put in the place of the file would hold the call until somebody writes to it.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Place(NamedTuple):
+    """Where a path really leads."""
+
+    root: str
+    """The root that it is in, resolved."""
+    parts: tuple[str, ...]
+    """The names from there on."""
+
+    @property
+    def path(self) -> str:
+        """All of it as one path."""
+        return os.path.join(self.root, *self.parts)
+
+
+def roots() -> tuple[str, ...]:
+    """Gives the folders that may be looked into, resolved."""
+    listed = get_config("roots", ["."])
+    if isinstance(listed, str):
+        listed = listed.split(os.pathsep)
+    if not isinstance(listed, list) or not listed or not all(isinstance(root, str) and root for root in listed):
+        raise ToolFailed("`roots` in the configuration of this pack must be a list of folders.", code="bad_config")
+    return tuple(os.path.realpath(os.path.expanduser(root)) for root in listed)
+
+
+def resolve(path: str) -> Place:
+    """Finds where a path really leads.
+
+    Raises:
+        ToolFailed: It leads out of the roots, or nowhere that can be told.
+    """
+    try:
+        allowed = roots()
+        real = os.path.realpath(os.path.join(allowed[0], path))
+    except ValueError:
+        raise ToolFailed("A path can't contain NUL characters or lone surrogates.", code="not_found") from None
+    except FileNotFoundError:
+        raise ToolFailed("The working directory no longer exists.", code="not_found") from None
+    except OSError as error:  # a link on the way was replaced at this very moment
+        raise ToolFailed(f"{path} can't be resolved: {reason(error)}.", code="unreadable") from None
+    for root in allowed:
+        if is_inside(real, root):
+            return Place(root, tuple(part for part in real[len(root) :].split(os.sep) if part))
+    raise ToolFailed(f"{path} is outside of {' and '.join(allowed)}.", code="outside")
+
+
+def resolve_folder(path: str) -> Place:
+    """Finds where the path of a folder really leads, for a program that is to look into it.
+
+    Raises:
+        ToolFailed: It leads out of the roots, or to no folder that can be entered.
+    """
+    place = resolve(path)
+    with explained(path), opened(place.root, place.parts, PASSAGE):
+        return place
+
+
+def is_inside(real: str, root: str) -> bool:
+    """Tells whether a resolved path is a root, or in it."""
+    return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
+
+
+@contextmanager
+def opened(root: str, parts: Sequence[str], flags: int = FOLDER) -> Iterator[int]:
+    """Opens the folder at `parts` below `root`, step by step and without following links; gives its descriptor."""
+    here = os.open(root, PASSAGE if parts else flags)
+    try:
+        for count, part in enumerate(parts, 1):
+            inner = os.open(part, flags if count == len(parts) else PASSAGE, dir_fd=here)
+            os.close(here)
+            here = inner
+        yield here
+    finally:
+        os.close(here)
+
+
+def read_text(path: str, max_bytes: int) -> str:
+    """Reads a text file.
+
+    Args:
+        path: The file, under a root.
+        max_bytes: The largest file to read, in bytes; the tool's parameter of this name, as messages say.
+
+    Raises:
+        ToolFailed: It is outside, isn't there, is no file, is too large, or is not text.
+    """
+    place = resolve(path)
+    with explained(path):
+        content = _read(place, path, max_bytes)
+    return decoded(content, path)
+
+
+def decoded(content: bytes, path: str) -> str:
+    """Gives the text that a file holds.
+
+    Raises:
+        ToolFailed: It is not text.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ToolFailed(f"{path} is not text: byte {error.start} is not UTF-8.", code="not_text") from None
+    if "\0" in text:
+        raise ToolFailed(f"{path} is not text: it contains NUL bytes.", code="not_text")
+    return text
+
+
+def require_file(status: os.stat_result, path: str) -> None:
+    """Refuses what is no regular file.
+
+    Raises:
+        ToolFailed: It is a folder, a device, a pipe or a socket.
+    """
+    if stat.S_ISDIR(status.st_mode):
+        raise ToolFailed(f"{path} is a folder, not a file.", code="not_a_file")
+    if not stat.S_ISREG(status.st_mode):
+        raise ToolFailed(f"{path} is a device, a pipe or a socket, not a file.", code="not_a_file")
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turns what the system says of a path into a failure in words."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ToolFailed(f"{path} does not exist.", code="not_found") from None
+    except NotADirectoryError:
+        raise ToolFailed(f"{path} is not a folder.", code="not_a_folder") from None
+    except OSError as error:
+        raise ToolFailed(f"{path} can't be read: {reason(error)}.", code="unreadable") from None
+
+
+def reason(error: OSError) -> str:
+    """Gives what the system says, to stand within a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
+def printable(name: str) -> str:
+    r"""Shows the bytes of a name that are no UTF-8 as `\xff`; JSON has no other way to carry them."""
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _read(place: Place, path: str, max_bytes: int) -> bytes:
+    if not place.parts:
+        raise ToolFailed(f"{path} is a folder, not a file.", code="not_a_file")
+    with opened(place.root, place.parts[:-1], PASSAGE) as folder:
+        # Looked at before it is opened: opening a device may already do something.
+        require_file(os.stat(place.parts[-1], dir_fd=folder, follow_symlinks=False), path)
+        descriptor = os.open(place.parts[-1], _FILE, dir_fd=folder)
+    with open(descriptor, "rb", buffering=0) as file:
+        status = os.fstat(descriptor)
+        require_file(status, path)
+        if status.st_size > max_bytes:
+            raise _too_large(path, f"{status.st_size} bytes", max_bytes)
+        # What grows, or is made up while it is read (/proc), has more than its size says.
+        content = bytearray()
+        while chunk := file.read(min(_CHUNK, max_bytes + 1 - len(content))):
+            content += chunk
+            if len(content) > max_bytes:
+                raise _too_large(path, f"more than {max_bytes} bytes", max_bytes)
+    return bytes(content)
+
+
+def _too_large(path: str, size: str, limit: int) -> ToolFailed:
+    return ToolFailed(f"{path} has {size}; the limit (max_bytes) is {limit}.", code="too_large")

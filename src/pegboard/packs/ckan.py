@@ -1,0 +1,191 @@
+"""Open data: datasets of any portal that runs CKAN, such as data.gov.il.
+
+`[packs.ckan]` of the configuration tells which portal: `base_url`, `user_agent` and `timeout` (seconds of one request).
+The secret CKAN_API_KEY is sent along where there is one; what is public can be had without.
+"""
+
+from textwrap import shorten
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, validate_call
+
+from pegboard.sdk import aliases, get_config, get_secret, hints
+
+from ._ckan import Params, Portal, connect, escaped, failure
+from ._ckan_models import (
+    Dataset,
+    Details,
+    Found,
+    FreeTag,
+    Group,
+    Groups,
+    Hit,
+    Id,
+    Natural,
+    Page,
+    Rows,
+    Settings,
+    Site,
+    Status,
+    TagCount,
+    Tags,
+)
+
+_DATASET, _PAGE, _SITE = TypeAdapter(Dataset), TypeAdapter(Page), TypeAdapter(Site)
+_NAMES, _GROUPS, _TAGS = TypeAdapter(list[str]), TypeAdapter(list[Group]), TypeAdapter(list[FreeTag])
+
+_SUMMARY = 240
+"""Characters of a summary."""
+_EVERYTHING = frozenset({"", "*", "*:*"})
+"""Queries that everybody takes for all datasets."""
+
+_strict = validate_call(config=ConfigDict(strict=True))
+
+
+@hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
+@aliases("searchDatasets", raw_query="rawQuery")
+@_strict
+async def search_datasets(
+    *, query: str | None = None, rows: Rows = 10, start: Natural = 0, sort: str | None = None, raw_query: bool = False
+) -> Found:
+    """Searches the datasets of an open-data portal.
+
+    Args:
+        query: Words to look for; all datasets without. It is taken as plain text.
+        rows: How many datasets to give at most.
+        start: How many of the found ones to leave out first.
+        sort: A field and a direction, such as `metadata_modified desc`; the best matches first without.
+        raw_query: Whether the query is in Solr's syntax: `title:water AND organization:cbs`.
+
+    Returns:
+        The number of all that was found, and the datasets from `start` on.
+    """
+    params: dict[str, str | int] = {"rows": rows, "start": start}
+    if query is not None and query.strip() not in _EVERYTHING:
+        params["q"] = query if raw_query else escaped(query.strip())
+    if sort is not None:
+        params["sort"] = sort
+    page = await (await _portal()).get("package_search", params, _PAGE)
+    return Found(count=page.count, results=[_hit(dataset) for dataset in page.results[:rows]])
+
+
+@hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
+@aliases("getDatasetDetails")
+@_strict
+async def get_dataset_details(*, id: Id) -> Details:  # noqa: A002 - what CKAN calls it
+    """Gives all that an open-data portal says of a dataset.
+
+    Args:
+        id: The dataset's id or name.
+
+    Returns:
+        The dataset with its organization, tags and resources.
+    """
+    return Details(result=await (await _portal()).get("package_show", {"id": id}, _DATASET))
+
+
+@hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=120)
+@aliases("listGroups", order_by="orderBy", all_fields="allFields")
+@_strict
+async def list_groups(
+    *,
+    order_by: str | None = None,
+    limit: Natural | None = None,
+    offset: Natural | None = None,
+    all_fields: bool = False,
+    organizations: bool = False,
+) -> Groups:
+    """Lists the groups of datasets of an open-data portal, or its organizations.
+
+    Args:
+        order_by: A field, and a direction if you like: `name`, `title`, `package_count desc`.
+        limit: How many to give at most; all without.
+        offset: How many to leave out first.
+        all_fields: Whether to give the title, the description and the number of datasets of each, not names only.
+        organizations: Whether to list the organizations that publish datasets instead.
+
+    Returns:
+        Their names, or objects.
+    """
+    portal = await _portal()
+    action = "organization_list" if organizations else "group_list"
+    params: Params = {} if order_by is None else {"sort": order_by}
+    if not all_fields:
+        return Groups(results=await portal.pages(action, params, _NAMES, str, limit, offset or 0))
+    params = {**params, "all_fields": "true"}
+    return Groups(results=await portal.pages(action, params, _GROUPS, _name, limit, offset or 0))
+
+
+@hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
+@aliases("listTags", all_fields="allFields")
+@_strict
+async def list_tags(*, query: str | None = None, all_fields: bool = False) -> Tags:
+    """Lists the tags that datasets of an open-data portal have.
+
+    Args:
+        query: A part of the tags' names, in upper or lower case; all tags without.
+        all_fields: Whether to give the number of datasets with each tag too, not names only.
+
+    Returns:
+        Their names, or objects.
+    """
+    portal = await _portal()
+    params: Params = {"query": query} if query else {}
+    if not all_fields:
+        return Tags(results=await portal.get("tag_list", params, _NAMES))
+    tags = await portal.get("tag_list", {**params, "all_fields": "true"}, _TAGS)
+    facets: Params = {"rows": 0, "facet.field": '["tags"]', "facet.limit": -1}
+    counts = (await portal.get("package_search", facets, _PAGE)).counts("tags")
+    if counts is None:
+        raise failure("The portal doesn't say how many datasets have a tag.", "unexpected_shape")
+    return Tags(
+        results=[
+            TagCount(name=tag.name, display_name=tag.display_name or tag.name, count=counts.get(tag.name, 0))
+            for tag in tags
+        ]
+    )
+
+
+@hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
+async def status() -> Status:
+    """Asks whether the open-data portal can be reached, and which version of CKAN it runs.
+
+    Returns:
+        What the portal says of itself.
+    """
+    portal = await _portal()
+    site = await portal.get("status_show", {}, _SITE)
+    return Status(
+        base_url=portal.base_url,
+        ckan_version=site.ckan_version,
+        site_title=site.site_title,
+        site_url=site.site_url,
+        extensions=site.extensions or [],
+    )
+
+
+async def _portal() -> Portal:
+    """Gives the configured portal."""
+    said = {key: get_config(key) for key in ("base_url", "user_agent", "timeout")}
+    said["api_key"] = get_secret("CKAN_API_KEY", extra=True)
+    try:
+        settings = Settings.model_validate({key: value for key, value in said.items() if value is not None})
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False, include_input=False)
+        listed = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in wrong)
+        raise failure(f"What is configured for the portal won't do: {listed}.", "invalid_config") from None
+    return await connect(settings)
+
+
+def _hit(dataset: Dataset) -> Hit:
+    publisher = dataset.organization
+    return Hit(
+        id=dataset.id,
+        title=dataset.title or dataset.name or dataset.id,
+        organization=(publisher.title or publisher.name) if publisher else None,
+        tags=[tag.name for tag in dataset.tags or ()],
+        summary=shorten(dataset.notes or "", _SUMMARY, placeholder="…"),
+    )
+
+
+def _name(group: Group) -> str:
+    return group.name

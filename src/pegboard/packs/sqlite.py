@@ -1,0 +1,257 @@
+"""SQLite databases: what tables there are, and what a query gives. Nothing is ever changed."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, TypedDict  # Any: values of a database may be anything
+from urllib.parse import quote
+
+from annotated_types import Ge, Gt, Le
+
+from pegboard.sdk import ToolFailed, aliases, hints
+
+from ._roots import explained, require_file, resolve
+
+_LONGEST_VALUE = 10_000_000
+_SHOWN_BYTES = 64
+_STEPS = 2000
+"""How many steps of SQLite's machine lie between two looks at the clock."""
+_LOOKING = {
+    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
+    sqlite3.SQLITE_TRANSACTION,
+}  # fmt: skip
+_PRAGMAS = {
+    "collation_list", "compile_options", "data_version", "encoding", "foreign_key_check", "foreign_key_list",
+    "freelist_count", "function_list", "index_info", "index_list", "index_xinfo", "integrity_check", "journal_mode",
+    "module_list", "page_count", "page_size", "pragma_list", "quick_check", "schema_version", "table_info",
+    "table_list", "table_xinfo", "user_version",
+}  # fmt: skip
+"""Those that only tell; some of them tell a value, and would set it if they were given one."""
+_TAKE_A_NAME = {name for name in _PRAGMAS if name.startswith(("foreign_key", "index_", "table_"))}
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+Seconds = Annotated[float, Gt(0), Le(60)]
+
+
+class Column(TypedDict):
+    """A column of a table."""
+
+    name: str
+    type: str
+    not_null: bool
+    default: str | None
+    """As SQL has it."""
+    primary_key: int
+    """Which column of the primary key it is, counted from 1; 0 if it is none."""
+
+
+class Reference(TypedDict):
+    """A foreign key."""
+
+    columns: list[str]
+    table: str
+    to: list[str]
+
+
+class Table(TypedDict):
+    """A table or a view."""
+
+    name: str
+    kind: Literal["table", "view", "virtual"]
+    columns: list[Column]
+    references: list[Reference]
+    indexes: list[str]
+    sql: str | None
+    """What it was made with."""
+    rows: NotRequired[int]
+    error: NotRequired[str]
+    """Why it can't be looked at."""
+
+
+class Rows(TypedDict):
+    """What a query gives."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    """Of two columns with one name, the second is called `NAME_2`. Blobs are shown as `x'…'`."""
+    truncated: bool
+    """Whether there are more rows."""
+
+
+@hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=70)
+@aliases(max_rows="maxRows")
+def query(
+    *,
+    database: str,
+    sql: str,
+    parameters: Parameters = (),
+    max_rows: Annotated[int, Ge(1), Le(100_000)] = 200,
+    seconds: Seconds = 10.0,
+) -> Rows:
+    """Runs a query that only reads: `SELECT`, `WITH`, `EXPLAIN`, or a `PRAGMA` that tells something.
+
+    Args:
+        database: The database's file, inside the working directory.
+        sql: One statement; `?` and `:name` stand for parameters.
+        parameters: A list for `?`, an object for `:name`.
+        max_rows: How many rows to give at most.
+        seconds: How long it may take.
+    """
+    bound = dict(parameters) if isinstance(parameters, Mapping) else tuple(parameters)
+    with _opened(database, seconds) as connection, closing(connection.execute(sql, bound)) as cursor:
+        columns = _distinct([column[0] for column in cursor.description or ()])
+        found = cursor.fetchmany(max_rows + 1)
+    rows = [dict(zip(columns, map(_shown, row), strict=True)) for row in found[:max_rows]]
+    return {"columns": columns, "rows": rows, "truncated": len(found) > max_rows}
+
+
+@hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=70)
+@aliases(count_rows="countRows")
+def tables(*, database: str, count_rows: bool = False, seconds: Seconds = 10.0) -> list[Table]:
+    """Lists the tables and views of a database, with their columns, foreign keys and indexes.
+
+    Args:
+        database: The database's file, inside the working directory.
+        count_rows: Whether to count the rows of each; that takes time where there are many.
+        seconds: How long it may take.
+    """
+    with _opened(database, seconds) as connection:
+        return [
+            _table(connection, name, kind, sql, count_rows=count_rows)
+            for name, kind, sql in connection.execute(
+                "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual' ELSE type END, sql FROM sqlite_master"
+                " WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY name"
+            ).fetchall()
+        ]
+
+
+def _table(
+    connection: sqlite3.Connection,
+    name: str,
+    kind: Literal["table", "view", "virtual"],
+    sql: str | None,
+    *,
+    count_rows: bool,
+) -> Table:
+    table: Table = {"name": name, "kind": kind, "columns": [], "references": [], "indexes": [], "sql": sql}
+    try:
+        table["columns"] = [
+            {"name": column, "type": type_, "not_null": bool(not_null), "default": default, "primary_key": key}
+            for _, column, type_, not_null, default, key in connection.execute(f"PRAGMA table_info({_quoted(name)})")
+        ]
+        keys: dict[int, Reference] = {}
+        for number, _, target, source, to, *_ in connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})"):
+            key = keys.setdefault(number, {"columns": [], "table": target, "to": []})
+            key["columns"].append(source)
+            key["to"] += [to] if to else []
+        table["references"] = [keys[number] for number in sorted(keys)]
+        table["indexes"] = [row[1] for row in connection.execute(f"PRAGMA index_list({_quoted(name)})")]
+        if count_rows:
+            counted = connection.execute(f"SELECT count(*) FROM {_quoted(name)}")  # noqa: S608 - quoted
+            table["rows"] = counted.fetchone()[0]
+    except sqlite3.Error as error:
+        if _was_interrupted(error):
+            raise
+        table["error"] = str(error)
+    return table
+
+
+@contextmanager
+def _opened(database: str, seconds: float) -> Iterator[sqlite3.Connection]:
+    """Opens a database that can only be read, for a while."""
+    place = resolve(database)
+    with explained(database):
+        require_file(os.stat(place.path), database)  # noqa: PTH116 - the path is a string already
+        connection = _connected(place.path, database)
+    deadline = time.monotonic() + seconds
+    try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        connection.set_authorizer(_only_looking)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+        yield connection
+    # what Python's module refuses by itself: a second statement, too large a number, a lone surrogate
+    except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError) as error:
+        raise _failure(error, database, seconds) from None
+    finally:
+        connection.close()
+
+
+def _connected(path: str, database: str) -> sqlite3.Connection:
+    uri = f"file:{quote(path)}?mode=ro"
+    if _is_at_rest(path):
+        uri += "&immutable=1"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    except sqlite3.Error as error:
+        connection.close()
+        raise _failure(error, database, 0) from None
+    return connection
+
+
+def _is_at_rest(path: str) -> bool:
+    """Tells whether a database writes its changes to a log first, and has none: nobody has it open.
+
+    To read it in the ordinary way would make such a log, and leave it.
+    """
+    with open(path, "rb") as file:  # noqa: PTH123 - the path is a string already
+        return file.read(20)[18:] == b"\2\2" and not Path(f"{path}-wal").exists()
+
+
+def _only_looking(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    if action == sqlite3.SQLITE_PRAGMA:
+        name = (first or "").lower()
+        allowed = name in _PRAGMAS and (second is None or name in _TAKE_A_NAME)
+    elif action == sqlite3.SQLITE_FUNCTION:
+        allowed = second not in {"load_extension", "fts3_tokenizer"}
+    elif action == sqlite3.SQLITE_UPDATE:
+        # what SQLite asks when it sets up a table-valued function; to change that table is not possible anyway
+        allowed = first == "sqlite_master"
+    else:
+        allowed = action in _LOOKING
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def _failure(error: Exception, database: str, seconds: float) -> ToolFailed:
+    if _was_interrupted(error):
+        return ToolFailed(f"It took longer than {seconds:g} s.", code="too_slow")
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_NOTADB:
+        return ToolFailed(f"{database} is not a SQLite database.", code="not_a_database")
+    if code in {sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY}:
+        return ToolFailed(f"Only queries that read are run: {error}.", code="read_only")
+    return ToolFailed(f"SQLite: {error}.", code="sql_failed")
+
+
+def _was_interrupted(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    distinct: dict[str, None] = {}
+    for name in names:
+        free, count = name, 1
+        while free in distinct:
+            count += 1
+            free = f"{name}_{count}"
+        distinct[free] = None
+    return list(distinct)
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 - see above
+    """Gives what JSON can carry in the place of a value."""
+    if not isinstance(value, bytes):
+        return value
+    more = f"… ({len(value)} bytes)" if len(value) > _SHOWN_BYTES else ""
+    return f"x'{value[:_SHOWN_BYTES].hex()}'{more}"

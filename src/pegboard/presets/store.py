@@ -1,0 +1,253 @@
+"""The files of presets: a folder for each tool, a file for each preset, named like them.
+
+A file is replaced as a whole, so that readers and other writers see the old or the new one. One that can't be read is
+a problem and stays as it is; whoever saves over it finds it set aside.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tempfile
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+from pegboard.errors import PresetError
+from pegboard.models import JsonObject, Preset, Problem
+from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
+
+_SUFFIX = ".toml"
+_LONGEST = 240
+"""Bytes that the name of a file may have, with room for a longer suffix."""
+_UNSAFE = frozenset('/\\%:*?"<>|')
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+class Presets:
+    """The presets of all tools.
+
+    Every method reads or writes the disk; any may be called from any thread and in any number of processes.
+
+    Args:
+        root: The folder they are kept in; it needn't exist.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._problems: dict[Path, Problem] = {}
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was wrong with the files when they were last looked at."""
+        return tuple(dict(self._problems).values())
+
+    def of(self, tool: str) -> tuple[Preset, ...]:
+        """Gives the presets of a tool by name; what can't be read is among `problems` instead."""
+        return tuple(preset for name, file in self._files(tool) if (preset := self._read(tool, name, file)))
+
+    def tools(self) -> tuple[str, ...]:
+        """Gives the names of all tools that have presets."""
+        names = sorted(_plain(folder.name) for folder in self._list(self._root) if folder.is_dir())
+        return tuple(name for name in names if next(self._files(name), None) is not None)
+
+    def save(self, tool: str, name: str, arguments: JsonObject, *, replace: bool = True) -> Preset:
+        """Keeps arguments under a name.
+
+        Args:
+            tool: The tool's qualified name.
+            name: The preset's; white space around it doesn't count.
+            arguments: What to keep, valid or not.
+            replace: Whether it may take the place of a preset of that name.
+
+        Raises:
+            PresetError: The name or the arguments can't be kept, the name is taken, or the file can't be written.
+        """
+        name = _checked(name)
+        file = self._place(tool, name)
+        try:
+            text = write_toml(arguments)
+        except TomlTextError as error:
+            raise PresetError(f"The arguments can't be kept as a preset: {error}.") from error
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if replace:
+                self._set_aside(tool, name, file)
+            _write(file, text, replace=replace)
+        except FileExistsError as error:
+            raise PresetError(f"There is a preset `{name}` already.") from error
+        except OSError as error:
+            raise PresetError(f"The preset `{name}` can't be written: {error.strerror or error}.") from error
+        return Preset(tool=tool, name=name, arguments=arguments)
+
+    def delete(self, tool: str, name: str) -> None:
+        """Throws a preset away, a damaged one as well.
+
+        Raises:
+            PresetError: There is none of that name, or its file can't be deleted.
+        """
+        file = self._existing(tool, name)
+        try:
+            file.unlink()
+        except OSError as error:
+            raise PresetError(f"The preset `{name}` can't be deleted: {error.strerror or error}.") from error
+        self._problems.pop(file, None)
+
+    def rename(self, tool: str, old: str, new: str) -> None:
+        """Gives a preset another name.
+
+        Raises:
+            PresetError: There is none of the old name, there is one of the new, or the file can't be renamed.
+        """
+        file, new = self._existing(tool, old), _checked(new)
+        if file.stem == _safe(new):
+            return
+        target = self._place(tool, new, instead_of=_normal(old))
+        try:
+            if _normal(old).casefold() == new.casefold():
+                file.rename(target)
+            else:
+                # unlike a rename, a link never takes the place of a file that another process has just made
+                os.link(file, target)
+                file.unlink()
+        except FileExistsError as error:
+            raise PresetError(f"There is a preset `{new}` already.") from error
+        except OSError as error:
+            raise PresetError(f"The preset `{old}` can't be renamed: {error.strerror or error}.") from error
+        self._problems.pop(file, None)
+
+    def _place(self, tool: str, name: str, instead_of: str | None = None) -> Path:
+        """Gives the file of a preset that may not exist yet.
+
+        Raises:
+            PresetError: Its name is too long, or differs from another's (than `instead_of`) only in case, which not
+                every file system can tell apart.
+        """
+        for other, file in self._files(tool):
+            if other == name:
+                return file
+            if other.casefold() == name.casefold() and other != instead_of:
+                raise PresetError(f"There is a preset `{other}`, whose name differs only in upper and lower case.")
+        folder = self._folder(tool)
+        for label, part in (("tool", folder.name), ("preset", _safe(name) + _SUFFIX)):
+            if len(os.fsencode(part)) > _LONGEST:
+                raise PresetError(f"The name of the {label} is too long for a file.")
+        return folder / (_safe(name) + _SUFFIX)
+
+    def _existing(self, tool: str, name: str) -> Path:
+        found = dict(self._files(tool)).get(_normal(name))
+        if found is None:
+            raise PresetError(f"{tool} has no preset `{name}`.")
+        return found
+
+    def _files(self, tool: str) -> Iterator[tuple[str, Path]]:
+        files = {
+            _plain(file.stem): file
+            for file in sorted(self._list(self._folder(tool)), reverse=True)
+            if file.suffix == _SUFFIX and not file.name.startswith(".")
+        }
+        yield from sorted(files.items(), key=lambda item: (item[0].casefold(), item[0]))
+
+    def _folder(self, tool: str) -> Path:
+        return self._root / _safe(tool)
+
+    def _list(self, folder: Path) -> list[Path]:
+        try:
+            found = list(folder.iterdir())
+        except FileNotFoundError:
+            found = []
+        except OSError as error:
+            self._tell(folder, f"The presets can't be read: {error.strerror or error}.")
+            return []
+        self._problems.pop(folder, None)
+        return found
+
+    def _read(self, tool: str, name: str, file: Path) -> Preset | None:
+        line: int | None = None
+        try:
+            arguments = read_toml(file.read_bytes().decode("utf-8-sig"))
+        except FileNotFoundError:  # another process has just deleted it
+            return None
+        except OSError as error:
+            reason = f"can't be read: {error.strerror or error}"
+        except UnicodeDecodeError:
+            reason = "is not UTF-8"
+        except TomlTextError as error:
+            reason, line = str(error), error.line
+        else:
+            self._problems.pop(file, None)
+            return Preset(tool=tool, name=name, arguments=arguments)
+        self._tell(file, f"The preset `{name}` {reason}.", "Mend or delete it.", tool=tool, line=line)
+        return None
+
+    def _set_aside(self, tool: str, name: str, file: Path) -> None:
+        """Keeps a copy of a file that can't be read and is about to be replaced."""
+        if not file.exists() or self._read(tool, name, file) is not None:
+            return
+        for number in itertools.count(1):
+            kept = file.with_name(f"{file.stem}.damaged-{number}")
+            try:
+                os.link(file, kept)
+            except FileExistsError:
+                continue
+            self._problems.pop(file, None)
+            self._tell(kept, f"The preset `{name}` could not be read, and was set aside as this file.", tool=tool)
+            return
+
+    def _tell(
+        self, file: Path, message: str, fix: str = "", *, tool: str | None = None, line: int | None = None
+    ) -> None:
+        self._problems[file] = Problem(message=message, fix=fix, file=str(file), line=line, tool=tool)
+
+
+def _write(file: Path, text: str, *, replace: bool) -> None:
+    """Writes a file that is there as a whole or not at all, readable by its owner only: arguments may hold secrets."""
+    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=".preset-")
+    try:
+        with open(descriptor, "wb") as out:  # noqa: PTH123 - a descriptor is no path
+            out.write(text.encode())
+            out.flush()
+            os.fsync(descriptor)
+        if replace:
+            os.replace(draft, file)  # noqa: PTH105 - the draft is a name, not a path
+        else:
+            os.link(draft, file)
+    finally:
+        Path(draft).unlink(missing_ok=True)
+
+
+def _checked(name: str) -> str:
+    name = _normal(name)
+    if not name:
+        raise PresetError("A preset needs a name.")
+    return name
+
+
+def _normal(name: str) -> str:
+    """Gives a name as it is compared: file systems differ in whether they tell two spellings of `é` apart."""
+    return unicodedata.normalize("NFC", name.strip())
+
+
+def _safe(name: str) -> str:
+    """Gives a name as that of a file: what would mean something to a file system or be unseen stands as `%2F`."""
+    signs = [sign if sign.isprintable() and sign not in _UNSAFE else _escaped(sign) for sign in name]
+    if signs and signs[0] == ".":
+        signs[0] = _escaped(".")
+    return "".join(signs)
+
+
+def _escaped(sign: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in sign.encode("utf-8", "surrogatepass"))
+
+
+def _plain(name: str) -> str:
+    """Gives the name that `_safe` made the name of a file of."""
+
+    def plain(match: re.Match[str]) -> str:
+        try:
+            return bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:  # a file that somebody named so
+            return match[0]
+
+    return _ESCAPES.sub(plain, name)

@@ -1,0 +1,168 @@
+"""Argument objects as TOML, in the order they have, and back exactly as they were.
+
+An object's members are dotted keys (`filter.kind = "x"`), one value a line. What TOML has no word for (null, an integer
+beyond 64 bits, half a surrogate pair) or would bury (deep nesting) is a table whose only key is `$json`, with the JSON
+as its text; so is an object that looks like such a table.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from pegboard.forms.json_text import JsonTextError, parse
+from pegboard.models import JsonObject
+
+_MARK = "$json"
+_DEEPEST = 20
+"""Levels of lists and objects that are written as TOML."""
+_LARGEST = 2**63
+_BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_WIDTH = 100
+_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+
+
+class TomlTextError(ValueError):
+    """A text is not TOML, or says what JSON can't.
+
+    Attributes:
+        line: The line at fault, from 1, where known.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def write_toml(arguments: JsonObject) -> str:
+    """Writes an argument object.
+
+    Raises:
+        TomlTextError: It has a number that is no JSON, or one of more digits than Python writes.
+    """
+    try:
+        carried = _carried(arguments, 0)
+    except (ValueError, RecursionError) as error:
+        raise TomlTextError(str(error)) from None
+    assert isinstance(carried, dict), "an object is carried as one"
+    return "".join(f"{line}\n" for line in _assignments((), carried))
+
+
+def read_toml(text: str) -> JsonObject:
+    """Reads what `write_toml` or a person wrote.
+
+    Raises:
+        TomlTextError: It is not TOML, or has a value that is no JSON (a date, infinity).
+    """
+    try:
+        found = _uncarried(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        place = _LINE.search(str(error))
+        raise TomlTextError(f"is not TOML: {error}", int(place[1]) if place else None) from None
+    except RecursionError:
+        raise TomlTextError("is nested too deeply") from None
+    except JsonTextError as error:
+        raise TomlTextError(f"has a `{_MARK}` that {error}") from None
+    if not isinstance(found, dict):
+        raise TomlTextError(f"has a `{_MARK}` that is no object, and is nothing else")
+    return found
+
+
+def _carried(value: JsonValue, depth: int) -> JsonValue:
+    """Gives a value with tables of JSON text in the place of what TOML can't say."""
+    match value:
+        case bool():
+            return value
+        case float() if not math.isfinite(value):
+            raise TomlTextError(f"{value} is no JSON number")
+        case float():
+            return value
+        case int() if -_LARGEST <= value < _LARGEST:
+            return value
+        case str() if _is_unicode(value):
+            return value
+        case list() if depth < _DEEPEST:
+            return [_carried(item, depth + 1) for item in value]
+        case dict() if depth < _DEEPEST and value.keys() != {_MARK} and all(map(_is_unicode, value)):
+            return {name: _carried(inner, depth + 1) for name, inner in value.items()}
+    return {_MARK: json.dumps(value, allow_nan=False)}
+
+
+def _uncarried(value: object) -> JsonValue:
+    match value:
+        case dict() if value.keys() == {_MARK} and isinstance(value[_MARK], str):
+            return parse(value[_MARK])
+        case dict():
+            return {name: _uncarried(inner) for name, inner in value.items()}
+        case list():
+            return [_uncarried(item) for item in value]
+        case bool() | int() | str():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case float():
+            raise TomlTextError(f"has the number {value}, which is no JSON")
+        case _:
+            raise TomlTextError(f"has a date or a time, {value}: write it as text, in quotes")
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
+def _assignments(keys: tuple[str, ...], value: JsonValue) -> Iterator[str]:
+    if isinstance(value, dict) and (not keys or (value and value.keys() != {_MARK})):
+        for name, inner in value.items():
+            yield from _assignments((*keys, name), inner)
+        return
+    yield f"{'.'.join(map(_key, keys))} = {_block(value)}"
+
+
+def _block(value: JsonValue) -> str:
+    """Writes a value that has lines of its own: a long list with an item each, a long text as its lines."""
+    if isinstance(value, str) and "\n" in value:
+        lines = re.sub(r'"(?="")|"\Z', r"\"", "".join(sign if sign == "\n" else _sign(sign) for sign in value))
+        return f'"""\n{lines}"""'
+    line = _inline(value)
+    if isinstance(value, list) and (len(line) > _WIDTH or any(isinstance(item, dict) for item in value)):
+        return "\n".join(["[", *(f"    {_inline(item)}," for item in value), "]"])
+    return line
+
+
+def _inline(value: JsonValue) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _text(value)
+        case list():
+            return f"[{', '.join(map(_inline, value))}]"
+        case dict():
+            members = (f"{_key(name)} = {_inline(inner)}" for name, inner in value.items())
+            return f"{{ {', '.join(members)} }}" if value else "{}"
+        case _:
+            return repr(value)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _text(text: str) -> str:
+    if ('"' in text or "\\" in text) and "'" not in text and text.isprintable():
+        return f"'{text}'"
+    return '"' + "".join(map(_sign, text)).replace('"', r"\"") + '"'
+
+
+def _sign(sign: str) -> str:
+    if sign in _SHORT:
+        return _SHORT[sign]
+    if sign.isprintable():
+        return sign
+    return f"\\u{ord(sign):04X}" if ord(sign) < 0x10000 else f"\\U{ord(sign):08X}"

@@ -1,0 +1,171 @@
+"""The registry: sources merged, names resolved."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+from pegboard.models import Problem, ToolResult, ToolSpec
+from pegboard.ports import ToolSource
+from pegboard.registry.allow import AllowList
+
+_FileMark = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """The tools as one scan found them; replaced as a whole, so that readers on other threads need no lock."""
+
+    specs: dict[str, ToolSpec] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    files: dict[str, _FileMark] = field(default_factory=dict)
+    began_ns: int = 0
+
+
+class Registry:
+    """Every tool that the sources have, by its name and its aliases.
+
+    Reading is safe from any thread at any time; `scan` may run on another one.
+
+    Args:
+        sources: Where tools come from; of two tools with one name that of the earlier source is kept.
+    """
+
+    def __init__(self, sources: Sequence[ToolSource]) -> None:
+        self._sources = tuple(sources)
+        self._snapshot = _Snapshot()
+        self._scanning = Lock()
+        self.scanned = False
+
+    def scan(self) -> bool:
+        """Asks every source again; blocks while it does.
+
+        Returns:
+            Whether anything is different from before.
+        """
+        with self._scanning:
+            began_ns = time.time_ns()
+            specs: list[ToolSpec] = []
+            problems: list[Problem] = []
+            for source in self._sources:
+                found, wrong = source.scan()
+                specs += found
+                problems += wrong
+            before = self._snapshot
+            self._snapshot = _merge(specs, problems, began_ns)
+            self.scanned = True
+            return before.specs != self._snapshot.specs or before.problems != self._snapshot.problems
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """Gives every tool, in the order of their names."""
+        return tuple(self._snapshot.specs.values())
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Gives what is wrong with files, packs and tools."""
+        return self._snapshot.problems
+
+    def get(self, name: str) -> ToolSpec | None:
+        """Gives the tool of that name or alias."""
+        snapshot = self._snapshot
+        return snapshot.specs.get(name) or snapshot.specs.get(snapshot.aliases.get(name, ""))
+
+    def find(self, name: str, allow: AllowList) -> ToolSpec | ToolResult:
+        """Gives the tool of that name or alias if it may be used, else the answer to a call of it.
+
+        Args:
+            name: As it is called.
+            allow: Which tools may be used.
+        """
+        spec = self.get(name)
+        if spec is not None and allow.admits(spec):
+            return spec
+        if spec is not None:
+            message = f"Tool {spec.name} is not allowed: the allow list admits {allow}."
+            return ToolResult.failed("tool_not_found", message, "not_allowed")
+        nearest = self.nearest(name, (known for known in self.tools() if allow.admits(known)))
+        message = f"There is no tool {name!r}." + (f" Nearest: {', '.join(nearest)}." if nearest else "")
+        return ToolResult.failed("tool_not_found", message)
+
+    def nearest(self, name: str, among: Iterable[ToolSpec]) -> list[str]:
+        """Gives up to three names that a user may have meant by `name`, the nearest first.
+
+        Args:
+            name: A name that no tool has.
+            among: The tools to choose from.
+        """
+        from difflib import get_close_matches
+
+        names = [spec.name for spec in among]
+        wanted = name.casefold()
+        same_function = [known for known in names if known.casefold().rpartition(".")[2] == wanted.rpartition(".")[2]]
+        # difflib takes a second for 10,000 names, and a typo seldom misses the first letter
+        likely = names if len(names) < 500 else [known for known in names if known[:1].casefold() == wanted[:1]]
+        return list(dict.fromkeys([*get_close_matches(name, likely, n=3, cutoff=0.6), *same_function]))[:3]
+
+    def stale(self, spec: ToolSpec) -> bool:
+        """Tells whether the tool's file has changed or gone since the last scan (one `stat`)."""
+        file = spec.location.file
+        snapshot = self._snapshot
+        if file is None or file not in snapshot.files:
+            return False
+        mark = _mark(file)
+        if mark is None or mark != snapshot.files[file]:
+            return True
+        # written while the scan ran; a time in the future says nothing
+        return snapshot.began_ns <= mark[0] <= time.time_ns()
+
+
+def _merge(specs: Iterable[ToolSpec], problems: list[Problem], began_ns: int) -> _Snapshot:
+    by_name: dict[str, ToolSpec] = {}
+    for spec in specs:
+        first = by_name.setdefault(spec.name, spec)
+        if first is not spec:
+            problems.append(_twice(first, spec))
+    by_name = dict(sorted(by_name.items()))
+    aliases: dict[str, str] = {}
+    for spec in [*by_name.values()]:
+        taken = {alias: aliases.get(alias, alias) for alias in spec.aliases if alias in by_name or alias in aliases}
+        aliases.update({alias: spec.name for alias in spec.aliases if alias not in taken})
+        if taken:
+            # a name that leads elsewhere must not get the tool past an allow list either
+            kept = tuple(alias for alias in spec.aliases if alias not in taken)
+            by_name[spec.name] = spec.model_copy(update={"aliases": kept})
+            problems += [_alias_taken(spec, alias, owner) for alias, owner in taken.items()]
+    files = {file: mark for file in {spec.location.file for spec in by_name.values()} if file and (mark := _mark(file))}
+    return _Snapshot(by_name, aliases, tuple(problems), files, began_ns)
+
+
+def _alias_taken(spec: ToolSpec, alias: str, owner: str) -> Problem:
+    return Problem(
+        message=f"The alias {alias!r} of {spec.name} is already a name of {owner}.",
+        fix="Choose another alias.",
+        severity="warning",
+        file=spec.location.file,
+        line=spec.location.line,
+        pack=spec.pack,
+        tool=spec.name,
+    )
+
+
+def _twice(kept: ToolSpec, other: ToolSpec) -> Problem:
+    where = kept.location.file or kept.location.server
+    return Problem(
+        message=f"There is another tool {other.name}; the one from {where} is used.",
+        fix="Rename one of them.",
+        file=other.location.file,
+        line=other.location.line,
+        pack=other.pack,
+        tool=other.name,
+    )
+
+
+def _mark(file: str) -> _FileMark | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - asked at every call, and `Path` costs three times as much
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

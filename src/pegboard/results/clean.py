@@ -1,0 +1,75 @@
+"""Untrusted text made safe to show: nothing in it steers the terminal, hides, or turns the reading direction."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+_TAB = " " * 4
+_CONTROLS = ((0x00, 0x09), (0x0B, 0x1F), (0x7F, 0x9F))
+_INVISIBLE = (
+    (0x00AD, 0x00AD),  # soft hyphen
+    (0x061C, 0x061C),  # marks of direction, here and in the next two
+    (0x180E, 0x180E),
+    (0x200E, 0x200F),
+    (0x200B, 0x200B),  # space of no width
+    (0x2028, 0x202E),  # separators of lines and paragraphs, embeddings, overrides
+    (0x2060, 0x206F),  # joiners of words, invisible operators, isolates
+    (0xD800, 0xDFFF),  # halves of surrogate pairs: they can't be encoded, so not be written to a terminal
+    (0xFEFF, 0xFEFF),  # byte order mark
+    (0xFFF9, 0xFFFB),  # annotations
+    (0xE0000, 0xE01EF),  # tags and variation selectors
+)
+_JOINERS = ((0x200C, 0x200D),)
+
+
+def _signs(*ranges: tuple[int, int]) -> str:
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+_UNSAFE = re.compile(f"[{_signs(*_CONTROLS, *_INVISIBLE, *_JOINERS)}]")
+_UNSAFE_IN_LINE = re.compile(f"[\n{_signs(*_CONTROLS, *_INVISIBLE, *_JOINERS)}]")
+# A joiner is part of the spelling after a letter of Persian or an emoji; after anything else it only hides.
+_JOINER_ALONE = re.compile(f"(?<![^{_signs((0, 0x9F), *_INVISIBLE, *_JOINERS)}])[{_signs(*_JOINERS)}]")
+
+
+def clean(text: str, *, keep_newlines: bool = True) -> str:
+    r"""Gives `text` with every control and invisible character replaced by something to see.
+
+    Control characters become control pictures (`␛`), invisible and direction-changing ones and lone surrogates become
+    escapes (`\u202e`), a tab becomes four spaces. What is clean comes back as it was.
+
+    Args:
+        text: Any text at all.
+        keep_newlines: Whether line breaks stay (`\r\n` as `\n`); else each becomes `⏎`.
+    """
+    if text.isprintable() or not (_UNSAFE if keep_newlines else _UNSAFE_IN_LINE).search(text):
+        return text
+    text = _JOINER_ALONE.sub(lambda match: _escape(ord(match[0])), text.replace("\r\n", "\n"))
+    text = text.translate(_stand_ins())
+    return text if keep_newlines else text.replace("\n", "⏎")
+
+
+def clean_line(text: str) -> str:
+    """Gives `text` clean and in one line, for titles, labels and cells: line breaks become `⏎`."""
+    return clean(text, keep_newlines=False)
+
+
+@cache
+def _stand_ins() -> dict[int, str]:
+    """What stands for each unsafe character, but for joiners and the line break."""
+    return {point: _stand_in(point) for first, last in (*_CONTROLS, *_INVISIBLE) for point in range(first, last + 1)}
+
+
+def _stand_in(point: int) -> str:
+    if point == ord("\t"):
+        return _TAB
+    if point < 0x20:
+        return chr(0x2400 + point)
+    return "␡" if point == 0x7F else _escape(point)
+
+
+def _escape(point: int) -> str:
+    if point < 0x100:
+        return f"\\x{point:02x}"
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"

@@ -1,0 +1,138 @@
+"""Cutting a value that is too large to be passed on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_CUT = "…"
+
+
+def shorten(value: object, limit: int) -> tuple[object, int]:
+    """Gives the head of a JSON value, small enough to be written in `limit` bytes.
+
+    The shape is kept: long texts lose their end (and end in `…`), lists lose their last items (the head of an item
+    stays only where the whole ones before it leave half of the room); of an object as many keys as possible stay,
+    small values whole, and large ones share what room there is.
+
+    Args:
+        value: A JSON value; left as it is.
+        limit: The most bytes that the answer may have as compact JSON in UTF-8. At least 4.
+
+    Returns:
+        The shortened value, and how many bytes it has as JSON.
+    """
+    size = _size_up_to(value, limit)
+    if size <= limit:
+        return value, size
+    return _fit(value, limit) or (None, 4)
+
+
+def _fit(value: object, room: int) -> tuple[object, int] | None:
+    """Gives as much of a value as `room` bytes can hold, and its size; None if they hold nothing of it."""
+    if isinstance(value, str):
+        return _fit_text(value, room)
+    if isinstance(value, Mapping):
+        return _fit_object(value, room)
+    if isinstance(value, Sequence):
+        return _fit_list(value, room)
+    size = _size_up_to(value, room)
+    return (value, size) if size <= room else None
+
+
+def _fit_text(text: str, room: int) -> tuple[str, int] | None:
+    if len(text) + 2 <= room:
+        size = _text_size(text)
+        if size <= room:
+            return text, size
+    kept = room
+    while kept > 0:
+        size = _text_size(text[:kept] + _CUT)
+        if size <= room:
+            return text[:kept] + _CUT, size
+        kept = min(kept - 1, kept * room // size)
+    return None
+
+
+def _fit_list(items: Sequence[object], room: int) -> tuple[list[object], int] | None:
+    if room < 2:
+        return None
+    kept: list[object] = []
+    used = 2
+    for item in items:
+        comma = 1 if kept else 0
+        size = _size_up_to(item, room - used - comma)
+        fitting = (item, size) if used + comma + size <= room else _fit(item, room - used - comma)
+        if fitting is None or (fitting[0] is not item and used > room // 2):
+            break
+        kept.append(fitting[0])
+        used += comma + fitting[1]
+        if fitting[0] is not item:
+            break
+    return kept, used
+
+
+def _fit_object(values: Mapping[str, object], room: int) -> tuple[dict[str, object], int] | None:
+    if room < 2:
+        return None
+    names = _names_that_fit(values, room)
+    used = 2 + sum(_text_size(name) + 2 for name in names) - (1 if names else 0)
+    # small values stay whole; what they leave of an even share goes to the large ones
+    share = (room - used) // len(names) if names else 0
+    sizes = {name: _size_up_to(values[name], share) for name in names}
+    small = {name for name, size in sizes.items() if size <= share}
+    left = room - used - sum(sizes[name] for name in small)
+    waiting = len(names) - len(small)
+    kept: dict[str, object] = {}
+    for name in names:
+        if name in small:
+            kept[name] = values[name]
+            used += sizes[name]
+            continue
+        fitting = _fit(values[name], left // waiting)
+        waiting -= 1
+        if fitting is None:
+            used -= _text_size(name) + 2
+            continue
+        kept[name] = fitting[0]
+        used += fitting[1]
+        left -= fitting[1]
+    return kept, used if kept else 2
+
+
+def _names_that_fit(values: Mapping[str, object], room: int) -> list[str]:
+    """Gives the first keys, as many as there is room for with two bytes of value each."""
+    names = []
+    for name in islice(values, room):
+        room -= _text_size(name) + 4
+        if room < 0:
+            break
+        names.append(name)
+    return names
+
+
+def _size_up_to(value: object, cap: int) -> int:
+    """Gives the bytes of a value as compact JSON, or any number above `cap` if there are more."""
+    size, unseen = 0, [value]
+    while unseen and size <= cap:
+        item = unseen.pop()
+        if isinstance(item, str):
+            size += len(item) + 2 if len(item) > cap else _text_size(item)
+        elif isinstance(item, Mapping):
+            size += 2 + max(2 * len(item) - 1, 0)
+            if size <= cap:
+                unseen += item.keys()
+                unseen += item.values()
+        elif isinstance(item, Sequence):
+            size += 2 + max(len(item) - 1, 0)
+            if size <= cap:
+                unseen += item
+        else:
+            size += len(_encode(item))
+    return size
+
+
+def _text_size(text: str) -> int:
+    return len(_encode(text).encode("utf-8", "replace"))

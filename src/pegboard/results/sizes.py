@@ -1,0 +1,42 @@
+"""Sizes, durations and counts in the words of people."""
+
+from __future__ import annotations
+
+_UNITS = ("kB", "MB", "GB", "TB")
+
+
+def size(count: int) -> str:
+    """Gives a number of bytes as `340 B`, `1.2 kB` or `60 MB`; units are powers of 1,000."""
+    if count < 1000:
+        return f"{count} B"
+    value, units = count / 1000, iter(_UNITS)
+    unit = next(units)
+    while value >= 999.5 and (larger := next(units, None)):
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:,.0f} {unit}"
+
+
+def duration(milliseconds: float) -> str:
+    """Gives a duration as `0.4 ms`, `340 ms`, `1.2 s`, `2 min 5 s` or `1 h 3 min`."""
+    if milliseconds < 9.95:
+        return f"{milliseconds:.1f} ms"
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """Gives a number with its noun: `1 line`, `12,345 lines`.
+
+    Args:
+        number: How many.
+        one: The noun in the singular.
+        many: Its plural, if that isn't made with an "s".
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,269 @@
+"""A value as a tree whose rows are made as they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from pydantic import JsonValue
+
+from pegboard.results.clean import clean_line
+from pegboard.results.paths import Path, Step
+from pegboard.results.sizes import count
+from pegboard.results.text import Part, preview, quoted
+
+PAGE = 200
+"""Children that a container shows at first; every `more` doubles what is shown."""
+LINE = 100
+"""Characters of a line of an opened string; a longer string can be opened."""
+_OPEN_AT_FIRST = 40
+_OPEN_ALL_LIMIT = 20_000
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A row of the tree.
+
+    Attributes:
+        kind: A value, a line of the opened string above it, or the row that stands for what is not shown yet.
+        depth: Levels below the root.
+        step: The key or index of a value; None for the root and for rows that are no values.
+        value: The value; the text of a line; for `more` that of the container.
+        parent: The row of the container.
+        open: Whether its children are in the list.
+        shown: How many of its children are in the list, if it is open.
+    """
+
+    kind: Literal["value", "line", "more"]
+    depth: int
+    step: Step | None
+    value: JsonValue
+    parent: Row | None
+    open: bool = False
+    shown: int = 0
+
+    @property
+    def path(self) -> Path:
+        """The path of the value, for a line or `more` that of the value it belongs to."""
+        steps: list[Step] = []
+        row: Row | None = self
+        while row is not None:
+            if row.step is not None:
+                steps.append(row.step)
+            row = row.parent
+        return tuple(reversed(steps))
+
+    @property
+    def can_open(self) -> bool:
+        """Whether there is something below."""
+        if self.kind != "value":
+            return False
+        match self.value:
+            case dict() | list():
+                return bool(self.value)
+            case str():
+                return len(self.value) > LINE or "\n" in self.value
+            case _:
+                return False
+
+    def label(self, width: int = LINE) -> list[tuple[str, Part]]:
+        """Gives the row's text, clean and without its indentation, piece by piece.
+
+        Args:
+            width: About how many characters there is room for.
+        """
+        if self.kind == "line":
+            return [(clean_line(self.value) if isinstance(self.value, str) else "", "string")]
+        if self.kind == "more":
+            return [(f"… {self._hidden:,} more", "muted")]
+        parts: list[tuple[str, Part]] = []
+        if isinstance(self.step, str):
+            parts = [(clean_line(self.step[:LINE]), "key"), (": ", "muted")]
+        elif self.step is not None:
+            parts = [(f"[{self.step}]", "key"), (" ", "muted")]
+        room = max(width - sum(len(text) for text, _ in parts), 12)
+        return [*parts, self._shown_value(room)]
+
+    @property
+    def _hidden(self) -> int:
+        return _child_count(self.value) - (self.parent.shown if self.parent else 0)
+
+    def _shown_value(self, room: int) -> tuple[str, Part]:
+        match self.value:
+            case str() as text:
+                return (count(len(text), "character") if self.open else quoted(text, room)), (
+                    "muted" if self.open else "string"
+                )
+            case dict() as found:
+                return (count(len(found), "key") if self.open else preview(found, room)), "muted"
+            case list() as items:
+                return (count(len(items), "item") if self.open else preview(items, room)), "muted"
+            case bool() | None:
+                return preview(self.value), "constant"
+            case _:
+                return preview(self.value)[:room], "number"
+
+
+class Tree:
+    """A value and which parts of it are open; `rows` is what is to be seen, top to bottom."""
+
+    def __init__(self, value: JsonValue) -> None:
+        root = Row("value", 0, None, value, None)
+        self.rows: list[Row] = [root]
+        self.open(0)
+        self._open_levels()
+
+    def open(self, index: int) -> int:
+        """Opens the row at `index`, or shows more if it stands for more; gives how many rows came."""
+        row = self.rows[index]
+        if row.kind == "more":
+            return self._more(index)
+        if row.open or not row.can_open:
+            return 0
+        row.open = True
+        row.shown = 0
+        rows = _children(row, PAGE)
+        self.rows[index + 1 : index + 1] = rows
+        return len(rows)
+
+    def close(self, index: int) -> int:
+        """Closes the row at `index`; gives how many rows went."""
+        row = self.rows[index]
+        if not row.open:
+            return 0
+        end = self._end(index)
+        del self.rows[index + 1 : end]
+        row.open = False
+        return end - index - 1
+
+    def open_all(self, index: int) -> bool:
+        """Opens everything below the row at `index`, breadth first; gives whether the limit left some of it closed."""
+        self.open(index)
+        while True:
+            opened, left = self._open_below(index)
+            if left:
+                return True
+            if not opened:
+                return False
+
+    def parent(self, index: int) -> int:
+        """Gives the index of the container of the row at `index`, of the root its own."""
+        depth = self.rows[index].depth
+        while index > 0 and self.rows[index].depth >= depth:
+            index -= 1
+        return index
+
+    def reveal(self, path: Path) -> int:
+        """Opens what stands above the value at `path` and gives its index.
+
+        Raises:
+            LookupError: There is no such place.
+        """
+        index = 0
+        for step in path:
+            self.open(index)
+            index = self._child(index, step)
+        return index
+
+    def _child(self, index: int, step: Step) -> int:
+        parent = self.rows[index]
+        at = index + 1
+        while at < len(self.rows) and self.rows[at].depth > parent.depth:
+            row = self.rows[at]
+            if row.kind == "more" and row.parent is parent:
+                self._more(at)
+                continue
+            if row.parent is parent and row.step == step:
+                return at
+            at += 1
+        raise LookupError(step)
+
+    def _more(self, index: int) -> int:
+        parent = self.rows[index].parent
+        if parent is None:
+            return 0
+        rows = _children(parent, parent.shown)
+        self.rows[index : index + 1] = rows
+        return len(rows) - 1
+
+    def _open_levels(self) -> None:
+        """Opens whole levels while all of it still fits a screen."""
+        while True:
+            below = [index for index, row in enumerate(self.rows) if _is_closed_container(row)]
+            size = sum(_child_count(self.rows[index].value) for index in below)
+            if not below or len(self.rows) + size > _OPEN_AT_FIRST:
+                return
+            for index in reversed(below):
+                self.open(index)
+
+    def _open_below(self, index: int) -> tuple[bool, bool]:
+        """Opens the closed containers below `index`, one level; gives whether any was opened, and any left closed."""
+        end = self._end(index)
+        room = _OPEN_ALL_LIMIT - len(self.rows)
+        rows: list[Row] = []
+        opened = left = False
+        for row in self.rows[index + 1 : end]:
+            rows.append(row)
+            if not _is_closed_container(row):
+                continue
+            if room <= 0:
+                left = True
+                continue
+            row.open = opened = True
+            row.shown = 0
+            children = _children(row, PAGE)
+            rows += children
+            room -= len(children)
+        self.rows[index + 1 : end] = rows
+        return opened, left
+
+    def _end(self, index: int) -> int:
+        depth = self.rows[index].depth
+        end = index + 1
+        while end < len(self.rows) and self.rows[end].depth > depth:
+            end += 1
+        return end
+
+
+def _is_closed_container(row: Row) -> bool:
+    return row.can_open and not row.open and not isinstance(row.value, str)
+
+
+def _child_count(value: JsonValue) -> int:
+    match value:
+        case dict() | list():
+            return len(value)
+        case str():
+            return sum(1 for _ in _lines(value))
+        case _:
+            return 0
+
+
+def _children(row: Row, page: int) -> list[Row]:
+    """The next `page` children of `row`, counted as shown, with a `more` if there are others."""
+    depth = row.depth + 1
+    first = row.shown
+    value = row.value
+    rows: list[Row] = []
+    match value:
+        case dict():
+            rows = [Row("value", depth, key, item, row) for key, item in islice(value.items(), first, first + page)]
+        case list():
+            rows = [Row("value", depth, first + at, item, row) for at, item in enumerate(value[first : first + page])]
+        case str():
+            rows = [Row("line", depth, None, line, row) for line in islice(_lines(value), first, first + page)]
+        case _:
+            pass
+    row.shown += len(rows)
+    if row.shown < _child_count(value):
+        rows.append(Row("more", depth, None, value, row))
+    return rows
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        yield line[:LINE]
+        for start in range(LINE, len(line), LINE):
+            yield line[start : start + LINE]

@@ -1,0 +1,50 @@
+"""Which ways of looking at a value make sense."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import JsonValue
+
+from pegboard.results.table import Table, is_wrapped
+
+View = Literal["tree", "table", "markdown", "text"]
+"""A way of looking at a value."""
+
+_JUDGED = 5_000
+_TITLE = re.compile(r"#{1,6} \S.*\n\s*\n")
+_SIGNS = (
+    re.compile(r"^#{1,6} \S.*\n\s*\n", re.MULTILINE),
+    re.compile(r"^(```|~~~)", re.MULTILINE),
+    re.compile(r"^ {0,3}[-*+] \S.*\n {0,3}[-*+] \S", re.MULTILINE),
+    re.compile(r"^ {0,3}\d{1,3}[.)] \S.*\n {0,3}\d{1,3}[.)] \S", re.MULTILINE),
+    re.compile(r"\[[^\]\n]{1,200}\]\([^)\s]{1,500}\)"),
+    re.compile(r"\*\*[^\s*][^*\n]{0,200}\*\*"),
+    re.compile(r"^\|?[ :]*-{3,}[ :]*\|", re.MULTILINE),
+)
+_SIGNS_NEEDED = 2
+
+
+def views(value: JsonValue) -> tuple[View, ...]:
+    """Gives the views that fit a value, the best first; there is always one."""
+    match value:
+        case str():
+            if not value.strip():
+                return ("text",)
+            return ("markdown", "text") if is_markdown(value) else ("text", "markdown")
+        case dict() | list() if value:
+            table = Table.of(value)
+            if table is None:
+                return "tree", "text"
+            return ("table", "tree", "text") if table.path == () or is_wrapped(value) else ("tree", "table", "text")
+        case _:
+            return ("text",)
+
+
+def is_markdown(text: str) -> bool:
+    """Guesses from its beginning whether a text is Markdown: it starts with a title, or has two kinds of its signs."""
+    beginning = text[:_JUDGED].lstrip()
+    if _TITLE.match(beginning):
+        return True
+    return sum(1 for sign in _SIGNS if sign.search(beginning)) >= _SIGNS_NEEDED

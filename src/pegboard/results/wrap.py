@@ -1,0 +1,59 @@
+"""Lines broken to the width of a screen, fast enough for a megabyte."""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import get_character_cell_size
+
+# One cell a character: Latin, Greek, Cyrillic and Hebrew letters, punctuation, arrows, lines and blocks.
+_NARROW = re.compile(
+    "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f\u05d0-\u05ea"
+    "\u2010-\u2027\u2030-\u205e\u2190-\u2199\u2400-\u2421\u2500-\u259f]*"
+)
+
+
+def wrap(line: str, width: int) -> list[tuple[int, int]]:
+    """Gives where a line's rows start and end, as indexes of characters, at least one row.
+
+    Rows end after a space where the row has one in its second half, else anywhere.
+
+    Args:
+        line: One clean line.
+        width: Cells of a row, at least 1.
+    """
+    if len(line) * 2 <= width or (len(line) <= width and _NARROW.fullmatch(line)):
+        return [(0, len(line))]
+    if _NARROW.fullmatch(line):
+        return _wrap_plain(line, width)
+    return _wrap_cells(line, width)
+
+
+def _wrap_plain(line: str, width: int) -> list[tuple[int, int]]:
+    rows: list[tuple[int, int]] = []
+    start, length = 0, len(line)
+    while length - start > width:
+        space = line.rfind(" ", start + width // 2, start + width)
+        end = space + 1 if space >= 0 else start + width
+        rows.append((start, end))
+        start = end
+    rows.append((start, length))
+    return rows
+
+
+def _wrap_cells(line: str, width: int) -> list[tuple[int, int]]:
+    rows: list[tuple[int, int]] = []
+    start = cells = 0
+    space = -1
+    cells_at_space = 0
+    for index, sign in enumerate(line):
+        cells += get_character_cell_size(sign)
+        if cells > width and index > start:
+            end = space if space - start > (index - start) // 2 else index
+            cells -= cells_at_space if end == space else cells - get_character_cell_size(sign)
+            rows.append((start, end))
+            start, space = end, -1
+        if sign == " ":
+            space, cells_at_space = index + 1, cells
+    rows.append((start, len(line)))
+    return rows

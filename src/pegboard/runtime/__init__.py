@@ -1,0 +1,5 @@
+"""The one page to read: `Runtime` builds everything and offers the verbs. The screen and the command line use it."""
+
+from pegboard.runtime.runtime import Runtime, ToolDetails
+
+__all__ = ["Runtime", "ToolDetails"]

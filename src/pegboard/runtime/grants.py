@@ -1,0 +1,133 @@
+"""What each pack may know: its own config, and the secrets that it was granted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from pegboard.config import PacksSettings, Secret, Secrets
+from pegboard.models import PackHandler, Problem
+from pegboard.ports import Granted
+from pegboard.runtime.redaction import Redaction
+from pegboard.sdk.granted import not_granted
+
+_SPEAKS_OF_SECRETS = re.compile(rb"secret|api_headers|lazy_client", re.IGNORECASE)
+_MOST_REFUSED = 200
+"""Names that are remembered: a pack may ask for as many as it likes."""
+
+_Stamp = tuple[int, int, int]
+
+
+class _Reading(NamedTuple):
+    """The secrets that a file names, and which version of it was read."""
+
+    stamp: _Stamp | None
+    names: tuple[str, ...]
+
+
+class _Refusal(NamedTuple):
+    file: str
+    pack: str
+    name: str
+
+
+class Grants:
+    """Gives each pack its config, and the secrets that its file names or the configuration lists for it.
+
+    No secret is kept, only which ones each file names. A `pegboard.ports.Grants`.
+
+    Args:
+        settings: `[packs]`.
+        secrets: The user's secrets.
+        redaction: Learns of every secret before its pack does.
+    """
+
+    def __init__(self, settings: PacksSettings, secrets: Secrets, redaction: Redaction) -> None:
+        self._settings = settings
+        self._redaction = redaction
+        self._secrets = secrets
+        self._readings: dict[str, _Reading] = {}
+        self._without_secrets: dict[tuple[str, str], tuple[_Stamp | None, Granted]] = {}  # by file and pack
+        self._refused: dict[_Refusal, None] = {}
+        self._refusing = Lock()
+
+    def at_once(self, handler: PackHandler) -> Granted | None:
+        """Gives what a pack may know where that takes no time; None where it must be looked up."""
+        known = self._without_secrets.get((handler.file, handler.pack))
+        return None if known is None or known[0] != _stamp(handler.file) else known[1]
+
+    async def look_up(self, handler: PackHandler) -> Granted:
+        """Gives what a pack may know, from its file, the configuration and wherever secrets are kept."""
+        return await asyncio.to_thread(self._look_up, handler)
+
+    def refuse(self, handler: PackHandler, name: str) -> None:
+        """Notes that a pack asked for a secret that it wasn't granted."""
+        if self._secrets.check(name) is None:
+            with self._refusing:
+                if len(self._refused) < _MOST_REFUSED:
+                    self._refused[_Refusal(handler.file, handler.pack, name)] = None
+
+    def where(self, name: str) -> tuple[str | None, str]:
+        """Gives where a secret comes from; None and the reason if it is missing. Blocks."""
+        found = self._secrets.look_up(name)
+        return (found.place, "") if isinstance(found, Secret) else (None, found.message)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Gives the secrets that packs asked for in vain, as far as they still aren't granted."""
+        with self._refusing:
+            refused = [*self._refused]
+        return tuple(
+            _problem(refusal) for refusal in refused if refusal.name not in self._names(refusal.file, refusal.pack)
+        )
+
+    def _look_up(self, handler: PackHandler) -> Granted:
+        stamp = _stamp(handler.file)
+        names = self._names(handler.file, handler.pack)
+        if not names:
+            granted = Granted(self._config(handler.pack), {})
+            self._without_secrets[handler.file, handler.pack] = stamp, granted
+            return granted
+        found = {name: self._secrets.find(name) for name in names}
+        secrets = {name: secret.reveal() if secret else None for name, secret in found.items()}
+        self._redaction.add({name: value for name, value in secrets.items() if value})
+        return Granted(self._config(handler.pack), secrets)
+
+    def _names(self, file: str, pack: str) -> tuple[str, ...]:
+        stamp = _stamp(file)
+        reading = self._readings.get(file)
+        if reading is None or reading.stamp != stamp:
+            reading = self._readings[file] = _Reading(stamp, _named_in(file))
+        return tuple(dict.fromkeys((*reading.names, *self._settings.secrets(pack))))
+
+    def _config(self, pack: str) -> Mapping[str, object]:
+        return {key: value for key, value in self._settings.of(pack).items() if key != "secrets"}
+
+
+def _problem(refusal: _Refusal) -> Problem:
+    message, _, fix = not_granted(refusal.pack, refusal.name).partition(": ")
+    return Problem(message=f"{message}.", fix=fix[:1].upper() + fix[1:], file=refusal.file, pack=refusal.pack)
+
+
+def _named_in(file: str) -> tuple[str, ...]:
+    try:
+        if not _SPEAKS_OF_SECRETS.search(Path(file).read_bytes()):
+            return ()
+    except OSError:
+        return ()
+    from pegboard.sdk.reading import parsed, read_requirements
+
+    tree = parsed(file)
+    return tuple(read_requirements(tree).secrets) if tree else ()
+
+
+def _stamp(file: str) -> _Stamp | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - asked at every call, and `Path` costs three times as much
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size

@@ -1,0 +1,566 @@
+"""Builds the house and offers its verbs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+
+from pegboard.config import Paths, Settings, load, packs_folders
+from pegboard.errors import SessionError
+from pegboard.gateway import Gateway, Rules, Timeouts, Verdict
+from pegboard.models import (
+    CallEvent,
+    CallRecord,
+    Finished,
+    HealthRow,
+    JsonObject,
+    Preset,
+    Problem,
+    Requirement,
+    ToolCall,
+    ToolInfo,
+    ToolResult,
+    ToolSpec,
+    ToolState,
+    ToolUses,
+)
+from pegboard.registry import AllowList, Registry
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from pegboard.ask import Ask
+    from pegboard.config import Secrets
+    from pegboard.executor import Executor
+    from pegboard.health import Health
+    from pegboard.history import History, Sessions
+    from pegboard.ports import Approver, Model
+    from pegboard.presets import Presets
+    from pegboard.runtime.grants import Grants
+    from pegboard.runtime.redaction import Redaction
+
+
+class ToolDetails(ToolInfo):
+    """What `pegboard tools info` tells beyond the listing."""
+
+    timeout: float
+    """Seconds that a call may take."""
+    signature: str
+    uses: ToolUses
+
+
+class _PackFolders:
+    """The packs folders as a source of tools.
+
+    Args:
+        folders: In the order in which their packs win.
+        own: The one of the data folder, which needn't exist.
+        index: The folder of the index.
+    """
+
+    def __init__(self, folders: Sequence[Path], own: Path, index: Path) -> None:
+        self._folders = folders
+        self._own = own
+        self._index = index
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        from pegboard.discovery import scan
+
+        wanted = [folder for folder in self._folders if folder != self._own or folder.is_dir()]
+        return scan(wanted, index=self._index)
+
+
+class Runtime:
+    """One running Pegboard: its tools, the road of their calls, and the record.
+
+    Building it is cheap: nothing is scanned, opened or started before it is needed. Use it as an async context
+    manager, or `close` it.
+
+    Args:
+        settings: The configuration.
+        paths: Where things are kept.
+        packs: More packs folders, after the configured ones.
+        allow: Which tools may be used; what the configuration says unless given.
+        problems: What was wrong with the configuration, to be shown with everything else.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        paths: Paths,
+        *,
+        packs: Sequence[Path] = (),
+        allow: AllowList | None = None,
+        problems: Sequence[Problem] = (),
+    ) -> None:
+        self.settings = settings
+        self.paths = paths
+        self._given = {os.path.realpath(folder): str(folder.absolute()) for folder in packs}
+        self.folders: tuple[Path, ...] = tuple(packs_folders(settings, paths, packs))
+        self._allow = AllowList(settings.tools.allow) if allow is None else allow
+        self._timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
+        self._problems = tuple(problems)
+        self._registry = Registry([_PackFolders(self.folders, paths.packs, paths.index)])
+
+    @classmethod
+    def from_environment(
+        cls,
+        environ: Mapping[str, str] | None = None,
+        *,
+        packs: Sequence[Path] = (),
+        tool_allow: str | None = None,
+    ) -> Self:
+        """Builds what the configuration file and the environment ask for.
+
+        Args:
+            environ: The environment; that of the process unless given.
+            packs: More packs folders for this run (`--packs`).
+            tool_allow: An allow list in place of the configured one: patterns separated by commas (`--tool-allow`).
+        """
+        paths = Paths.from_environment(environ)
+        settings, problems = load(environ)
+        allow = None if tool_allow is None else AllowList.parse(tool_allow)
+        return cls(settings, paths, packs=packs, allow=allow, problems=problems)
+
+    # Tools
+
+    def scan(self) -> bool:
+        """Looks for tools again; blocks while it does. Gives whether anything changed."""
+        return self._registry.scan()
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """Gives the tools that may be used, by name, as the last scan found them."""
+        return tuple(spec for spec in self._registry.tools() if self._allow.admits(spec))
+
+    def hidden(self) -> int:
+        """Gives how many tools the last scan found that the allow list keeps out."""
+        return sum(not self._allow.admits(spec) for spec in self._registry.tools())
+
+    def tool(self, name: str) -> ToolSpec | None:
+        """Gives the tool of that name or alias, if it may be used."""
+        spec = self._registry.get(name)
+        return spec if spec is not None and self._allow.admits(spec) else None
+
+    def named(self, name: str | None) -> tuple[ToolSpec, ...]:
+        """Gives the tool of that name or alias, or all of the pack of that name, as far as they may be used.
+
+        Args:
+            name: A tool or a pack; every tool if None.
+        """
+        if name is None:
+            return self.tools()
+        spec = self.tool(name)
+        return tuple(known for known in self.tools() if known.pack == name) if spec is None else (spec,)
+
+    def packs_option(self, spec: ToolSpec) -> str:
+        """Gives the folder that another run must be given with `--packs` to find the tool; empty where it needn't."""
+        file = spec.location.file
+        return self._given.get(os.path.realpath(os.path.dirname(file)), "") if file else ""  # noqa: PTH120 - as above
+
+    def why_not(self, name: str) -> ToolResult | None:
+        """Gives the answer to a call of a tool that isn't there or isn't allowed; None where it can be called."""
+        found = self._registry.find(name, self._allow)
+        return found if isinstance(found, ToolResult) else None
+
+    def timeout(self, spec: ToolSpec) -> float:
+        """Gives the seconds that a call of the tool may take."""
+        return self._timeouts.of(spec)
+
+    def info(self, spec: ToolSpec) -> ToolInfo:
+        """Gives the tool as a listing shows it; looks for what it needs unless that is known, and then blocks."""
+        if not spec.requirements:
+            return ToolInfo.of(spec)
+        for _ in self._health.check([spec]):
+            pass
+        return ToolInfo.of(spec, self.state(spec), self._health.rows([spec]))
+
+    def details(self, spec: ToolSpec) -> ToolDetails:
+        """Gives all that is known of the tool, its use so far included; as `info`, and reads the history."""
+        return ToolDetails(
+            **dict(self.info(spec)),
+            timeout=self.timeout(spec),
+            signature=spec.signature,
+            uses=self.uses(spec.name),
+        )
+
+    def problems(self, *, packs: bool = True) -> tuple[Problem, ...]:
+        """Gives what is wrong with the configuration, the packs, the history and the presets, as far as they were read.
+
+        Args:
+            packs: Whether those of packs are wanted, which a call of a tool that was found has nothing to do with.
+        """
+        of_packs = self._registry.problems() if packs else ()
+        stores = (self.__dict__.get(name) for name in ("_history", "_presets", "_rules"))
+        kept = (problem for store in stores if store is not None for problem in store.problems)
+        refused = self._grants.problems() if packs and "_grants" in self.__dict__ else ()
+        return (*self._problems, *of_packs, *refused, *kept)
+
+    async def watch(self) -> AsyncGenerator[None]:
+        """Scans and follows the packs folders; never ends by itself.
+
+        Yields after the first scan, and after each live rescan that changed something. Nothing that happens in between
+        is missed.
+        """
+        import asyncio
+
+        stop = asyncio.Event()
+        # what the folders are compared with is taken here, before the scan
+        changes = await asyncio.to_thread(self._changes, stop)
+        try:
+            await asyncio.to_thread(self.scan)
+            yield
+            async for _ in changes:
+                if await asyncio.to_thread(self.scan):
+                    yield
+        finally:
+            stop.set()
+            await changes.aclose()
+
+    def _changes(self, stop: asyncio.Event) -> AsyncGenerator[frozenset[str]]:
+        from pegboard.discovery import watch
+
+        return watch(self.folders, stop=stop)
+
+    def sweep(self) -> None:
+        """Deletes files that nobody needs any more: what killed processes left, the index of folders long gone.
+
+        Blocks, for a bounded time; never raises, and takes nothing that another process uses.
+        """
+        from pegboard.discovery import sweep
+
+        sweep(self.paths.index)
+        self._history.sweep()
+
+    # Health; a tool may be named by any of its names, or all tools of a pack by the pack's
+
+    def state(self, spec: ToolSpec) -> ToolState:
+        """Gives whether the tool can do its work, as far as was checked; until then it is taken to be ready."""
+        return self._health.state(spec) if spec.requirements else "ready"
+
+    def health(self, tool: str | None = None) -> tuple[HealthRow, ...]:
+        """Gives what is known of what tools need, in their order; what wasn't looked for yet has no row.
+
+        Args:
+            tool: A tool or a pack; every tool that may be used if left out.
+        """
+        return self._health.rows(self.named(tool))
+
+    def check(self, tool: str | None = None, *, again: bool = False) -> AsyncGenerator[HealthRow]:
+        """Looks for what tools need, and yields each row of the report as soon as it is known.
+
+        Closing it ends what still runs.
+
+        Args:
+            tool: A tool or a pack; every tool that may be used if left out.
+            again: Whether to look again for what is known already.
+        """
+        return self._health.checking(self.named(tool), again=again)
+
+    def checked(self, tool: str | None = None, *, again: bool = False) -> Generator[HealthRow]:
+        """Does what `check` does where there is no loop; blocks between the rows."""
+        return self._health.check(self.named(tool), again=again)
+
+    def recheck(self, requirements: Iterable[Requirement]) -> AsyncGenerator[HealthRow]:
+        """Looks for these things again, for all tools that need them, as `check` does.
+
+        Args:
+            requirements: What tools need, in any tool's words; each thing is looked for once.
+        """
+        return self._health.checking(self.tools(), again=True, only=requirements)
+
+    def blocked_by(self, requirement: Requirement) -> tuple[str, ...]:
+        """Gives the names of the tools that can't work without something."""
+        return self._health.blocks(requirement)
+
+    def _find_secret(self, name: str) -> tuple[str | None, str]:
+        found = self._secrets.look_up(name)
+        return (None, found.message) if isinstance(found, Problem) else (found.place, "")
+
+    # Calls
+
+    def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+        """Takes a call down the road; see `Gateway.call`."""
+        return self._gateway.call(call)
+
+    def prepared(self, spec: ToolSpec, arguments: JsonObject) -> JsonObject:
+        """Gives arguments as a call of the tool would have them: by the schema's names, with required defaults.
+
+        Raises:
+            FormFaults: They don't fit; all faults at once.
+        """
+        from pegboard.schema.arguments import prepare
+
+        return prepare(spec, arguments)
+
+    async def result(self, call: ToolCall) -> tuple[ToolCall, ToolResult]:
+        """Makes a call and gives it as it was made, aliases resolved, with its result."""
+        events = [event async for event in self.call(call) if isinstance(event, Finished)]
+        return events[0].call, events[0].result
+
+    async def cancel(self, call_id: str) -> bool:
+        """Ends a running or waiting call, which then finishes as cancelled; False if none of that id runs."""
+        return await self._gateway.cancel(call_id)
+
+    def approve_with(self, approver: Approver | None) -> None:
+        """Says who is asked whether a call may run that asks first; nobody means that it is refused."""
+        self._gateway.approver = approver
+
+    def would(self, call: ToolCall) -> Verdict | None:
+        """Says whether a call of a model or MCP client would run, ask or be refused; reads the disk.
+
+        Gives None if there is no such tool.
+        """
+        spec = self.tool(call.name)
+        return None if spec is None else self._rules.verdict(spec, call)
+
+    async def prewarm(self) -> None:
+        """Starts a worker, so that the first call needn't wait for one."""
+        await self._executor.prewarm()
+
+    # Asking a model
+
+    def ask(
+        self,
+        session: str | None = None,
+        *,
+        model: str | Model | None = None,
+        base_url: str | None = None,
+        with_tools: bool = True,
+        without: Collection[str] = (),
+        system: str | None = None,
+    ) -> Ask:
+        """Gives what asks a model within a session; `run` of it says something and yields what happens.
+
+        Args:
+            session: The session to go on with, or the id of a new one; one that isn't told to anybody if left out.
+            model: `provider:model`, or one that is there; the configured one if left out, without one the offline one.
+            base_url: Where an OpenAI-compatible server listens, if not where the configuration says.
+            with_tools: Whether the model is offered the tools that may be used.
+            without: Names of tools that it isn't offered.
+            system: What it is told beforehand, in this session from now on; as it was if left out.
+        """
+        from pegboard.ask import Ask, Limits
+
+        set_ = self.settings.ask
+        return Ask(
+            session if session is not None else os.urandom(8).hex(),
+            model=lambda: self.model(model, base_url) if model is None or isinstance(model, str) else model,
+            calls=self._gateway,
+            sessions=self.sessions,
+            whole=self._whole_text,
+            limits=Limits(set_.steps, set_.tokens, set_.seconds, set_.result_limit),
+            with_tools=with_tools,
+            without=without,
+            parallel=set_.parallel,
+            system=system,
+        )
+
+    def model(self, name: str | None = None, base_url: str | None = None) -> Model:
+        """Gives a language model; blocks while its library is loaded.
+
+        Args:
+            name: `provider:model`, or `offline`; the configured one if left out, without one the offline one.
+            base_url: Where an OpenAI-compatible server listens, if not where the configuration says.
+
+        Raises:
+            ModelError: There is no such provider, or its key is missing.
+        """
+        from pegboard.ask.offline import NAME, OfflineModel
+
+        name = name or self.settings.model.name or NAME
+        if name == NAME:
+            return OfflineModel()
+        from pegboard.ask import providers
+
+        return providers.model(name, base_url=base_url or self.settings.model.base_url, key=self._key)
+
+    def _key(self, name: str) -> str | None:
+        """Gives a provider's key, which from then on is taken out of everything that is told."""
+        found = self._secrets.find(name)
+        if found is None:
+            return None
+        self._redaction.add({name: found.reveal()})
+        return found.reveal()
+
+    def _whole_text(self, call_id: str) -> str | None:
+        from pegboard.ask.telling import text_of
+        from pegboard.results.export import whole
+
+        result = self._history.result(call_id)
+        try:
+            return None if result is None else text_of(whole(result))
+        except (OSError, ValueError):
+            return None
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The sessions that are kept; all that they do blocks."""
+        from pegboard.history import Sessions
+
+        return Sessions(self._history, self.paths.sessions)
+
+    def exported(self, session: str, kind: Literal["markdown", "json"]) -> str:
+        """Gives a session with all that was said as a text for a file; reads the disk.
+
+        Raises:
+            SessionError: There is no such session.
+            StoreError: The database can't be read.
+        """
+        from pegboard.ask.export import as_json, as_markdown
+
+        known = self.sessions.get(session)
+        if known is None:
+            raise SessionError(f"There is no session {session!r}.")
+        entries = self.sessions.entries(session)
+        return as_markdown(known, entries) if kind == "markdown" else as_json(known, entries)
+
+    # History
+
+    def history(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
+        """Gives the newest records first; reads the disk."""
+        return self._history.records(tool=tool, limit=limit)
+
+    def uses(self, tool: str) -> ToolUses:
+        """Gives how often the tool was called and failed; reads the disk."""
+        return self._history.uses(tool)
+
+    def last_arguments(self, tool: str) -> JsonObject | None:
+        """Gives the arguments of the tool's last call, if there was one; reads the disk."""
+        return self._history.last_arguments(tool)
+
+    # Presets; a tool may be named by any of its names, and needn't be there any more
+
+    def presets(self, tool: str | None = None) -> tuple[Preset, ...]:
+        """Gives the presets of a tool, or of all tools, by name; reads the disk.
+
+        What can't be read is among `problems` instead.
+        """
+        tools = self._presets.tools() if tool is None else (self._full_name(tool),)
+        return tuple(preset for name in tools for preset in self._presets.of(name))
+
+    def save_preset(self, tool: str, name: str, arguments: JsonObject, *, replace: bool = True) -> Preset:
+        """Keeps arguments under a name, in the place of those that were there if it may; writes the disk.
+
+        Raises:
+            PresetError: The name or the arguments can't be kept, the name is taken, or the file can't be written.
+        """
+        return self._presets.save(self._full_name(tool), name, arguments, replace=replace)
+
+    def delete_preset(self, tool: str, name: str) -> None:
+        """Throws a preset away, a damaged one as well; writes the disk.
+
+        Raises:
+            PresetError: There is none of that name, or it can't be deleted.
+        """
+        self._presets.delete(self._full_name(tool), name)
+
+    def rename_preset(self, tool: str, old: str, new: str) -> None:
+        """Gives a preset another name; writes the disk.
+
+        Raises:
+            PresetError: There is none of the old name, there is one of the new, or it can't be renamed.
+        """
+        self._presets.rename(self._full_name(tool), old, new)
+
+    def _full_name(self, tool: str) -> str:
+        spec = self._registry.get(tool)
+        return tool if spec is None else spec.name
+
+    # The parts, built when they are first needed
+
+    @cached_property
+    def _presets(self) -> Presets:
+        from pegboard.presets import Presets
+
+        return Presets(self.paths.presets)
+
+    @cached_property
+    def _history(self) -> History:
+        from pegboard.history import History
+
+        return History(self.paths.database, self.paths.results)
+
+    @cached_property
+    def _secrets(self) -> Secrets:
+        from pegboard.config import Secrets
+
+        return Secrets(self.paths)
+
+    @cached_property
+    def _grants(self) -> Grants:
+        from pegboard.runtime.grants import Grants
+
+        return Grants(self.settings.packs, self._secrets, self._redaction)
+
+    @cached_property
+    def _redaction(self) -> Redaction:
+        from pegboard.runtime.redaction import Redaction
+
+        return Redaction(self._secrets)
+
+    @cached_property
+    def _executor(self) -> Executor:
+        from pegboard.executor import Executor
+
+        tools = self.settings.tools
+        return Executor(
+            results=self.paths.results,
+            workers=tools.workers,
+            memory_limit=tools.memory_limit,
+            log_limit=tools.log_limit,
+            result_limit=tools.result_limit,
+            environment=self._environment,
+            grants=self._grants,
+        )
+
+    @cached_property
+    def _environment(self) -> dict[str, str]:
+        """What of our environment tools see beside the usual variables."""
+        return {name: os.environ[name] for name in self.settings.tools.environment if name in os.environ}
+
+    @cached_property
+    def _health(self) -> Health:
+        from pegboard.executor.environment import reduced
+        from pegboard.health import Health
+
+        environ = {**reduced(os.environ), **self._environment}
+        return Health(self.tools, find_secret=self._find_secret, environ=environ)
+
+    @cached_property
+    def _gateway(self) -> Gateway:
+        return Gateway(
+            self._registry,
+            {"pack": self._executor},
+            self._history,
+            allow=self._allow,
+            timeouts=self._timeouts,
+            rules=self._rules,
+            readiness=self._health,
+            redaction=self._redaction,
+            cache=self.settings.ask.cache,
+        )
+
+    @cached_property
+    def _rules(self) -> Rules:
+        return Rules(self.paths.approvals)
+
+    async def close(self) -> None:
+        """Ends running calls, worker processes and the history's writer."""
+        import asyncio
+
+        if "_executor" in self.__dict__:
+            await self._executor.close()
+        if "_history" in self.__dict__:
+            await asyncio.to_thread(self._history.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,261 @@
+"""Classes as JSON Schema: pydantic models, dataclasses, TypedDicts, NamedTuples, enumerations.
+
+They are defined in the file at hand or in a helper beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from pegboard.schema import docstrings
+from pegboard.schema.literals import UnreadableError, read, text
+from pegboard.schema.scope import Scope, statements
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models import JsonObject
+    from pegboard.schema.annotations import Annotations, Field
+
+_MODELS = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic_settings.BaseSettings"})
+_ROOT_MODELS = frozenset({"pydantic.RootModel", "pydantic.root_model.RootModel"})
+_TYPED_DICTS = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
+_NAMED_TUPLES = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple"})
+_DATACLASSES = frozenset({"dataclasses.dataclass", "pydantic.dataclasses.dataclass"})
+_CLASS_VARIABLES = frozenset({"typing.ClassVar", "typing_extensions.ClassVar"})
+_EXTRA: dict[str | None, bool] = {"forbid": False, "allow": True}
+
+
+class _Member(NamedTuple):
+    """A field as it is written in the body of a class."""
+
+    name: str
+    annotation: ast.expr
+    default: ast.expr | None
+    note: str
+    optional: bool
+    scope: Scope
+
+
+def schema(to: Annotations, node: ast.ClassDef) -> JsonObject | None:
+    """Gives the schema of a class, or None if it has no form in JSON.
+
+    Args:
+        to: What turns the fields' annotations into schemas.
+        node: The class; not an enumeration.
+    """
+    lineage = to.scope.lineage(node)
+    if not lineage.foreign.isdisjoint(_ROOT_MODELS):
+        return _root_model(to, node)
+    if not lineage.foreign.isdisjoint(_NAMED_TUPLES):
+        return _tuple_of([_field(to, member, member.default).schema for member in _members(to.scope, node)])
+    if not lineage.foreign.isdisjoint(_MODELS):
+        result = _object(to, node, private=False)
+        extra = _EXTRA.get(_extra(lineage.ours))
+        if extra is not None:
+            result["additionalProperties"] = extra
+        return result
+    if not lineage.foreign.isdisjoint(_TYPED_DICTS):
+        return _object(to, node, private=True)
+    if any(_is_dataclass(scope, ancestor) for scope, ancestor in lineage.ours):
+        return _object(to, node, private=True)
+    return None
+
+
+def functional_typed_dict(to: Annotations, call: ast.Call) -> JsonObject | None:
+    """Gives the schema of `TypedDict("Name", {"key": type})`, or None if it isn't written so."""
+    if len(call.args) != 2 or not isinstance(call.args[1], ast.Dict):
+        return None
+    total = not any(keyword.arg == "total" and _is_false(keyword.value) for keyword in call.keywords)
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    for key, value in zip(call.args[1].keys, call.args[1].values, strict=True):
+        name = text(key, to.scope)
+        if name is None:
+            return None
+        field = to.field(value, None if total else ast.Constant(Ellipsis))
+        properties[name] = field.schema
+        if field.required:
+            required.append(name)
+    return _with_required({"type": "object", "properties": properties}, required)
+
+
+def functional_named_tuple(to: Annotations, call: ast.Call) -> JsonObject | None:
+    """Gives the schema of `NamedTuple("Name", [("field", type)])`, or None if it isn't written so."""
+    if len(call.args) != 2 or not isinstance(call.args[1], ast.List | ast.Tuple):
+        return None
+    pairs = call.args[1].elts
+    types = [pair.elts[1] for pair in pairs if isinstance(pair, ast.Tuple) and len(pair.elts) == 2]
+    return _tuple_of([to.field(item).schema for item in types]) if len(types) == len(pairs) else None
+
+
+def functional_enum(scope: Scope, call: ast.Call) -> list[JsonValue]:
+    """Gives the values of `Enum("Name", …)`; none if they can't be read."""
+    if len(call.args) != 2:
+        return []
+    try:
+        members = read(call.args[1], scope)
+    except UnreadableError:
+        return []
+    if isinstance(members, dict):
+        return list(members.values())
+    names = members.replace(",", " ").split() if isinstance(members, str) else members
+    if not isinstance(names, list):
+        return []
+    pairs = [item for item in names if isinstance(item, list) and len(item) == 2]
+    if names and len(pairs) == len(names):
+        return [pair[1] for pair in pairs]
+    if scope.qualified(call.func) == "enum.StrEnum":
+        return [name.lower() for name in names if isinstance(name, str)]
+    return list(range(1, len(names) + 1))
+
+
+def _root_model(to: Annotations, node: ast.ClassDef) -> JsonObject | None:
+    for member in _members(to.scope, node):
+        if member.name == "root":
+            return _field(to, member, member.default).schema
+    for base in node.bases:
+        if isinstance(base, ast.Subscript):
+            return to.schema(base.slice)
+    return None
+
+
+def _tuple_of(items: list[JsonObject]) -> JsonObject:
+    optional = 0
+    for item in reversed(items):
+        if "default" not in item:
+            break
+        optional += 1
+    return {
+        "type": "array",
+        "prefixItems": list(items),
+        "minItems": len(items) - optional,
+        "maxItems": len(items),
+    }
+
+
+def _object(to: Annotations, node: ast.ClassDef, *, private: bool) -> JsonObject:
+    """Gives the schema of a class with fields; `private` counts fields whose names begin with an underscore."""
+    documented = docstrings.read(_docstring(node))
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    for member in _members(to.scope, node):
+        if member.name.startswith("_") and not private:
+            continue
+        default = _of_dataclass_field(member.scope, member.default) if member.default else None
+        if default is _NOT_AN_ARGUMENT:
+            continue
+        if default is None and member.optional:
+            default = _UNKNOWN
+        field = _field(to, member, default)
+        note = documented.parameters.get(member.name) or member.note
+        if note:
+            field.schema.setdefault("description", note)
+        name = field.alias or member.name
+        properties[name] = field.schema
+        if field.required:
+            required.append(name)
+    result: JsonObject = {"type": "object"}
+    if documented.description:
+        result["description"] = documented.description
+    result["properties"] = properties
+    return _with_required(result, required)
+
+
+def _field(to: Annotations, member: _Member, default: ast.expr | None) -> Field:
+    line = member.annotation.lineno
+    if member.scope is to.scope:
+        return to.field(member.annotation, default, line)
+    with to.inside(member.scope):
+        return to.field(member.annotation, default, line)
+
+
+def _with_required(result: JsonObject, required: list[JsonValue]) -> JsonObject:
+    if required:
+        result["required"] = required
+    return result
+
+
+def _docstring(node: ast.ClassDef) -> str:
+    first = node.body[0] if node.body else None
+    return _string(first) or ""
+
+
+def _string(statement: ast.stmt | None) -> str | None:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return statement.value.value if isinstance(statement.value.value, str) else None
+    return None
+
+
+def _members(scope: Scope, node: ast.ClassDef) -> list[_Member]:
+    """Gives the fields of a class, inherited ones first; a later one of the same name takes the earlier one's place."""
+    found: dict[str, _Member] = {}
+    for home, ancestor in scope.lineage(node).ours:
+        optional = any(keyword.arg == "total" and _is_false(keyword.value) for keyword in ancestor.keywords)
+        for member in _own_members(home, ancestor, optional=optional):
+            found[member.name] = member
+    return list(found.values())
+
+
+def _own_members(scope: Scope, node: ast.ClassDef, *, optional: bool) -> Iterator[_Member]:
+    body = [statement.node for statement in statements(node.body)]
+    for statement, following in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        annotation = statement.annotation
+        bare = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+        if scope.qualified(bare) in _CLASS_VARIABLES or scope.qualified(bare) == "dataclasses.KW_ONLY":
+            continue
+        note = docstrings.cleaned(_string(following) or "")
+        yield _Member(statement.target.id, annotation, statement.value, note, optional, scope)
+
+
+def _is_dataclass(scope: Scope, node: ast.ClassDef) -> bool:
+    decorators = (item.func if isinstance(item, ast.Call) else item for item in node.decorator_list)
+    return any(scope.qualified(decorator) in _DATACLASSES for decorator in decorators)
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+_NOT_AN_ARGUMENT = ast.Constant(Ellipsis)
+"""Stands for `field(init=False)`."""
+
+_UNKNOWN = ast.Constant(Ellipsis)
+"""A default of which nothing is known but that there is one."""
+
+
+def _of_dataclass_field(scope: Scope, default: ast.expr) -> ast.expr | None:
+    """Gives the default that `dataclasses.field(...)` means; what is no such call is itself the default."""
+    if not isinstance(default, ast.Call) or scope.qualified(default.func) != "dataclasses.field":
+        return default
+    said = {keyword.arg: keyword.value for keyword in default.keywords}
+    if "init" in said and _is_false(said["init"]):
+        return _NOT_AN_ARGUMENT
+    if "default" in said:
+        return said["default"]
+    if "default_factory" in said:
+        return ast.Call(func=said["default_factory"], args=[], keywords=[])
+    return None
+
+
+def _extra(ours: tuple[tuple[Scope, ast.ClassDef], ...]) -> str | None:
+    """Gives what the nearest class says of unknown properties: `forbid`, `allow`, `ignore`."""
+    for scope, node in reversed(ours):
+        keywords = list(node.keywords)
+        for statement in node.body:
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name):
+                continue
+            if target.id == "model_config" and isinstance(statement.value, ast.Call):
+                keywords += statement.value.keywords
+            elif target.id == "model_config" and isinstance(statement.value, ast.Dict):
+                pairs = zip(statement.value.keys, statement.value.values, strict=True)
+                keywords += [ast.keyword(text(key, scope), value) for key, value in pairs]
+        for keyword in keywords:
+            if keyword.arg == "extra":
+                return text(keyword.value, scope)
+    return None

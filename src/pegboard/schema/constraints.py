@@ -1,0 +1,220 @@
+"""Limits and notes beside a type: `Annotated[int, Field(ge=1)]`, `= Field(5, description="…")`, `Ge(1)`, `Doc("…")`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pegboard.schema.literals import UnreadableError, read
+from pegboard.schema.scope import Scope
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models import JsonObject
+
+_NUMBERS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
+_LENGTHS = {
+    "min_length": {"string": "minLength", "array": "minItems", "object": "minProperties"},
+    "max_length": {"string": "maxLength", "array": "maxItems", "object": "maxProperties"},
+    "min_items": {"array": "minItems"},
+    "max_items": {"array": "maxItems"},
+}
+_NOTES = {"description": "description", "title": "title", "examples": "examples", "deprecated": "deprecated"}
+
+FIELDS = frozenset({"pydantic.Field", "pydantic.fields.Field"})
+"""The functions that describe a field."""
+
+_POSITIONAL: dict[str, tuple[str, ...]] = {
+    "annotated_types.Ge": ("ge",),
+    "annotated_types.Gt": ("gt",),
+    "annotated_types.Le": ("le",),
+    "annotated_types.Lt": ("lt",),
+    "annotated_types.MultipleOf": ("multiple_of",),
+    "annotated_types.MinLen": ("min_length",),
+    "annotated_types.MaxLen": ("max_length",),
+    "annotated_types.Len": ("min_length", "max_length"),
+    "annotated_types.Interval": ("gt", "ge", "lt", "le"),
+    "annotated_types.doc": ("description",),
+    "typing.Doc": ("description",),
+    "typing_extensions.Doc": ("description",),
+    "annotated_doc.Doc": ("description",),
+    "pydantic.StringConstraints": (),
+    "pydantic.types.StringConstraints": (),
+    "pydantic.Field": ("default",),
+    "pydantic.fields.Field": ("default",),
+    "pydantic.WithJsonSchema": ("json_schema_extra",),
+}
+"""What is understood beside a type, and which arguments its positional values are."""
+
+
+class FieldFacts:
+    """What `Field(...)` says that isn't part of the schema of the value.
+
+    Attributes:
+        has_default: Whether the field may be left out.
+        alias: The name it has in JSON, where another.
+        discriminator: The property that tells the variants of a union apart.
+    """
+
+    __slots__ = ("alias", "discriminator", "has_default")
+
+    def __init__(self) -> None:
+        self.has_default = False
+        self.alias: str | None = None
+        self.discriminator: str | None = None
+
+
+def is_field(node: ast.AST | None, scope: Scope) -> bool:
+    """Tells whether an expression is a `Field(...)`."""
+    return isinstance(node, ast.Call) and scope.qualified(node.func) in FIELDS
+
+
+def apply(schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[str], None]) -> FieldFacts:
+    """Adds what stands beside a type to its schema; what isn't known is left alone.
+
+    Args:
+        schema: The schema of the type, changed in place.
+        node: The call (or plain text, taken as the description).
+        scope: The names of the file.
+        report: Takes a sentence for each value that can't be read.
+    """
+    facts = FieldFacts()
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str):
+            _take(schema, "description", node, scope, report)
+        return facts
+    if not isinstance(node, ast.Call):
+        return facts
+    name = scope.qualified(node.func)
+    order = _POSITIONAL.get(name) if name else None
+    if order is None:
+        return facts
+    said = dict(zip(order, node.args, strict=False))
+    said.update((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg)
+    for key, value in said.items():
+        _say(schema, facts, key, value, scope, report)
+    return facts
+
+
+def _say(
+    schema: JsonObject, facts: FieldFacts, key: str, node: ast.expr, scope: Scope, report: Callable[[str], None]
+) -> None:
+    match key:
+        case "default":
+            if not (isinstance(node, ast.Constant) and node.value is Ellipsis):
+                facts.has_default = True
+                set_default(schema, node, scope)
+        case "default_factory":
+            facts.has_default = True
+            set_default(schema, ast.Call(func=node, args=[], keywords=[]), scope)
+        case "alias" | "validation_alias" if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            facts.alias = node.value
+        case "discriminator" if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            facts.discriminator = node.value
+        case _:
+            _take(schema, key, node, scope, report)
+
+
+def _take(schema: JsonObject, key: str, node: ast.expr, scope: Scope, report: Callable[[str], None]) -> None:
+    if (
+        key not in _NUMBERS
+        and key not in _LENGTHS
+        and key not in _NOTES
+        and key not in {"pattern", "json_schema_extra"}
+    ):
+        return
+    try:
+        value = read(node, scope)
+    except UnreadableError:
+        report(f"the value of `{key}` is known only to the running program")
+        return
+    if value is not None:
+        constrain(schema, key, value)
+
+
+def constrain(schema: JsonObject, key: str, value: JsonValue) -> None:
+    """Adds one constraint, named as pydantic names it, where it fits the type.
+
+    Args:
+        schema: The schema, changed in place; of a union every variant that it fits.
+        key: `ge`, `min_length`, `pattern`, `description`, …
+        value: Its value; one of the wrong type is left out.
+    """
+    if key in _NOTES:
+        if key == "examples" and not isinstance(value, list):
+            return
+        if key in {"description", "title"} and not isinstance(value, str):
+            return
+        schema[_NOTES[key]] = value
+    elif key == "json_schema_extra":
+        if isinstance(value, dict):
+            schema.update(value)
+    else:
+        for variant in _variants(schema):
+            _limit(variant, key, value)
+
+
+def _variants(schema: JsonObject) -> list[JsonObject]:
+    variants = schema.get("anyOf")
+    if isinstance(variants, list):
+        return [variant for variant in variants if isinstance(variant, dict)]
+    return [schema]
+
+
+def _limit(schema: JsonObject, key: str, value: JsonValue) -> None:
+    kind = schema.get("type")
+    if key == "multiple_of" and (not isinstance(value, int | float) or value <= 0):
+        return
+    if key in _NUMBERS:
+        if kind in {"integer", "number"} and isinstance(value, int | float) and not isinstance(value, bool):
+            schema[_NUMBERS[key]] = value
+    elif key in _LENGTHS:
+        keyword = _LENGTHS[key].get(kind) if isinstance(kind, str) else None
+        if keyword and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            schema[keyword] = value
+    elif kind == "string" and isinstance(value, str):
+        schema["pattern"] = value
+
+
+def set_default(schema: JsonObject, node: ast.expr, scope: Scope) -> None:
+    """Adds a default where it can be read; None as the default makes the schema take null.
+
+    Args:
+        schema: The schema, changed in place.
+        node: The default's expression.
+        scope: The names of the file.
+    """
+    try:
+        value = read(node, scope)
+    except UnreadableError:
+        return
+    if value is None:
+        make_nullable(schema)
+    schema["default"] = value
+
+
+def make_nullable(schema: JsonObject) -> None:
+    """Makes a schema take null beside what it takes."""
+    variants = schema.get("anyOf")
+    if isinstance(variants, list):
+        if {"type": "null"} not in variants:
+            variants.append({"type": "null"})
+        return
+    if schema.get("type") == "null" or not (schema.keys() - _NOTES):
+        return
+    enum = schema.get("enum")
+    if isinstance(enum, list) and None in enum:
+        return
+    notes: JsonObject = {key: schema.pop(key) for key in _NOTES if key in schema}
+    inner = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [inner, {"type": "null"}]
+    schema.update(notes)

@@ -1,0 +1,200 @@
+"""Docstrings taken apart: the description, each parameter's text, what comes back. Google, NumPy and Sphinx styles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+_PARAMETERS = "Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments|Other Parameters|Attributes"
+_RETURNS = "Returns?|Yields?"
+
+_GOOGLE = re.compile(
+    rf"^(?:(?P<parameters>{_PARAMETERS})|(?P<returns>{_RETURNS})):[ \t]*(?P<rest>\S.*)?$", re.MULTILINE
+)
+_NUMPY = re.compile(
+    rf"^(?:(?P<parameters>{_PARAMETERS})|(?P<returns>{_RETURNS})|(?P<other>\S.*))\n-{{3,}}$", re.MULTILINE
+)
+_SPHINX = re.compile(
+    r"^:(?:(?P<parameter>param|parameter|arg|argument|key|keyword)[ \t]{1,8}(?:[^:\n]{0,200}[ \t])?(?P<name>\*{0,2}\w+)"
+    r"|(?P<returns>returns?|yields?)|(?P<types>type[ \t][^:\n]+|rtype))[ \t]{0,8}:[ \t]*",
+    re.MULTILINE,
+)
+
+# No pattern repeats blanks without bound beside another that takes blanks: hostile docstrings exist.
+_NAMES = r"\*{0,2}\w+(?:[ \t]{0,8},[ \t]{0,8}\*{0,2}\w+)*"
+_GOOGLE_ITEM = re.compile(
+    rf"^(?P<names>{_NAMES})[ \t]{{0,8}}(?:\((?:[^()]|\([^()]*\))*\))?[ \t]{{0,8}}:(?:[ \t]+|$)(?P<text>.*)$"
+)
+_NUMPY_ITEM = re.compile(rf"^(?P<names>{_NAMES})[ \t]{{0,8}}(?P<text>)(?::.*)?$")
+_TYPE_PREFIX = re.compile(r"^[\w.]+(?:\[[^\]\n]*\]+)?(?:[ \t]{0,8}\|[ \t]{0,8}[\w.]+(?:\[[^\]\n]*\]+)?)*:(?:[ \t]+|\n)")
+_LIST_MARK = re.compile(r"[-*+•] |\d+[.)] |\s|>>>|```|\|")
+
+
+class Docstring(NamedTuple):
+    """A docstring in parts.
+
+    Attributes:
+        description: All but the parts on parameters and returns, as it was written.
+        parameters: The text of each parameter.
+        returns: The text on what comes back.
+    """
+
+    description: str
+    parameters: dict[str, str]
+    returns: str
+
+
+def read(docstring: str) -> Docstring:
+    """Takes a docstring apart, in the first style (Google, NumPy, Sphinx) that it shows signs of.
+
+    Args:
+        docstring: As it stands in the source, indentation and all.
+    """
+    text = cleaned(docstring)
+    # Nearly every docstring without sections lacks both signs.
+    if ":" in text or "---" in text:
+        for style, take in _STYLES:
+            if style.search(text):
+                return take(text)
+    return Docstring(text, {}, "")
+
+
+def cleaned(docstring: str) -> str:
+    """Gives a docstring without the indentation of the code around it, and without lone surrogates."""
+    text = docstring.expandtabs()
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    first, newline, rest = text.partition("\n")
+    if not newline:
+        return text.strip()
+    return f"{first.strip()}\n{_dedented(rest.split(_NEWLINE))}".strip()
+
+
+_NEWLINE = "\n"
+
+
+def _dedented(lines: list[str]) -> str:
+    """Joins lines without the indentation they share; blank ones become empty."""
+    margin = min((len(line) - len(line.lstrip()) for line in lines if line and not line.isspace()), default=0)
+    return _NEWLINE.join([line[margin:].rstrip() for line in lines])
+
+
+def _google(text: str) -> Docstring:
+    parameters: dict[str, str] = {}
+    returns: list[str] = []
+    kept: list[str] = []
+    lines = text.split("\n")
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        header = _GOOGLE.match(line)
+        if header is None or (header["rest"] and header["parameters"]):
+            kept.append(line)
+            continue
+        start = index
+        while index < len(lines) and (not lines[index].strip() or lines[index][0] == " "):
+            index += 1
+        block = _dedented(lines[start:index])
+        if header["parameters"]:
+            parameters |= _items(block, _GOOGLE_ITEM)
+        else:
+            body = f"{header['rest'] or ''}\n{block}".strip()
+            returns.append(_flowed(_TYPE_PREFIX.sub("", body, count=1)))
+    return Docstring(_tidy("\n".join(kept)), parameters, "\n\n".join(returns))
+
+
+def _items(block: str, pattern: re.Pattern[str]) -> dict[str, str]:
+    """Reads `name: text` (or `name` and an indented text below) with continuation lines, from a dedented block."""
+    found: dict[str, str] = {}
+    names = ""
+    first = ""
+    more: list[str] = []
+    for line in [*block.split(_NEWLINE), None]:
+        item = pattern.match(line) if line and line[0] != " " else None
+        if item is None and line is not None:
+            more.append(line)
+            continue
+        if names:
+            text = _flowed(f"{first}\n{_dedented(more)}".strip()) if more else first.strip()
+            found.update((name.strip().lstrip("*"), text) for name in names.split(","))
+        if item is not None:
+            names, first = item.group("names", "text")
+            more = []
+    return found
+
+
+def _flowed(text: str) -> str:
+    """Joins the lines of a plain paragraph; text with structure (lists, code, paragraphs) keeps its lines."""
+    lines = text.split("\n")
+    if len(lines) == 1 or any(not line or _LIST_MARK.match(line) for line in lines):
+        return text
+    return " ".join(line.strip() for line in lines)
+
+
+def _numpy(text: str) -> Docstring:
+    parameters: dict[str, str] = {}
+    returns: list[str] = []
+    headers = list(_NUMPY.finditer(text))
+    kept = [text[: headers[0].start()]]
+    for header, following in zip(headers, [*headers[1:], None], strict=True):
+        block = text[header.end() : following.start() if following else len(text)].strip("\n")
+        if header["parameters"]:
+            parameters |= _items(block, _NUMPY_ITEM)
+        elif header["returns"]:
+            returns.append(_numpy_returns(block))
+        else:
+            kept.append(f"{header[0]}\n{block}\n")
+    return Docstring(_tidy("\n".join(kept)), parameters, "\n\n".join(returns))
+
+
+def _numpy_returns(block: str) -> str:
+    """Gives the indented texts of the entries; a block without any is itself the text."""
+    indented = [line for line in block.split("\n") if not line or line[0] == " "]
+    if not any(line.strip() for line in indented):
+        return _flowed(block.strip())
+    return _flowed(_dedented(indented).strip())
+
+
+def _sphinx(text: str) -> Docstring:
+    parameters: dict[str, str] = {}
+    returns: list[str] = []
+    kept: list[str] = []
+    lines = text.split("\n")
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        field = _SPHINX.match(line)
+        if field is None:
+            kept.append(line)
+            continue
+        start = index
+        while index < len(lines) and (lines[index][:1] == " " or (not lines[index] and _indented_after(lines, index))):
+            index += 1
+        continued = _dedented(lines[start:index])
+        body = _flowed(f"{line[field.end() :]}\n{continued}".strip())
+        if field["parameter"]:
+            parameters[field["name"].lstrip("*")] = body
+        elif field["returns"]:
+            returns.append(body)
+    return Docstring(_tidy("\n".join(kept)), parameters, "\n\n".join(returns))
+
+
+def _indented_after(lines: list[str], index: int) -> bool:
+    return index + 1 < len(lines) and lines[index + 1][:1] == " "
+
+
+_BLANKS = re.compile(r"\n{3,}")
+
+
+def _tidy(text: str) -> str:
+    return _BLANKS.sub("\n\n", text).strip()
+
+
+_STYLES: tuple[tuple[re.Pattern[str], Callable[[str], Docstring]], ...] = (
+    (_GOOGLE, _google),
+    (_NUMPY, _numpy),
+    (_SPHINX, _sphinx),
+)

@@ -1,0 +1,101 @@
+"""What the values of `format` look like, told in words and checked without libraries."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from datetime import date, time
+from uuid import UUID
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIME = re.compile(r"(\d{2}:\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})", re.ASCII | re.IGNORECASE)
+_EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`]+")
+_HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
+_DURATION = re.compile(
+    r"P(?:\d+W|(?=\d|T\d)(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?)", re.ASCII
+)
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_time(text: str) -> bool:
+    parts = _TIME.fullmatch(text)
+    if not parts:
+        return False
+    minutes, seconds, _, offset = parts.groups()
+    second = "59" if seconds == "60" else seconds  # a leap second is a time, though not one of Python's
+    try:
+        time.fromisoformat(f"{minutes}:{second}{offset.upper().replace('Z', '+00:00')}")
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date_time(text: str) -> bool:
+    return text[10:11] in {"T", "t", " "} and _is_date(text[:10]) and _is_time(text[11:])
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _is_hostname(text: str) -> bool:
+    return len(text) <= 253 and all(_HOST_LABEL.fullmatch(label) for label in text.split("."))
+
+
+def _is_regex(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: pattern.fullmatch(text) is not None
+
+
+FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "date": ("a date like 2024-05-31", _is_date),
+    "date-time": ("a date and time with its offset, like 2024-05-31T08:30:00Z", _is_date_time),
+    "time": ("a time with its offset, like 08:30:00Z", _is_time),
+    "duration": ("a duration like P1DT12H", _matches(_DURATION)),
+    "email": ("an e-mail address", _matches(_EMAIL)),
+    "idn-email": ("an e-mail address", _matches(_EMAIL)),
+    "hostname": ("a host name", _is_hostname),
+    "ipv4": ("an IPv4 address like 192.0.2.1", _is_ipv4),
+    "ipv6": ("an IPv6 address like 2001:db8::1", _is_ipv6),
+    "regex": ("a regular expression", _is_regex),
+    "uri": ("a URI like https://example.org/", _matches(_URI)),
+    "uuid": ("a UUID like 123e4567-e89b-12d3-a456-426614174000", _is_uuid),
+}
+"""Format → what it is, with its article, and whether a text is one. Formats that are not here are not checked."""

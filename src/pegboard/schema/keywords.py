@@ -1,0 +1,345 @@
+"""The engine: `jsonschema` with the keywords whose paths, sentences, rules or costs we want otherwise.
+
+A fault about a property stands at that property (the library puts it at the object around it), patterns follow
+JavaScript, multiples are counted in decimal, and only finite numbers are numbers. What a reference leads to is checked
+once for a value, so that a small schema can't ask for endless work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from difflib import get_close_matches
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from pydantic import JsonValue
+
+from pegboard.schema.formats import FORMATS
+from pegboard.schema.patterns import occurs
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator as Engine
+
+    Errors: TypeAlias = Iterator[ValidationError]
+
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+_MOST_REPEATS = 1000
+"""How often a value's errors under a reference are listed once more; there may be as many as the schema is deep, or
+as two to the power of that."""
+
+
+class _Descending:
+    """What a keyword may ask of the engine beside its protocol."""
+
+    def descend(
+        self, instance: JsonValue, schema: JsonValue, path: str | None = None, schema_path: int | None = None
+    ) -> Errors:
+        """Gives the errors of `instance` under `schema`."""
+        raise NotImplementedError
+
+    def is_type(self, instance: JsonValue, type: str) -> bool:  # noqa: A002 - as the library names it
+        """Whether `instance` is of a type."""
+        raise NotImplementedError
+
+
+class Walk:
+    """One check of one value: what was found out on the way.
+
+    Args:
+        target: Gives what the reference of a part of the schema leads to.
+    """
+
+    def __init__(self, target: Callable[[JsonValue], JsonValue]) -> None:
+        self.target = target
+        self.open: set[tuple[int, int]] = set()
+        """The references that are being followed: ids of the part of the schema that has it, and of the value."""
+        self.fitting: set[tuple[int, int]] = set()
+        """Those that were followed without an error."""
+        self.failing: set[tuple[int, int]] = set()
+        """Those that were followed to an error."""
+        self.repeats = 0
+        """How often one of the failing ones was followed again, for the whole list of its errors."""
+
+
+_WALK: ContextVar[Walk] = ContextVar("walk")
+
+
+@contextmanager
+def walking(target: Callable[[JsonValue], JsonValue]) -> Iterator[None]:
+    """Has what is checked inside be one check of one value.
+
+    Args:
+        target: Gives what the reference of a part of the schema leads to.
+    """
+    token = _WALK.set(Walk(target))
+    try:
+        yield
+    finally:
+        _WALK.reset(token)
+
+
+@lru_cache
+def engine(name: str) -> type[Engine]:
+    """Gives the validator class of a dialect with our keywords.
+
+    Args:
+        name: The class of `jsonschema` to build on, such as `Draft202012Validator`.
+    """
+    import jsonschema
+
+    plain: type[Engine] = getattr(jsonschema, name)
+    return cast(
+        "type[Engine]",
+        jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave its types out
+            plain,
+            {
+                **{keyword: check for keyword, check in _OURS.items() if keyword in plain.VALIDATORS},
+                **{keyword: _once(plain.VALIDATORS[keyword]) for keyword in _REFERENCES if keyword in plain.VALIDATORS},
+            },
+            type_checker=plain.TYPE_CHECKER.redefine("number", _is_number),
+        ),
+    )
+
+
+def _is_number(_: object, value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _error(message: str, *path: str) -> ValidationError:
+    from jsonschema.exceptions import ValidationError
+
+    return ValidationError(message, path=path)
+
+
+def _once(follow: Callable[..., Errors]) -> Callable[..., Errors]:
+    """Makes a reference's check one that does its work once for a value, and none where it leads back to itself."""
+
+    def check(checker: Engine, reference: str, instance: JsonValue, schema: JsonValue) -> Errors:
+        walk, key = _WALK.get(), (id(schema), id(instance))
+        if key in walk.fitting or key in walk.open:
+            return
+        if key in walk.failing:
+            walk.repeats += 1
+            if walk.repeats > _MOST_REPEATS:
+                yield _error("is not what the schema asks for")
+                return
+        walk.open.add(key)
+        known = walk.fitting
+        try:
+            for error in follow(checker, reference, instance, schema):
+                known = walk.failing
+                yield error
+            known.add(key)
+        finally:
+            walk.open.discard(key)
+
+    return check
+
+
+def _type(checker: _Descending, names: str | list[str], instance: JsonValue, _: JsonValue) -> Errors:
+    if not any(checker.is_type(instance, name) for name in ([names] if isinstance(names, str) else names)):
+        yield _error("is of another type")
+
+
+def _any_of(checker: _Descending, variants: list[JsonValue], instance: JsonValue, _: JsonValue) -> Errors:
+    fitting, errors = _first_fitting(checker, variants, instance)
+    if fitting is None:
+        yield _union_error(errors)
+
+
+def _one_of(checker: _Descending, variants: list[JsonValue], instance: JsonValue, _: JsonValue) -> Errors:
+    fitting, errors = _first_fitting(checker, variants, instance)
+    if fitting is None:
+        yield _union_error(errors)
+    elif _first_fitting(checker, variants[fitting + 1 :], instance)[0] is not None:
+        yield _error("fits more than one")
+
+
+def _first_fitting(
+    checker: _Descending, variants: list[JsonValue], instance: JsonValue
+) -> tuple[int | None, list[ValidationError]]:
+    """Gives the index of the first variant that fits, and the errors of those before it."""
+    errors: list[ValidationError] = []
+    for index, variant in enumerate(variants):
+        other = _other_constant(variant, instance)
+        found = (
+            [_constant_error(index, *other)] if other else list(checker.descend(instance, variant, schema_path=index))
+        )
+        if not found:
+            return index, errors
+        errors += found
+    return None, errors
+
+
+def _other_constant(variant: JsonValue, instance: JsonValue) -> tuple[()] | tuple[str, JsonValue, JsonValue]:
+    """Gives a property that names another variant, its constant and its value; so that only one of many is checked."""
+    target = _WALK.get().target(variant)
+    node = target if isinstance(target, dict) else variant
+    properties = node.get("properties") if isinstance(node, dict) else None
+    if not isinstance(properties, dict) or not isinstance(instance, dict):
+        return ()
+    for name, schema in properties.items():
+        if isinstance(schema, dict) and "const" in schema and name in instance:
+            constant, value = schema["const"], instance[name]
+            if _is_scalar(constant) and _is_scalar(value) and _comparable(constant) != _comparable(value):
+                return name, constant, value
+    return ()
+
+
+def _is_scalar(value: JsonValue) -> bool:
+    return not isinstance(value, list | dict)
+
+
+def _constant_error(index: int, name: str, constant: JsonValue, value: JsonValue) -> ValidationError:
+    from jsonschema.exceptions import ValidationError
+
+    return ValidationError(
+        "is another constant",
+        validator="const",
+        path=[name],
+        schema_path=[index, "properties", name, "const"],
+        validator_value=constant,
+        instance=value,
+        schema={"const": constant},
+    )
+
+
+def _union_error(errors: list[ValidationError]) -> ValidationError:
+    from jsonschema.exceptions import ValidationError
+
+    return ValidationError("fits no variant", context=errors)
+
+
+def _unique_items(_: Engine, wanted: bool, instance: JsonValue, __: JsonValue) -> Errors:
+    if not wanted or not isinstance(instance, list):
+        return
+    if len({_comparable(item) for item in instance}) < len(instance):
+        yield _error("has an item twice")
+
+
+def _comparable(value: JsonValue) -> Hashable:
+    """Gives what is equal for equal JSON values: `1` is `1.0`, and neither is `true`."""
+    match value:
+        case bool():
+            return "true or false", value
+        case list():
+            return "list", tuple(map(_comparable, value))
+        case dict():
+            return "object", frozenset((name, _comparable(inner)) for name, inner in value.items())
+        case _:
+            return value
+
+
+def _required(_: Engine, names: list[str], instance: JsonValue, __: JsonValue) -> Errors:
+    if isinstance(instance, dict):
+        yield from (_error("is required", name) for name in names if name not in instance)
+
+
+def _dependencies(checker: _Descending, needs: dict[str, JsonValue], instance: JsonValue, _: JsonValue) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    for name, needed in needs.items():
+        if name not in instance:
+            continue
+        if not isinstance(needed, list):
+            yield from checker.descend(instance, needed)
+            continue
+        for other in needed:
+            if isinstance(other, str) and other not in instance:
+                yield _error(f"is required where `{name}` is given", other)
+
+
+def _pattern_properties(
+    checker: _Descending, patterns: dict[str, JsonValue], instance: JsonValue, _: JsonValue
+) -> Errors:
+    if not isinstance(instance, dict):
+        return
+    for expression, schema in patterns.items():
+        for name, value in instance.items():
+            if occurs(expression, name):
+                yield from checker.descend(value, schema, path=name)
+
+
+def _additional_properties(
+    checker: _Descending, allowed: JsonValue, instance: JsonValue, schema: dict[str, JsonValue]
+) -> Errors:
+    if not isinstance(instance, dict) or allowed is True:
+        return
+    known = schema.get("properties")
+    names = list(known) if isinstance(known, dict) else []
+    patterns = schema.get("patternProperties")
+    expressions = list(patterns) if isinstance(patterns, dict) else []
+    for name, value in instance.items():
+        if name in names or any(occurs(expression, name) for expression in expressions):
+            continue
+        if allowed is False:
+            yield _error(f"unknown argument{_nearest(name, [one for one in names if one not in instance])}", name)
+        else:
+            yield from checker.descend(value, allowed, path=name)
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    close = get_close_matches(name.lower(), [one.lower() for one in names], n=1, cutoff=0.6)
+    meant = next((one for one in names if close and one.lower() == close[0]), None)
+    return f"; did you mean `{meant}`?" if meant is not None else ""
+
+
+def _property_names(checker: _Descending, schema: JsonValue, instance: JsonValue, _: JsonValue) -> Errors:
+    from pegboard.schema.sentences import told
+
+    if not isinstance(instance, dict):
+        return
+    for name in instance:
+        for error in checker.descend(name, schema):
+            for fault in told(error):
+                yield _error(f"the name {fault.message}", name)
+
+
+def _pattern(_: Engine, expression: str, instance: JsonValue, __: JsonValue) -> Errors:
+    if isinstance(instance, str) and not occurs(expression, instance):
+        yield _error(f"must match the pattern {expression}")
+
+
+def _format(_: Engine, name: str, instance: JsonValue, __: JsonValue) -> Errors:
+    if isinstance(instance, str) and name in FORMATS:
+        words, fits = FORMATS[name]
+        if not fits(instance):
+            yield _error(f"must be {words}")
+
+
+def _multiple_of(_: Engine, step: float, instance: JsonValue, __: JsonValue) -> Errors:
+    if isinstance(instance, bool) or not isinstance(instance, int | float) or not math.isfinite(instance):
+        return
+    if (_fraction(instance) / _fraction(step)).denominator != 1:
+        yield _error(f"must be a multiple of {step}")
+
+
+def _fraction(number: float) -> Fraction:
+    # 0.3 is a multiple of 0.1 as it is written, though not as it is stored.
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+_OURS: dict[str, Callable[..., Errors]] = {
+    "additionalProperties": _additional_properties,
+    "anyOf": _any_of,
+    "dependencies": _dependencies,
+    "dependentRequired": _dependencies,
+    "format": _format,
+    "multipleOf": _multiple_of,
+    "oneOf": _one_of,
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+    "propertyNames": _property_names,
+    "required": _required,
+    "type": _type,
+    "uniqueItems": _unique_items,
+}
+"""Keyword → our check of it: engine, the keyword's value, what is checked, the schema around."""

@@ -1,0 +1,137 @@
+"""Names that stand for types, of `typing`, `collections`, `pydantic` and others, each in one spelling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pegboard.models import JsonObject
+
+
+def canonical(name: str | None) -> str | None:
+    """Gives one name to what `typing`, `typing_extensions` and `collections.abc` all have."""
+    if name is None:
+        return None
+    module, _, last = name.rpartition(".")
+    if module in {"typing_extensions", "collections.abc", "_collections_abc"}:
+        return f"typing.{last}"
+    return name
+
+
+SIMPLE: dict[str, JsonObject] = {
+    "builtins.str": {"type": "string"},
+    "builtins.int": {"type": "integer"},
+    "builtins.float": {"type": "number"},
+    "builtins.bool": {"type": "boolean"},
+    "builtins.bytes": {"type": "string", "format": "binary"},
+    "builtins.object": {},
+    "typing.Any": {},
+    "typing.Hashable": {},
+    "typing.Text": {"type": "string"},
+    "typing.AnyStr": {"type": "string"},
+    "typing.LiteralString": {"type": "string"},
+    "types.NoneType": {"type": "null"},
+    "datetime.datetime": {"type": "string", "format": "date-time"},
+    "datetime.date": {"type": "string", "format": "date"},
+    "datetime.time": {"type": "string", "format": "time"},
+    "datetime.timedelta": {"type": "string", "format": "duration"},
+    "uuid.UUID": {"type": "string", "format": "uuid"},
+    "decimal.Decimal": {"anyOf": [{"type": "number"}, {"type": "string"}]},
+    "fractions.Fraction": {"type": "string"},
+    "re.Pattern": {"type": "string", "format": "regex"},
+    "typing.Pattern": {"type": "string", "format": "regex"},
+    "pathlib.Path": {"type": "string", "format": "path"},
+    "pathlib.PurePath": {"type": "string", "format": "path"},
+    "pathlib.PosixPath": {"type": "string", "format": "path"},
+    "pathlib.PurePosixPath": {"type": "string", "format": "path"},
+    "pathlib.WindowsPath": {"type": "string", "format": "path"},
+    "pathlib.PureWindowsPath": {"type": "string", "format": "path"},
+    "os.PathLike": {"type": "string", "format": "path"},
+    "ipaddress.IPv4Address": {"type": "string", "format": "ipv4"},
+    "ipaddress.IPv6Address": {"type": "string", "format": "ipv6"},
+    "numbers.Number": {"type": "number"},
+    "numbers.Real": {"type": "number"},
+    "numbers.Integral": {"type": "integer"},
+    "pydantic.JsonValue": {},
+    "pydantic.AnyUrl": {"type": "string", "format": "uri"},
+    "pydantic.AnyHttpUrl": {"type": "string", "format": "uri"},
+    "pydantic.HttpUrl": {"type": "string", "format": "uri"},
+    "pydantic.EmailStr": {"type": "string", "format": "email"},
+    "pydantic.SecretStr": {"type": "string", "format": "password", "writeOnly": True},
+    "pydantic.FilePath": {"type": "string", "format": "file-path"},
+    "pydantic.DirectoryPath": {"type": "string", "format": "directory-path"},
+    "pydantic.PositiveInt": {"type": "integer", "exclusiveMinimum": 0},
+    "pydantic.NegativeInt": {"type": "integer", "exclusiveMaximum": 0},
+    "pydantic.NonNegativeInt": {"type": "integer", "minimum": 0},
+    "pydantic.NonPositiveInt": {"type": "integer", "maximum": 0},
+    "pydantic.PositiveFloat": {"type": "number", "exclusiveMinimum": 0},
+    "pydantic.NegativeFloat": {"type": "number", "exclusiveMaximum": 0},
+    "pydantic.NonNegativeFloat": {"type": "number", "minimum": 0},
+    "pydantic.NonPositiveFloat": {"type": "number", "maximum": 0},
+    "pydantic.StrictInt": {"type": "integer"},
+    "pydantic.StrictFloat": {"type": "number"},
+    "pydantic.StrictStr": {"type": "string"},
+    "pydantic.StrictBool": {"type": "boolean"},
+    "pydantic.AwareDatetime": {"type": "string", "format": "date-time"},
+    "pydantic.UUID4": {"type": "string", "format": "uuid4"},
+}
+"""The types that are written as one name."""
+
+CONSTRAINED: dict[str, str] = {
+    "conint": "integer",
+    "confloat": "number",
+    "condecimal": "number",
+    "constr": "string",
+    "conlist": "array",
+}
+
+WRAPPERS = frozenset({"typing.Final", "typing.ReadOnly", "typing.ClassVar", "dataclasses.InitVar"})
+"""What says how a field is used, not what it holds."""
+
+LISTS = (
+    "builtins.list",
+    "typing.List",
+    "typing.Sequence",
+    "typing.MutableSequence",
+    "typing.Iterable",
+    "typing.Iterator",
+    "typing.Collection",
+    "typing.Container",
+    "typing.Reversible",
+    "typing.Generator",
+    "typing.AsyncIterable",
+    "typing.AsyncIterator",
+    "typing.AsyncGenerator",
+    "typing.Deque",
+    "typing.KeysView",
+    "typing.ValuesView",
+    "collections.deque",
+)
+SETS = (
+    "builtins.set",
+    "builtins.frozenset",
+    "typing.Set",
+    "typing.FrozenSet",
+    "typing.AbstractSet",
+    "typing.MutableSet",
+)
+MAPPINGS = (
+    "builtins.dict",
+    "typing.Dict",
+    "typing.Mapping",
+    "typing.MutableMapping",
+    "typing.DefaultDict",
+    "typing.OrderedDict",
+    "collections.defaultdict",
+    "collections.OrderedDict",
+)
+BARE: dict[str, JsonObject] = {
+    **{name: {"type": "array"} for name in LISTS},
+    **{name: {"type": "array", "uniqueItems": True} for name in SETS},
+    **{name: {"type": "object", "additionalProperties": True} for name in MAPPINGS},
+    "builtins.tuple": {"type": "array"},
+    "typing.Tuple": {"type": "array"},
+    "collections.Counter": {"type": "object", "additionalProperties": True},
+    "typing.Final": {},
+}
+"""The same without brackets."""

@@ -1,0 +1,293 @@
+"""What the names of a file stand for, learned from its syntax tree: imports, classes, functions, assignments."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+Binding = str | ast.AST
+"""What a name stands for: the dotted name that was imported, or what defines it (a class, the value of `x = value`)."""
+
+Helpers = Callable[[str], "Scope | None"]
+"""Gives the names of a helper beside the file, by the helper's name: `_models`; None where there is none."""
+
+_MOST_STEPS = 10
+"""Helpers that a name may be passed on by."""
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Statement(NamedTuple):
+    """A statement that runs (or may run) when its file is imported."""
+
+    node: ast.stmt
+    branched: bool
+    """Whether it stands inside an `if` or `try`, so that another branch may define the same name."""
+    typing_only: bool
+    """Whether only type checkers see it."""
+
+
+def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only: bool = False) -> Iterator[Statement]:
+    """Gives the statements of a module or class, those inside `if`, `try` and `with` too, the likelier branch last.
+
+    Args:
+        body: The statements as they stand.
+        branched: Whether the body is itself a branch.
+        typing_only: Whether the body is seen by type checkers only.
+    """
+    for node in body:
+        if isinstance(node, ast.If):
+            yield from _branches(node, branched=branched, typing_only=typing_only)
+        elif isinstance(node, ast.Try | ast.TryStar):
+            for handler in node.handlers:
+                yield from statements(handler.body, branched=True, typing_only=typing_only)
+            yield from statements(node.body, branched=True, typing_only=typing_only)
+            yield from statements(node.orelse, branched=True, typing_only=typing_only)
+            yield from statements(node.finalbody, branched=branched, typing_only=typing_only)
+        elif isinstance(node, ast.With):
+            yield from statements(node.body, branched=branched, typing_only=typing_only)
+        else:
+            yield Statement(node, branched, typing_only)
+
+
+def _branches(node: ast.If, *, branched: bool, typing_only: bool) -> Iterator[Statement]:
+    if _ends_with(node.test, "TYPE_CHECKING"):
+        yield from statements(node.body, branched=True, typing_only=True)
+        yield from statements(node.orelse, branched=True, typing_only=typing_only)
+        return
+    truth = _static_truth(node.test)
+    branched = branched or truth is None
+    if truth is not True:
+        yield from statements(node.orelse, branched=branched, typing_only=typing_only)
+    if truth is not False:
+        yield from statements(node.body, branched=branched, typing_only=typing_only)
+
+
+class Lineage(NamedTuple):
+    """Where a class comes from.
+
+    Attributes:
+        ours: The classes of this file and its helpers that it is made of, those it builds upon first, itself last;
+            each with the names of its file.
+        foreign: The dotted names of all bases that come from elsewhere.
+    """
+
+    ours: tuple[tuple[Scope, ast.ClassDef], ...]
+    foreign: frozenset[str]
+
+
+class Scope:
+    """The names of one file.
+
+    Attributes:
+        file: The file's path; empty where it has none.
+        names: What each name stands for at the end of the file.
+        stars: The modules that everything was imported from.
+        type_parameters: The names in brackets of `def f[T]`, `class C[T]` and `type X[T]`, which stand for any type.
+        body: The file's statements, flattened.
+    """
+
+    def __init__(self, tree: ast.Module, file: str = "", helpers: Helpers | None = None) -> None:
+        """Takes a file's syntax tree, its path, and what finds the helpers beside it."""
+        self.file = file
+        self.names: dict[str, Binding] = {}
+        self.stars: list[str] = []
+        self.type_parameters: set[str] = set()
+        self.body = list(statements(tree.body))
+        self._helpers = helpers
+        self._lineages: dict[ast.ClassDef, Lineage] = {}
+        for statement in self.body:
+            bind = _BINDERS.get(type(statement.node))
+            if bind:
+                bind(self, statement.node)
+            for parameter in getattr(statement.node, "type_params", ()):  # from Python 3.12 on
+                self.type_parameters.add(parameter.name)
+
+    def qualified(self, node: ast.AST) -> str | None:
+        """Gives the dotted name that a name or attribute stands for (`t.Optional` → `typing.Optional`).
+
+        A builtin is `builtins.NAME`. What the file defines itself, or what is no name, gives None.
+        """
+        if isinstance(node, ast.Attribute):
+            base = self.qualified(node.value)
+            return f"{base}.{node.attr}" if base else None
+        if not isinstance(node, ast.Name):
+            return None
+        binding = self.names.get(node.id)
+        if isinstance(binding, str):
+            return binding
+        if binding is not None:
+            return None
+        if node.id in _BUILTINS:
+            return f"builtins.{node.id}"
+        return f"{self.stars[-1]}.{node.id}" if self.stars else None
+
+    def definition(self, node: ast.AST) -> ast.AST | None:
+        """Gives the node that defines a name in this file, or None."""
+        if not isinstance(node, ast.Name):
+            return None
+        binding = self.names.get(node.id)
+        return binding if isinstance(binding, ast.AST) else None
+
+    def find(self, node: ast.AST) -> Found | None:
+        """Gives what defines a name in this file, or in the helper that it was imported from; else None."""
+        scope = self
+        for _ in range(_MOST_STEPS):
+            definition = scope.definition(node)
+            if definition is not None and isinstance(node, ast.Name):
+                return Found(scope, node.id, definition)
+            module, _, name = (scope.qualified(node) or "").lstrip(".").rpartition(".")
+            helper = scope._helpers(module) if scope._helpers and _is_helper(module) else None
+            if helper is None:
+                return None
+            scope, node = helper, ast.Name(name)
+        return None
+
+    def lineage(self, node: ast.ClassDef) -> Lineage:
+        """Gives the ancestors of a class of this file."""
+        known = self._lineages.get(node)
+        if known:
+            return known
+        ours: dict[ast.ClassDef, Scope] = {}
+        foreign: set[str] = set()
+        waiting = [(self, node)]
+        while waiting:
+            scope, current = waiting.pop()
+            if current in ours:
+                continue
+            ours[current] = scope
+            for base in current.bases:
+                bare = base.value if isinstance(base, ast.Subscript) else base
+                found = scope.find(bare)
+                if found and isinstance(found.definition, ast.ClassDef):
+                    waiting.append((found.scope, found.definition))
+                else:
+                    foreign.add(scope.qualified(bare) or "")
+        lineage = Lineage(tuple((scope, ancestor) for ancestor, scope in reversed(ours.items())), frozenset(foreign))
+        self._lineages[node] = lineage
+        return lineage
+
+
+class Found(NamedTuple):
+    """What defines a name.
+
+    Attributes:
+        scope: The names of the file that it is in.
+        name: What it is called there.
+        definition: The class, or the value of `x = value`.
+    """
+
+    scope: Scope
+    name: str
+    definition: ast.AST
+
+
+def _is_helper(module: str) -> bool:
+    return module.startswith("_") and "." not in module
+
+
+def _import(scope: Scope, node: ast.Import) -> None:
+    for name in node.names:
+        if name.asname:
+            scope.names[name.asname] = name.name
+        else:
+            top = name.name.partition(".")[0]
+            scope.names[top] = top
+
+
+def _import_from(scope: Scope, node: ast.ImportFrom) -> None:
+    module = "." * node.level + (node.module or "")
+    for name in node.names:
+        if name.name == "*":
+            scope.stars.append(module)
+        else:
+            scope.names[name.asname or name.name] = f"{module}.{name.name}"
+
+
+def _define(scope: Scope, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    scope.names[node.name] = node
+
+
+def _assign(scope: Scope, node: ast.Assign) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            if isinstance(node.value, ast.Name) and node.value.id == target.id:
+                continue
+            scope.names[target.id] = node.value
+
+
+def _annotated_assign(scope: Scope, node: ast.AnnAssign) -> None:
+    if isinstance(node.target, ast.Name) and node.value is not None:
+        scope.names[node.target.id] = node.value
+
+
+def _delete(scope: Scope, node: ast.Delete) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            scope.names.pop(target.id, None)
+
+
+def _type_alias(scope: Scope, node: ast.AST) -> None:
+    name = getattr(node, "name", None)  # `ast.TypeAlias` exists from Python 3.12 on
+    value = getattr(node, "value", None)
+    if isinstance(name, ast.Name) and isinstance(value, ast.AST):
+        scope.names[name.id] = value
+
+
+_BINDERS: dict[type[ast.stmt], Callable[..., None]] = {
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.ClassDef: _define,
+    ast.FunctionDef: _define,
+    ast.AsyncFunctionDef: _define,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated_assign,
+    ast.Delete: _delete,
+}
+if hasattr(ast, "TypeAlias"):
+    _BINDERS[ast.TypeAlias] = _type_alias
+
+
+def _static_truth(test: ast.expr) -> bool | None:
+    """Tells how a condition comes out here, where that can be told: type checking, the Python version, `__main__`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        truth = _static_truth(test.operand)
+        # `if not TYPE_CHECKING` has a body that runs and an `else` that doesn't.
+        if _ends_with(test.operand, "TYPE_CHECKING"):
+            return True
+        return None if truth is None else not truth
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compared(test.left, test.ops[0], test.comparators[0])
+    return None
+
+
+def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
+    if isinstance(left, ast.Name) and left.id == "__name__" and isinstance(right, ast.Constant):
+        return (right.value == "__main__") is isinstance(operator, ast.NotEq)
+    if not _ends_with(left, "version_info"):
+        return None
+    try:
+        version = ast.literal_eval(right)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    if not isinstance(version, tuple) or not all(isinstance(part, int) for part in version):
+        return None
+    here = sys.version_info[: len(version)] if len(version) < 3 else sys.version_info[:3]
+    match operator:
+        case ast.GtE():
+            return sys.version_info[:3] >= version
+        case ast.Lt():
+            return sys.version_info[:3] < version
+        case ast.Eq():
+            return here == version
+        case _:
+            return None
+
+
+def _ends_with(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)

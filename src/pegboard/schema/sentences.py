@@ -1,0 +1,196 @@
+"""Turns the errors of the validation library into faults: a path, and a sentence for whoever mends the arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, cast
+
+from pydantic import JsonValue
+
+from pegboard.models import Fault
+from pegboard.schema.soundness import pointer
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+_SHOWN_CHOICES = 12
+_SHOWN_TEXT = 40
+_TYPES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "an integer",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "text",
+}
+
+
+def told(error: ValidationError) -> list[Fault]:
+    """Gives the faults that an error stands for; of a union's many, those of the variant that was probably meant."""
+    if error.validator in {"anyOf", "oneOf"} and error.context:
+        return _told_union(error)
+    path = pointer(*error.absolute_path)
+    tell = _SENTENCES.get(str(error.validator))
+    if error.schema is False or error.validator is None:
+        return [Fault(path=path, message="is not allowed")]
+    return [Fault(path=path, message=tell(_rule(error), _value(error)) if tell else error.message)]
+
+
+def shown(value: JsonValue) -> str:
+    """Tells a value in a few words, for a sentence: `the text "ten"`, `12`, `a list`."""
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case str():
+            return f"the text {json.dumps(_cut(value), ensure_ascii=False)}"
+        case int() | float():
+            return _digits(value)
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def choices(values: Iterable[JsonValue]) -> str:
+    """Tells what there is to choose from: `"a", "b" and 3 more`."""
+    every = list(values)
+    told_ones = [_written(value) for value in every[:_SHOWN_CHOICES]]
+    rest = len(every) - len(told_ones)
+    return ", ".join(told_ones) + (f" and {rest} more" if rest else "")
+
+
+def types(names: JsonValue) -> str:
+    """Tells the value of `type`: `an integer`, `text or null`."""
+    every = names if isinstance(names, list) else [names]
+    return " or ".join(_TYPES.get(str(name), str(name)) for name in every)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_TEXT else text[: _SHOWN_TEXT - 1] + "…"
+
+
+def _digits(value: float) -> str:
+    try:
+        return _cut(repr(value))
+    except ValueError:  # more digits than Python turns into text
+        return "a huge number"
+
+
+def _written(value: JsonValue) -> str:
+    try:
+        return _cut(json.dumps(value, ensure_ascii=False))
+    except ValueError:
+        return shown(value)
+
+
+def _count(number: JsonValue, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _length(value: JsonValue) -> int:
+    return len(value) if isinstance(value, str | list | dict) else 0
+
+
+def _short(limit: JsonValue, value: JsonValue) -> str:
+    if limit == 1:
+        return "must not be empty"
+    return f"must have at least {_count(limit, 'character', 'characters')}, not {_length(value)}"
+
+
+def _few(one: str, many: str) -> Callable[[JsonValue, JsonValue], str]:
+    return lambda limit, value: f"must have at least {_count(limit, one, many)}, not {_length(value)}"
+
+
+def _lots(one: str, many: str) -> Callable[[JsonValue, JsonValue], str]:
+    return lambda limit, value: f"must have at most {_count(limit, one, many)}, not {_length(value)}"
+
+
+_SENTENCES: dict[str, Callable[[JsonValue, JsonValue], str]] = {
+    "type": lambda names, value: f"must be {types(names)}, not {shown(value)}",
+    "enum": lambda values, value: (
+        f"must be one of {choices(values)}, not {_written(value)}"
+        if isinstance(values, list) and values
+        else "is not allowed: no value fits"
+    ),
+    "const": lambda expected, value: f"must be {_written(expected)}, not {_written(value)}",
+    "minimum": lambda limit, value: f"must be at least {_written(limit)}, not {shown(value)}",
+    "maximum": lambda limit, value: f"must be at most {_written(limit)}, not {shown(value)}",
+    "exclusiveMinimum": lambda limit, value: f"must be greater than {_written(limit)}, not {shown(value)}",
+    "exclusiveMaximum": lambda limit, value: f"must be less than {_written(limit)}, not {shown(value)}",
+    "minLength": _short,
+    "maxLength": _lots("character", "characters"),
+    "minItems": _few("item", "items"),
+    "maxItems": _lots("item", "items"),
+    "minProperties": _few("property", "properties"),
+    "maxProperties": _lots("property", "properties"),
+    "uniqueItems": lambda _, __: "must not have the same item twice",
+    "contains": lambda _, __: "must contain an item of the kind that the schema asks for",
+    "minContains": lambda limit, _: f"must contain at least {limit} of the items that the schema asks for",
+    "maxContains": lambda limit, _: f"must contain at most {limit} of the items that the schema asks for",
+    "items": lambda _, __: "has too many items",
+    "additionalItems": lambda _, __: "has too many items",
+    "unevaluatedItems": lambda _, __: "has items that are not allowed",
+    "unevaluatedProperties": lambda _, __: "has properties that are not allowed",
+    "oneOf": lambda _, __: "fits more than one of the variants, and must fit exactly one",
+    "anyOf": lambda _, __: "fits none of the variants",
+    "not": lambda _, __: "is a combination that the schema rules out",
+}
+"""Keyword → the sentence, from the keyword's value and the value that breaks it."""
+
+
+def _rule(error: ValidationError) -> JsonValue:
+    return cast("JsonValue", error.validator_value)  # the library types it by the time before it is set
+
+
+def _value(error: ValidationError) -> JsonValue:
+    return cast("JsonValue", error.instance)  # as above
+
+
+def _told_union(error: ValidationError) -> list[Fault]:
+    variants: dict[object, list[ValidationError]] = {}
+    for inner in error.context or ():
+        variants.setdefault(inner.relative_schema_path[0], []).append(inner)
+    meant = [errors for errors in variants.values() if not any(_says_other(inner) for inner in errors)]
+    if len(meant) == 1:
+        return [fault for inner in meant[0] for fault in told(inner)]
+    path = pointer(*error.absolute_path)
+    mismatches = [
+        inner for errors in variants.values() for inner in errors if _is_at(inner) and inner.validator == "type"
+    ]
+    if not meant and len(mismatches) == len(variants):
+        wanted = " or ".join(dict.fromkeys(types(_rule(inner)) for inner in mismatches))
+        return [Fault(path=path, message=f"must be {wanted}, not {shown(_value(error))}")]
+    values = [_rule(inner) for errors in variants.values() for inner in errors if inner.validator == "const"]
+    if not meant and len(values) == len(variants) and all(_is_at(errors[0]) for errors in variants.values()):
+        return [Fault(path=path, message=_SENTENCES["enum"](values, _value(error)))]
+    named = _naming(list(variants.values()))
+    if not meant and named:
+        message = _SENTENCES["enum"]([_rule(inner) for inner in named], _value(named[0]))
+        return [Fault(path=pointer(*named[0].absolute_path), message=message)]
+    nearest = min(meant or variants.values(), key=len)
+    reasons = "; ".join(dict.fromkeys(str(fault) for inner in nearest for fault in told(inner)))
+    return [Fault(path=path, message=f"fits none of the {len(variants)} variants; the nearest: {_cut_long(reasons)}")]
+
+
+def _naming(variants: list[list[ValidationError]]) -> list[ValidationError]:
+    """Gives each variant's error of the property whose constant names it; none where there is no such property."""
+    first = [next((inner for inner in errors if inner.validator == "const"), None) for errors in variants]
+    found = [inner for inner in first if inner is not None and len(inner.relative_path) == 1]
+    return found if len(found) == len(variants) and len({inner.relative_path[0] for inner in found}) == 1 else []
+
+
+def _cut_long(text: str) -> str:
+    return text if len(text) <= 4 * _SHOWN_TEXT else text[: 4 * _SHOWN_TEXT - 1] + "…"
+
+
+def _is_at(error: ValidationError) -> bool:
+    return not error.relative_path
+
+
+def _says_other(error: ValidationError) -> bool:
+    """Whether an error of a variant says that another one is meant: by the type, or by a property that names it."""
+    if error.validator == "type":
+        return _is_at(error)
+    return error.validator in {"const", "enum"} and len(error.relative_path) <= 1

@@ -1,0 +1,275 @@
+"""Makes any JSON value a schema that can be validated against, and tells what had to be left out.
+
+Tools come with schemas that no draft allows (`"required": true` in a property, `"type": "any"`, a reference to
+nowhere). One bad keyword must not cost the tool: it is left out, named, and the rest holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from pydantic import JsonValue
+
+from pegboard.schema.patterns import PatternError, compiled
+
+Schema: TypeAlias = dict[str, JsonValue] | bool
+"""A JSON Schema: an object of keywords, or yes or no to everything."""
+
+
+class Flaw(NamedTuple):
+    """A part of a schema that could not be used."""
+
+    path: str
+    """A JSON Pointer into the schema."""
+    message: str
+
+
+def pointer(*parts: str | int) -> str:
+    """Gives the JSON Pointer (RFC 6901) made of `parts`."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+_TYPES = {"array", "boolean", "integer", "null", "number", "object", "string"}
+
+
+def _number(value: JsonValue) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _count(value: JsonValue) -> bool:
+    return _number(value) and isinstance(value, int | float) and value >= 0 and value == int(value)
+
+
+def _names(value: JsonValue) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _text(value: JsonValue) -> bool:
+    return isinstance(value, str)
+
+
+def _type(value: JsonValue) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(name, str) and name in _TYPES for name in value)
+    return isinstance(value, str) and value in _TYPES
+
+
+def _regex(value: JsonValue) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        compiled(value)
+    except PatternError:
+        return False
+    return True
+
+
+_TEXT = (_text, "must be text")
+_NUMBER = (_number, "must be a number")
+_COUNT = (_count, "must be a whole number from 0")
+_PLAIN: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
+    "type": (_type, "names no JSON type"),
+    "enum": (lambda value: isinstance(value, list), "must be a list of values"),
+    "required": (_names, "must be a list of names"),
+    "minimum": _NUMBER,
+    "maximum": _NUMBER,
+    "exclusiveMinimum": _NUMBER,
+    "exclusiveMaximum": _NUMBER,
+    "multipleOf": (
+        lambda value: _number(value) and isinstance(value, int | float) and value > 0,
+        "must be a number above 0",
+    ),
+    "uniqueItems": (lambda value: isinstance(value, bool), "must be true or false"),
+    "pattern": (_regex, "is no regular expression that can be checked here"),
+    "format": _TEXT,
+    "$ref": _TEXT,
+    "$dynamicRef": _TEXT,
+    "$recursiveRef": _TEXT,
+    "$id": _TEXT,
+    "$anchor": _TEXT,
+    "$dynamicAnchor": _TEXT,
+    "dependentRequired": (
+        lambda value: isinstance(value, dict) and all(_names(names) for names in value.values()),
+        "must be lists of names",
+    ),
+    "minLength": _COUNT,
+    "maxLength": _COUNT,
+    "minItems": _COUNT,
+    "maxItems": _COUNT,
+    "minProperties": _COUNT,
+    "maxProperties": _COUNT,
+    "minContains": _COUNT,
+    "maxContains": _COUNT,
+}
+"""Keyword without schemas in it → whether its value can be used, and what is said if not."""
+
+_ONE = {
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+}
+_LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
+_MAPS = {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+Lookup = Callable[[str], JsonValue]
+"""From a reference to what it leads to; raises LookupError where that is nothing."""
+
+
+class Mender:
+    """Goes through one schema and mends it.
+
+    Args:
+        lists_are_tuples: Whether the dialect writes fixed positions as a list in `items` (before 2020-12).
+        old_bounds: Whether the dialect has `exclusiveMinimum: true` (Draft 4).
+    """
+
+    def __init__(self, *, lists_are_tuples: bool, old_bounds: bool) -> None:
+        self.flaws: list[Flaw] = []
+        self._lists_are_tuples = lists_are_tuples
+        self._old_bounds = old_bounds
+        self._seen: dict[int, dict[str, JsonValue]] = {}
+        self._references: list[tuple[dict[str, JsonValue], str, str]] = []
+        self._targets: dict[int, JsonValue] = {}
+        self._said: dict[int, str] = {}
+
+    def mend(self, value: JsonValue, path: str = "") -> Schema:
+        """Gives `value` as a schema: itself, mended in place, or `True` where it is none.
+
+        Args:
+            value: Any JSON value; it belongs to the mender from now on.
+            path: Where it stands in the whole.
+        """
+        if isinstance(value, bool):
+            return value
+        if not isinstance(value, dict):
+            self.flaws.append(Flaw(path, "is no schema: it must be an object"))
+            return True
+        if id(value) in self._seen:
+            return value
+        self._seen[id(value)] = value
+        # Nested in a schema, `$schema` would change the dialect and with it our keywords.
+        value.pop("$schema", None)
+        self._translate(value)
+        for keyword in list(value):
+            self._mend_keyword(value, keyword, path + pointer(keyword))
+        return value
+
+    def resolve(self, lookup: Lookup) -> None:
+        """Follows every reference of what was mended, mends what it leads to, and takes out those to nowhere.
+
+        Args:
+            lookup: Resolves a reference.
+        """
+        while self._references:
+            node, keyword, path = self._references.pop()
+            reference = node.get(keyword)
+            if not isinstance(reference, str):
+                continue
+            try:
+                target = lookup(reference)
+            except LookupError:
+                target = None
+            if isinstance(target, dict | bool):
+                self._targets[id(node)] = self.mend(target, path)
+            else:
+                self._drop(node, keyword, path, f"the reference {reference} leads nowhere")
+
+    def target(self, node: dict[str, JsonValue]) -> JsonValue:
+        """Gives what the reference of `node`, a part of the mended schema, leads to; None if it has none."""
+        return self._targets.get(id(node))
+
+    def flaw(self, node: dict[str, JsonValue]) -> str:
+        """Says what was left out of `node`, a part of the mended schema; empty if nothing was."""
+        return self._said.get(id(node), "")
+
+    def _translate(self, node: dict[str, JsonValue]) -> None:
+        """Says in the dialect what older ones say differently and people still write."""
+        if not self._lists_are_tuples and isinstance(node.get("items"), list):
+            node.setdefault("prefixItems", node.pop("items"))
+            node.pop("items", None)
+            if "additionalItems" in node:
+                node["items"] = node.pop("additionalItems")
+        if self._old_bounds:
+            return
+        for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            if node.get(exclusive) is True and bound in node:
+                node[exclusive] = node.pop(bound)
+            elif isinstance(node.get(exclusive), bool):
+                del node[exclusive]
+
+    def _mend_keyword(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+        if keyword in _ONE:
+            self._mend_one(node, keyword, path)
+        elif keyword in _LISTS:
+            self._mend_list(node, keyword, path)
+        elif keyword in _MAPS:
+            self._mend_map(node, keyword, path)
+        elif keyword in _PLAIN:
+            self._mend_plain(node, keyword, path)
+
+    def _mend_one(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+        value = node[keyword]
+        if keyword == "items" and isinstance(value, list):
+            self._mend_list(node, keyword, path)
+        else:
+            node[keyword] = self.mend(value, path)
+
+    def _mend_list(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+        value = node[keyword]
+        if not isinstance(value, list) or not value:
+            self._drop(node, keyword, path, "must be a list of schemas")
+            return
+        value[:] = [self.mend(item, path + pointer(index)) for index, item in enumerate(value)]
+
+    def _mend_map(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+        value = node[keyword]
+        if not isinstance(value, dict):
+            self._drop(node, keyword, path, "must be an object of schemas")
+            return
+        for name in list(value):
+            inner = path + pointer(name)
+            if keyword == "patternProperties" and not _regex(name):
+                self._drop(value, name, inner, _PLAIN["pattern"][1])
+            elif value[name] is False:
+                value[name] = {"enum": []}  # the library loses the path of what is simply forbidden
+            elif not (keyword == "dependencies" and _names(value[name])):
+                value[name] = self.mend(value[name], inner)
+
+    def _mend_plain(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+        fits, otherwise = _PLAIN[keyword]
+        old_bound = self._old_bounds and keyword.startswith("exclusive") and isinstance(node[keyword], bool)
+        if not fits(node[keyword]) and not old_bound:
+            self._drop(node, keyword, path, otherwise)
+        elif keyword in _REFERENCES:
+            self._references.append((node, keyword, path))
+
+    def _drop(self, node: dict[str, JsonValue], keyword: str, path: str, why: str) -> None:
+        del node[keyword]
+        self.flaws.append(Flaw(path, why))
+        self._said[id(node)] = why if keyword in _REFERENCES else f"`{keyword}` {why}"
+
+
+def copied(value: JsonValue) -> JsonValue:
+    """Gives a copy of a JSON value of which nothing is shared; faster than `copy.deepcopy`.
+
+    Raises:
+        RecursionError: It is nested too deeply.
+    """
+    if isinstance(value, dict):
+        return {str(name): copied(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(inner) for inner in value]
+    return value

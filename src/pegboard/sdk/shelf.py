@@ -1,0 +1,303 @@
+"""The packs of a plain script: those that were imported, and those on the packs path."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+from threading import RLock
+from types import FunctionType, ModuleType
+from typing import Any  # functions of packs take and return anything, and config holds anything
+
+from pegboard.sdk.failure import ToolFailed
+from pegboard.sdk.granted import flaw, not_granted
+from pegboard.sdk.loading import load
+from pegboard.sdk.names import not_found
+from pegboard.sdk.reading import Function, parsed, read_requirements, statements
+from pegboard.sdk.running import run
+
+BUILT_IN_PACKS = str(Path(__file__).parents[1] / "packs")
+
+_PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SDK = __name__.rpartition(".")[0]
+_running: ContextVar[str | None] = ContextVar("running", default=None)
+
+
+class Source:
+    """The file of a pack, read and not run.
+
+    Args:
+        file: Its absolute path.
+        tree: What stands in it.
+    """
+
+    def __init__(self, file: str, tree: ast.Module) -> None:
+        self.file = file
+        body = list(statements(tree.body))
+        self.name = _pack_name(body) or re.sub(r"[^A-Za-z0-9_-]+", "_", Path(file).stem)
+        self.tools = tuple(_tools(body))
+        self.secrets = frozenset(read_requirements(tree).secrets)
+
+
+class Shelf:
+    """What a plain script can call and read.
+
+    Args:
+        folders: Packs folders or single files; of two packs with one name the earlier wins.
+        environ: Where secrets come from, and config that isn't given.
+        given: Packs that need no file, by name: the functions of each by theirs. They win over all others.
+        config: The config of each pack.
+    """
+
+    def __init__(
+        self,
+        folders: Sequence[str],
+        environ: Mapping[str, str],
+        given: Mapping[str, Mapping[str, Callable[..., Any]]] | None = None,
+        config: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> None:
+        self._folders = folders
+        self._environ = environ
+        self._given = given or {}
+        self._config = config
+        self._sources: dict[str, tuple[tuple[int, int], Source | None]] = {}  # by file
+        self._asked: dict[str, Source] = {}  # by pack
+        self._loading = RLock()
+
+    @classmethod
+    def of_environment(cls) -> Shelf:
+        """Builds the shelf of this process: what Pegboard would find without its configuration file."""
+        folders = [BUILT_IN_PACKS, os.path.join(_data_folder(), "packs")]  # noqa: PTH118 - a string is wanted
+        folders += [folder for folder in os.environ.get("PEGBOARD_PACKS", "").split(os.pathsep) if folder]
+        return cls([os.path.abspath(os.path.expanduser(folder)) for folder in folders], os.environ)  # noqa: PTH100, PTH111 - pathlib's raise where there is no home
+
+    def packs(self) -> dict[str, tuple[str, ...]]:
+        """Gives the packs that have tools, each with their names."""
+        found = {name: tuple(functions) for name, functions in self._given.items()}
+        for name, source in self._known().items():
+            found.setdefault(name, source.tools)
+        return found
+
+    def sources(self) -> dict[str, str]:
+        """Gives the files of the packs that have one."""
+        return {name: source.file for name, source in self._known().items() if name not in self._given}
+
+    def call(self, tool: str, arguments: Mapping[str, object]) -> object:
+        """Calls a tool in this process; see `Host.call`."""
+        pack, _, name = tool.partition(".")
+        function = self._function(pack, name)
+        if function is None:
+            raise not_found(tool, self.packs())
+        token = _running.set(pack)
+        try:
+            return run(tool, function, arguments)
+        finally:
+            _running.reset(token)
+
+    def secret(self, pack: str | None, name: str, log: Callable[[str], None]) -> str | None:
+        """Gives a secret to the pack that was granted it; see `Host.secret`."""
+        if pack is not None and name not in self._granted(pack):
+            log(not_granted(pack, name))
+            return None
+        value = self._environ.get(name)
+        return None if flaw(value) else value
+
+    def find_secret(self, name: str) -> tuple[str | None, str]:
+        """Gives where a secret comes from; see `Host.find_secret`."""
+        wrong = flaw(self._environ.get(name))
+        return (None, f"{name} {wrong}.") if wrong else ("environment", "")
+
+    def config(self, pack: str | None) -> Mapping[str, object]:
+        """Gives the config of a pack: what was given, or what `PEGBOARD_PACKS__NAME__KEY` variables say."""
+        if pack is None:
+            return {}
+        return _config_in(self._environ, pack) if self._config is None else self._config.get(pack, {})
+
+    def pack_of(self, namespace: Mapping[str, object]) -> str | None:
+        """Gives the pack that a module is, by its globals; None if it is none, or a helper of one."""
+        file = namespace.get("__file__")
+        if not isinstance(file, str) or _is_ours(str(namespace.get("__name__"))) or not _uses_sdk(namespace):
+            return None
+        source = self._source(file)
+        if source is None or source.name.startswith("_"):
+            return None
+        return self._asked.setdefault(source.name, source).name
+
+    def running_pack(self) -> str | None:
+        """Gives the pack whose call runs in this context."""
+        return _running.get()
+
+    def _granted(self, pack: str) -> frozenset[str]:
+        source = self._asked.get(pack) or self._known().get(pack)
+        listed = self.config(pack).get("secrets")
+        more = listed.split(",") if isinstance(listed, str) else listed if isinstance(listed, list) else []
+        return frozenset((*(source.secrets if source else ()), *(str(name).strip() for name in more)))
+
+    def _function(self, pack: str, name: str) -> Callable[..., Any] | None:
+        if pack in self._given:
+            return self._given[pack].get(name)
+        source = self._known().get(pack)
+        if source is None or name not in source.tools:
+            return None
+        try:
+            module = _imported(source.file) or self._load(source.file)
+        except ToolFailed:
+            raise
+        except Exception as error:
+            raise RuntimeError(f"The pack {pack} can't be loaded: {type(error).__name__}: {error}") from error
+        found: Callable[..., Any] | None = getattr(module, name, None)
+        return found
+
+    def _load(self, file: str) -> ModuleType:
+        with self._loading:
+            return _imported(file) or load(file)
+
+    def _known(self) -> dict[str, Source]:
+        """Gives every pack that has tools: imported ones first, then those of the folders in their order."""
+        found: dict[str, Source] = {}
+        for file in dict.fromkeys([*_imported_files(), *self._listed()]):
+            source = self._source(file)
+            if source is not None and source.tools:
+                found.setdefault(source.name, source)
+        return found
+
+    def _listed(self) -> Iterator[str]:
+        for folder in self._folders:
+            if folder.endswith(".py") and Path(folder).is_file():
+                yield folder
+                continue
+            try:
+                with os.scandir(folder) as entries:
+                    names = sorted(entry.name for entry in entries if entry.is_file())
+            except OSError:
+                continue
+            for name in names:
+                if name.endswith(".py") and not name.startswith(("_", ".")):
+                    yield f"{folder}{os.sep}{name}"
+
+    def _source(self, file: str) -> Source | None:
+        try:
+            status = os.stat(file)  # noqa: PTH116 - called for every pack at every call
+        except OSError:
+            return None
+        stamp = status.st_mtime_ns, status.st_size
+        if self._sources.get(file, (None,))[0] != stamp:
+            tree = parsed(file)
+            self._sources[file] = stamp, Source(file, tree) if tree else None
+        return self._sources[file][1]
+
+
+def _imported_files() -> Iterator[str]:
+    """Gives the files of the modules that use the SDK: only such a module can mean to be a pack."""
+    for name, module in _modules():
+        if _is_ours(name):
+            continue
+        file = vars(module).get("__file__")
+        if isinstance(file, str) and not Path(file).name.startswith("_") and _uses_sdk(vars(module)):
+            yield file
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "pegboard" and not module.startswith("pegboard.packs.")
+
+
+def _imported(file: str) -> ModuleType | None:
+    for _, module in _modules():
+        if vars(module).get("__file__") == file:
+            return module
+    return None
+
+
+def _modules() -> Iterator[tuple[str, ModuleType]]:
+    modules: list[tuple[str, object]] = [*sys.modules.items()]  # in which anything may be put
+    return ((name, module) for name, module in modules if isinstance(module, ModuleType))
+
+
+def _uses_sdk(namespace: Mapping[str, object]) -> bool:
+    for value in [*namespace.values()]:
+        if isinstance(value, FunctionType):
+            if str(value.__module__).startswith(_SDK):
+                return True
+        elif value is ToolFailed or (isinstance(value, ModuleType) and value.__name__ in {"pegboard", _SDK}):
+            return True
+    return False
+
+
+def _pack_name(body: Sequence[ast.stmt]) -> str | None:
+    said = None
+    for node in body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="pack")], value=ast.Constant(value=str(name)))
+                | ast.AnnAssign(target=ast.Name(id="pack"), value=ast.Constant(value=str(name)))
+            ):
+                said = name if _PACK_NAME.fullmatch(name) else said
+    return said
+
+
+def _tools(body: Sequence[ast.stmt]) -> Iterator[str]:
+    functions = {node.name: node for node in body if isinstance(node, Function)}
+    exported = _exported(body)
+    for name, node in functions.items():
+        is_public = not name.startswith("_") and ast.get_docstring(node) is not None
+        if is_public if exported is None else name in exported:
+            yield name
+
+
+def _exported(body: Sequence[ast.stmt]) -> set[str] | None:
+    """Gives what `__all__` lists; None where there is none that can be read."""
+    names: set[str] | None = None
+    for node in body:
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id="__all__")], value=value)
+                | ast.AnnAssign(target=ast.Name(id="__all__"), value=value)
+            ):
+                names = set()
+            case ast.AugAssign(target=ast.Name(id="__all__"), value=value):
+                names = names or set()
+            case _:
+                continue
+        if not isinstance(value, ast.List | ast.Tuple):
+            return None
+        names |= {item.value for item in value.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)}
+    return names
+
+
+def _config_in(environ: Mapping[str, str], pack: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    prefix = f"pegboard_packs__{pack}__".lower()
+    for variable in sorted(environ):
+        if not variable.lower().startswith(prefix):
+            continue
+        *tables, key = variable.lower().removeprefix(prefix).split("__")
+        holder = found
+        for table in tables:
+            if not isinstance(holder.get(table), dict):
+                holder[table] = {}
+            holder = holder[table]
+        holder[key] = _meaning(environ[variable])
+    return found
+
+
+def _meaning(text: str) -> object:
+    """Gives what a variable's value means: a TOML value, or plain text."""
+    import tomllib
+
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
+
+
+def _data_folder() -> str:
+    if os.environ.get("PEGBOARD_DATA_DIR"):
+        return os.environ["PEGBOARD_DATA_DIR"]
+    from platformdirs import user_data_dir
+
+    return user_data_dir("pegboard", appauthor=False)

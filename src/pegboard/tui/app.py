@@ -1,0 +1,196 @@
+"""The app: the runtime it shows, its themes and its keys; everything else is the screens'."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on, work
+from textual.binding import BindingType
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widget import Widget
+
+from pegboard.models import Problem
+from pegboard.tui import themes
+from pegboard.tui.checks import Checks, Known
+from pegboard.tui.collecting import IdleCollector
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.keys import key_problems, places
+from pegboard.tui.messages import Called, Copy, OpenTool
+from pegboard.tui.screens.tools import ToolsScreen
+from pegboard.tui.themed import ThemedApp
+from pegboard.tui.wall import Wall
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_SWEEP_AFTER_SECONDS = 5.0
+
+
+class PegboardApp(ThemedApp, inherit_bindings=False):
+    """Pegboard on the screen.
+
+    Args:
+        runtime: The headless side; it is closed when the app ends.
+    """
+
+    TITLE = "Pegboard"
+    DEFAULT_MODE = "tools"
+    # mypy takes what Textual declares as `ClassVar[…] | None` for instance variables.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]  # noqa: RUF012 - see above
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-high-enough")]  # noqa: RUF012 - see above
+
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("mode.tools", "f5", "mode('tools')", "Tools", "Go to the tools; from among them, to their list."),
+        Command("mode.health", "f8", "mode('health')", "Health", "Go to what the tools need, and what is missing."),
+        Command("tools.problems", "ctrl+g,exclamation_mark", "show_problems", "Problems", "List all that is wrong."),
+        Command("app.help", "f1,question_mark", "help", "Help", "Show the keys of the focused place.", footer=True),
+        Command(
+            "app.palette",
+            "ctrl+p,f12",
+            "command_palette",
+            "Commands",
+            "Find any command and any tool.",
+            footer=True,
+            priority=True,
+        ),
+        Command("app.jump", "ctrl+o", "jump", "Jump", "Put a letter on everything that can be focused; type one."),
+        Command("app.next", "tab", "focus_next", "Next", "Focus what comes next."),
+        Command("app.previous", "shift+tab", "focus_previous", "Previous", "Focus what comes before."),
+        Command("app.theme", "", "change_theme", "Theme", "Choose another theme; the choice is kept."),
+        Command("app.quit", "ctrl+q", "quit", "Quit", "End Pegboard; a running call ends with it.", priority=True),
+        Command("app.interrupt", "ctrl+c", "help_quit", "Interrupt", "Copy what is selected; it doesn't quit."),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    wall: reactive[Wall] = reactive(Wall, init=False)
+    """What the last scan found."""
+    health: reactive[Known] = reactive(Known, init=False)
+    """What is known of the things that the tools need."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self._checks = Checks(runtime, self._know)
+        self._key_problems: tuple[Problem, ...] = ()
+        super().__init__((themes.shipped(), runtime.paths.themes), runtime.paths.state / "theme", runtime.settings)
+        if "TEXTUAL_ANIMATIONS" not in os.environ:
+            self.animation_level = "full" if runtime.settings.ui.animations else "none"
+        self.set_keymap(runtime.settings.keys)
+        self._collector = IdleCollector(self)
+        self.add_mode("tools", lambda: ToolsScreen(runtime))
+        self.add_mode("health", self._health_screen)
+
+    def on_mount(self) -> None:
+        """Checks the keys and follows the theme files from the first frame on; sweeps when all is there."""
+        self.call_after_refresh(self._check_keys)
+        self.call_after_refresh(self.follow_themes)
+        self.set_timer(_SWEEP_AFTER_SECONDS, self._sweep)
+
+    async def on_unmount(self) -> None:
+        """Ends what runs."""
+        self._collector.stop()
+        await self.runtime.close()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Notes when the user does something."""
+        if isinstance(event, events.InputEvent):
+            self._collector.touch()
+        await super().on_event(event)
+
+    @work
+    async def _sweep(self) -> None:
+        await asyncio.to_thread(self.runtime.sweep)
+
+    @work
+    async def _check_keys(self) -> None:
+        settings = self.runtime.settings
+        if settings.keys:
+            self._key_problems = await asyncio.to_thread(lambda: tuple(key_problems(settings, places())))
+            self.tell_problems()
+
+    def tell_problems(self) -> None:
+        """Shows what is wrong with themes and keys beside what is wrong with packs."""
+        self._tools_screen.own_problems = (*self.theme_problems, *self._key_problems)
+
+    # The places
+
+    @property
+    def _tools_screen(self) -> ToolsScreen:
+        screen = self.get_screen_stack("tools")[0]
+        assert isinstance(screen, ToolsScreen)
+        return screen
+
+    def _health_screen(self) -> Screen[None]:
+        from pegboard.tui.screens.health import HealthScreen
+
+        return HealthScreen(self.runtime, self._checks)
+
+    def action_mode(self, mode: str) -> None:
+        """Goes to a place, which is as it was left; from among the tools to their list."""
+        if mode == self.current_mode == "tools":
+            self._tools_screen.action_show_tools()
+        self.switch_mode(mode)
+
+    @on(OpenTool)
+    def _open_tool(self, request: OpenTool) -> None:
+        self.switch_mode("tools")
+        self._tools_screen.open_tool(request.tool)
+
+    # What every place shows something of
+
+    @on(ToolsScreen.Listed)
+    def _listed(self, event: ToolsScreen.Listed) -> None:
+        has_other_tools = event.wall.catalogue is not self.wall.catalogue
+        self.wall = event.wall
+        if has_other_tools:
+            self.run_worker(self._checks.look(), group="checks")
+
+    @on(Called)
+    async def _called(self, event: Called) -> None:
+        await self._checks.take_over(event.tool)
+
+    def _know(self, known: Known) -> None:
+        self.health = known
+
+    # What works everywhere
+
+    @on(Copy)
+    async def _copy(self, request: Copy) -> None:
+        from pegboard.tui.clipboard import copy
+
+        await copy(self.app, request.text, self.runtime.paths.state)
+
+    def action_command_palette(self) -> None:
+        """Opens the palette of commands and tools."""
+        from pegboard.tui.palette import CommandProvider, Palette, ToolProvider
+
+        if not Palette.is_open(self.app):
+            self.push_screen(Palette([CommandProvider, ToolProvider], "Find a command or a tool…"))
+
+    @work(exclusive=True, group="problems")
+    async def action_show_problems(self) -> None:
+        """Lists the problems; opens the file of the one that is chosen."""
+        from pegboard.tui.editor import open_in_editor
+        from pegboard.tui.screens.problems import ProblemsScreen
+
+        problem = await self.push_screen_wait(ProblemsScreen(self.wall.problems))
+        if problem is not None and problem.file is not None:
+            await open_in_editor(self.app, problem.file, problem.line)
+
+    def action_help(self) -> None:
+        """Shows the keys of the focused place."""
+        from pegboard.tui.screens.help import HelpScreen
+
+        node = self.focused or self.screen
+        self.push_screen(HelpScreen.of(node, self.runtime.settings.keys, getattr(self.screen, "LEGEND", ())))
+
+    @work(exclusive=True, group="jump")
+    async def action_jump(self) -> None:
+        """Puts letters on what can have the focus, and goes where the user says."""
+        from pegboard.tui.screens.jump import JumpScreen
+
+        target = await self.push_screen_wait(JumpScreen(self.screen.focus_chain))
+        if isinstance(target, Widget):
+            target.focus()

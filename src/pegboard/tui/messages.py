@@ -1,0 +1,30 @@
+"""Requests that any part of the screen may make of the app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+
+@dataclass
+class Copy(Message):
+    """Asks for a text to be copied."""
+
+    text: str
+
+
+@dataclass
+class Called(Message):
+    """A tool that needs something was called, which looks for what was missing."""
+
+    tool: str
+    """The qualified name."""
+
+
+@dataclass
+class OpenTool(Message):
+    """Asks for a tool to be shown in the Tools place, ready to be filled in."""
+
+    tool: str
+    """The qualified name."""

@@ -1,0 +1,130 @@
+"""The command palette: every command in reach, and every tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from textual.app import App
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider, ProviderSource, SearchIcon
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.markup import escape
+from textual.screen import Screen
+from textual.style import Style
+
+from pegboard.results.clean import clean_line
+from pegboard.tui.catalogue import match_positions
+from pegboard.tui.commands import Command, in_reach
+from pegboard.tui.messages import OpenTool
+from pegboard.tui.screens.help import place_name, shown_keys
+from pegboard.tui.screens.tools import ToolsScreen
+
+_TOOLS_SHOWN = 50
+_BREADTH: tuple[type[DOMNode], ...] = (Screen, App, DOMNode)
+
+
+class Palette(CommandPalette):
+    """The palette in our dress.
+
+    Args:
+        providers: What it lists.
+        placeholder: What it says while nothing is typed.
+    """
+
+    DEFAULT_CSS = """
+    Palette {
+        & > Vertical {
+            margin-top: 2; max-width: 90; background: $surface;
+            #--input { border: round $border; height: 3; padding: 0 1; background: $surface; }
+            #--input.--list-visible { border: round $border; }
+            SearchIcon { margin: 0; color: $text-primary; }
+            CommandInput, CommandInput:focus { border: none; height: 1; }
+            #--results { background: $surface; }
+            CommandList { border: none; padding: 0 1; background: $surface; scrollbar-size-vertical: 1; }
+            CommandList > .option-list--option { padding: 0 1; }
+        }
+    }
+    """
+
+    def __init__(self, providers: ProviderSource, placeholder: str) -> None:
+        super().__init__(providers, placeholder=placeholder, id="--command-palette")
+
+    def on_mount(self) -> None:
+        """Shows a mark that every font has."""
+        self.query_one(SearchIcon).icon = "›"
+
+
+class CommandProvider(Provider):
+    """The commands that work where the focus is."""
+
+    async def discover(self) -> Hits:
+        """Lists every command."""
+        for node, command in self._commands():
+            yield DiscoveryHit(_title(node, command), self._runner(node, command), command.title, self._help(command))
+
+    async def search(self, query: str) -> Hits:
+        """Lists the commands whose title or help fits."""
+        for node, command in self._commands():
+            title = _title(node, command)
+            score = _score(query, title, command)
+            if score:
+                run = self._runner(node, command)
+                yield Hit(score, _highlighted(title, query, self.match_style), run, title, self._help(command))
+
+    def _commands(self) -> list[tuple[DOMNode, Command]]:
+        seen: dict[str, tuple[DOMNode, Command]] = {}
+        for node, command in in_reach(self.focused or self.screen):
+            seen.setdefault(command.id, (node, command))
+        # What one can do to a tool comes before the ways of moving about.
+        return sorted(seen.values(), key=lambda pair: _BREADTH.index(_kind(pair[0])))
+
+    def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
+        return partial(self.app.run_action, command.action, node)
+
+    def _help(self, command: Command) -> str:
+        keys = shown_keys(_tools(self.app).keymap.get(command.id, command.keys))
+        return escape(f"{command.help} ({keys})" if keys else command.help)
+
+
+class ToolProvider(Provider):
+    """Every tool by name, then by description."""
+
+    async def search(self, query: str) -> Hits:
+        """Lists the best tools; choosing one marks it."""
+        for rank, entry in enumerate(list(_tools(self.app).catalogue.search(query))[:_TOOLS_SHOWN]):
+            shown = _highlighted(entry.name, query, self.match_style)
+            help_text = escape(clean_line(entry.spec.summary))
+            go = partial(self.app.post_message, OpenTool(entry.spec.name))
+            yield Hit(2.0 - rank / _TOOLS_SHOWN, shown, go, entry.name, help_text)
+
+
+def _tools(app: App[object]) -> ToolsScreen:
+    screen = app.get_screen_stack("tools")[0]
+    assert isinstance(screen, ToolsScreen)
+    return screen
+
+
+def _kind(node: DOMNode) -> type[DOMNode]:
+    return next(kind for kind in _BREADTH if isinstance(node, kind))
+
+
+def _score(query: str, title: str, command: Command) -> float:
+    """Ranks a command: words of its title before every tool, letters of its title and words of its help after."""
+    words = query.lower().split()
+    if all(word in title.lower() for word in words):
+        return 3.0
+    if match_positions(query, command.title):
+        return 0.6
+    return 0.4 if all(word in command.help.lower() for word in words) else 0.0
+
+
+def _title(node: DOMNode, command: Command) -> str:
+    return f"{place_name(node)}: {command.title}"
+
+
+def _highlighted(text: str, query: str, style: Style | None) -> Content:
+    shown = Content(text)
+    for offset in match_positions(query, text):
+        shown = shown.stylize(style or "bold", offset, offset + 1)
+    return shown

@@ -1,0 +1,1 @@
+"""The parts of a screen; a pane knows nothing of the others."""

@@ -1,0 +1,185 @@
+"""What there is to know of the marked tool or pack, in few lines."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from pegboard.models import Hints, Problem, ToolSpec, ToolUses
+from pegboard.results.clean import clean, clean_line
+from pegboard.tui.catalogue import Entry, Pack, Row
+from pegboard.tui.definition import token_weight
+from pegboard.tui.problems import problem_line
+from pegboard.tui.signature import coloured_signature
+from pegboard.tui.widgets.header import plural
+from pegboard.tui.widgets.tool_list import STATE_SYMBOLS
+
+_LONGEST_DESCRIPTION = 20_000
+_PROBLEMS_SHOWN = 3
+
+
+class DetailPane(Vertical):
+    """The signature, the facts and, once `describe` is called, the description."""
+
+    ALLOW_MAXIMIZE = True
+
+    DEFAULT_CSS = """
+    DetailPane {
+        height: auto;
+        #signature, #facts, #trouble { padding: 0 1; height: auto; }
+        #signature { max-height: 4; }
+        #facts { color: $text-muted; }
+        #about { height: auto; max-height: 6; padding: 0 1; scrollbar-size-vertical: 1; }
+        #about:focus { background-tint: $foreground 4%; }
+        #summary { height: auto; }
+        Markdown { padding: 0; margin: 0; background: transparent; }
+        Markdown > MarkdownBlock:last-child { margin-bottom: 0; }
+    }
+    """
+
+    subject: reactive[Row | None] = reactive(None, init=False)
+    """What is shown: a tool, a pack, or nothing."""
+    lacking: reactive[tuple[Problem, ...]] = reactive((), init=False)
+    """What of the things that the tool needs is missing, or may be."""
+    uses: reactive[ToolUses | None] = reactive(None, init=False)
+    """How often the tool was used; None while that isn't known."""
+
+    _wanted = ""
+    """The description that is to be shown."""
+    _is_describing = False
+
+    _signature = query_one("#signature", Static)
+    _facts = query_one("#facts", Static)
+    _trouble = query_one("#trouble", Static)
+    _about = query_one("#about", VerticalScroll)
+
+    def compose(self) -> ComposeResult:
+        """Signature, facts, problems, description."""
+        yield Static(id="signature")
+        yield Static(id="facts")
+        yield Static(id="trouble")
+        yield VerticalScroll(id="about")
+
+    def on_mount(self) -> None:
+        """Shows that nothing is marked yet."""
+        self.watch_subject()
+
+    def watch_subject(self) -> None:
+        """Shows the marked row."""
+        match self.subject:
+            case Entry(spec=spec):
+                self.border_title = Content(self.subject.name)
+                self._signature.update(coloured_signature(clean_line(spec.signature or spec.name)))
+                self._show_problems((*self.lacking, *spec.problems))
+            case Pack() as pack:
+                self.border_title = Content(clean_line(pack.name))
+                where = clean_line(Path(pack.file).name) if pack.file else ""
+                self._signature.update(Content(f"{plural(len(pack.entries), 'tool')} in {where}" if where else ""))
+                self._show_problems(pack.problems)
+            case None:
+                self.border_title = ""
+                self._signature.update("")
+                self._show_problems(())
+        self.watch_uses()
+
+    def watch_lacking(self) -> None:
+        """Shows it above the problems."""
+        self.watch_subject()
+
+    def describe(self) -> None:
+        """Lays out the description, which costs too much to be done for everything that is passed over."""
+        self._about.scroll_home(animate=False)
+        text = clean(self.subject.spec.description).strip() if isinstance(self.subject, Entry) else ""
+        self._wanted = _shortened(text)
+        self._about.display = bool(text)
+        if text and not self._is_describing:
+            self._describe()
+
+    def watch_uses(self) -> None:
+        """Shows the facts again with what the history says."""
+        subject = self.subject
+        self._facts.display = isinstance(subject, Entry)
+        if isinstance(subject, Entry):
+            self._facts.update(_facts(subject, self.uses))
+
+    def _show_problems(self, problems: tuple[Problem, ...]) -> None:
+        self._trouble.display = bool(problems)
+        lines = [problem_line(problem) for problem in problems[:_PROBLEMS_SHOWN]]
+        if len(problems) > _PROBLEMS_SHOWN:
+            lines.append(
+                Content.styled(f"and {plural(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted")
+            )
+        self._trouble.update(Content("\n").join(lines))
+
+    @work
+    async def _describe(self) -> None:
+        """Shows descriptions as Markdown, whose widget is loaded when a text first needs it, until the last is shown.
+
+        One that is on its way is let come to its end: Markdown that is cancelled while it changes stays half changed.
+        """
+        self._is_describing = True
+        try:
+            # Half of what it imports is parsers: in a thread it doesn't keep a key waiting.
+            await asyncio.to_thread(__import__, "textual.widgets._markdown")
+            from textual.widgets import Markdown
+
+            shown = None
+            while shown != self._wanted:
+                shown = self._wanted
+                standing = self._about.query(Markdown)
+                if standing:
+                    await standing.first().update(shown)
+                else:
+                    await self._about.mount(Markdown(shown, open_links=False))
+        finally:
+            self._is_describing = False
+
+
+def _shortened(text: str) -> str:
+    more = len(text) - _LONGEST_DESCRIPTION
+    return text if more <= 0 else f"{text[:_LONGEST_DESCRIPTION]}…\n\n*{more:,} more characters in the file.*"
+
+
+def _facts(entry: Entry, uses: ToolUses | None) -> Content:
+    spec = entry.spec
+    good = entry.state == "ready"
+    facts = [
+        Content.styled(f"{STATE_SYMBOLS[entry.state]} {entry.state}", "$text-success" if good else "$text-warning"),
+        *_manners(spec.hints),
+        Content(f"≈ {token_weight(spec):,} tokens"),
+    ]
+    if uses is not None and uses.calls:
+        facts.append(_use(uses))
+    facts.append(Content(_origin(spec)))
+    return Content.styled(" · ", "$text-disabled").join(facts)
+
+
+def _manners(hints: Hints) -> list[Content]:
+    said = [
+        (hints.read_only, "read-only", "$text-success"),
+        (hints.destructive, "destructive", "$text-error bold"),
+        (hints.idempotent, "idempotent", "$text-muted"),
+        (hints.open_world, "open world", "$text-muted"),
+    ]
+    return [Content.styled(word, style) for is_so, word, style in said if is_so]
+
+
+def _use(uses: ToolUses) -> Content:
+    failed = (f", {uses.failures:,} failed", "$text-error") if uses.failures else ""
+    return Content.assemble(f"called {uses.calls:,} ×", failed)
+
+
+def _origin(spec: ToolSpec) -> str:
+    location = spec.location
+    if location.file is None:
+        return clean_line(location.server or "")
+    name = clean_line(Path(location.file).name)
+    return f"{name}:{location.line}" if location.line else name

@@ -1,0 +1,35 @@
+"""Problems in words and colours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.content import Content
+
+from pegboard.models import Problem
+from pegboard.results.clean import clean_line
+
+
+def problem_heading(problem: Problem) -> Content:
+    """Gives what is wrong, with a symbol for how bad it is."""
+    error = problem.severity == "error"
+    return Content.assemble(
+        ("✖ " if error else "! ", "$text-error bold" if error else "$text-warning bold"), clean_line(problem.message)
+    )
+
+
+def problem_line(problem: Problem) -> Content:
+    """Gives a problem in one paragraph: symbol, message, the way to mend it, and where it is."""
+    return Content.assemble(
+        problem_heading(problem),
+        (f" {clean_line(problem.fix)}" if problem.fix else "", "$text-muted"),
+        (f" ({place(problem)})" if problem.file else "", "$text-muted"),
+    )
+
+
+def place(problem: Problem) -> str:
+    """Gives the file's name and the line of a problem, as `NAME:LINE`; empty where it has none."""
+    if problem.file is None:
+        return ""
+    name = clean_line(Path(problem.file).name)
+    return f"{name}:{problem.line}" if problem.line else name

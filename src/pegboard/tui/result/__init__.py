@@ -1,0 +1,5 @@
+"""The pane that follows a call and shows its result."""
+
+from pegboard.tui.result.pane import ResultPane
+
+__all__ = ["ResultPane"]

@@ -1,0 +1,187 @@
+"""A scrolling view of rows that are drawn only when they are seen."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from pegboard.results.text import Part
+
+Span = tuple[int, int, Part]
+"""A piece of a row from its first character to before its last, and what it is."""
+
+
+class LineView(ScrollView, can_focus=True):
+    """Rows of clean text with colours, a highlighted search and selection by mouse.
+
+    A subclass says how many rows there are and gives each when asked; nothing else of its content is laid out.
+    """
+
+    ALLOW_SELECT = True
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "line-view--key",
+        "line-view--string",
+        "line-view--number",
+        "line-view--constant",
+        "line-view--muted",
+        "line-view--plain",
+        "line-view--warning",
+        "line-view--match",
+        "line-view--current-match",
+        "line-view--cursor",
+        "line-view--header",
+        "line-view--stripe",
+    }
+    DEFAULT_CSS = """
+    LineView {
+        height: 1fr;
+        width: 1fr;
+        background: $surface;
+        color: $foreground;
+        overflow-x: hidden;
+        overflow-y: auto;
+        scrollbar-gutter: stable;
+        &:focus { background-tint: $foreground 3%; }
+        & > .line-view--key { color: $text-primary; }
+        & > .line-view--string { color: $text-success; }
+        & > .line-view--number { color: $text-warning; }
+        & > .line-view--constant { color: $text-accent; text-style: italic; }
+        & > .line-view--muted { color: $text-muted; }
+        & > .line-view--plain { color: $foreground; }
+        & > .line-view--warning { color: $text-warning; }
+        & > .line-view--match { color: $text-warning; text-style: bold underline; }
+        & > .line-view--current-match { color: $text-warning; text-style: bold reverse; }
+        & > .line-view--header { color: $text-primary; background: $panel; text-style: bold; }
+        & > .line-view--stripe { background: $foreground 4%; }
+        & > .line-view--cursor {
+            background: $block-cursor-blurred-background;
+            text-style: $block-cursor-blurred-text-style;
+        }
+        &:focus > .line-view--cursor {
+            color: $block-cursor-foreground;
+            background: $block-cursor-background;
+            text-style: $block-cursor-text-style;
+        }
+    }
+    """
+
+    matching: re.Pattern[str] | None = None
+    """What is searched for; wherever it is found in a row it is marked."""
+
+    @property
+    @abstractmethod
+    def row_count(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def row(self, index: int) -> tuple[str, list[Span]]:
+        """Gives the text of a row, clean and no wider than the view, and its coloured pieces."""
+
+    def row_style(self, index: int) -> str | None:
+        """Gives the component class that lies under a whole row, such as that of the cursor."""
+        del index
+        return None
+
+    def overlays(self, index: int) -> list[tuple[int, int, str]]:
+        """Gives what lies over the colours of a row, as start, end and component class."""
+        del index
+        return []
+
+    def header(self) -> str | None:
+        """Gives a line that stays above the rows, if there is one."""
+        return None
+
+    @property
+    def room(self) -> int:
+        """Cells that a row may take."""
+        return self.scrollable_content_region.width
+
+    def mark(self, wanted: re.Pattern[str] | None) -> None:
+        """Marks whatever `wanted` is found in, or nothing."""
+        self.matching = wanted
+        self.refresh()
+
+    @property
+    def page(self) -> int:
+        """How many rows are in sight."""
+        return max(self.scrollable_content_region.height - self._header_height, 0)
+
+    @property
+    def _header_height(self) -> int:
+        return self.header() is not None
+
+    def rows_changed(self) -> None:
+        """Takes notice of another number of rows or other rows."""
+        self.virtual_size = Size(self.room, self.row_count + self._header_height)
+        self.refresh()
+
+    def show_row(self, index: int) -> None:
+        """Scrolls no further than needed to have a row in sight, with a row or two around it where there is room."""
+        height = self.page
+        margin = min(2, max(height - 1, 0) // 2)
+        if index < self.scroll_offset.y + margin:
+            self.scroll_to(y=index - margin, animate=False, immediate=True)
+        elif index >= self.scroll_offset.y + height - margin:
+            self.scroll_to(y=index - height + 1 + margin, animate=False, immediate=True)
+
+    def render_line(self, y: int) -> Strip:
+        """Draws the row at line `y` of the screen."""
+        width = self.size.width
+        header = self.header()
+        if header is not None and y == 0:
+            base = self.get_component_rich_style("line-view--header")
+            return Strip([Segment(header, base)]).crop_extend(0, width, base)
+        index = y - self._header_height + self.scroll_offset.y
+        if index >= self.row_count:
+            return Strip.blank(width, self.rich_style)
+        text, spans = self.row(index)
+        under = self.row_style(index)
+        base = self.get_component_rich_style(under) if under else self.rich_style
+        line = Text(text, no_wrap=True, end="")
+        line.stylize(base)
+        # On the cursor's colour the theme's other inks may be unreadable.
+        on_cursor = under == "line-view--cursor" and self.has_focus
+        if not on_cursor:
+            for start, end, part in spans:
+                line.stylize(self._ink(f"line-view--{part}"), start, end)
+        if self.matching is not None:
+            found = self._ink("line-view--match")
+            for match in self.matching.finditer(text):
+                line.stylize(found.without_color if on_cursor else found, match.start(), match.end())
+        for start, end, name in self.overlays(index):
+            line.stylize(self.get_component_rich_style(name), start, end)
+        self._stylize_selection(line, index)
+        strip = Strip(line.render(self.app.console), cell_len(text))
+        return strip.crop_extend(0, width, base).apply_offsets(0, index)
+
+    def _stylize_selection(self, line: Text, index: int) -> None:
+        selection = self.text_selection
+        span = selection.get_span(index) if selection else None
+        if span is None:
+            return
+        start, end = span
+        line.stylize(self.screen.get_component_rich_style("screen--selection"), start, len(line) if end == -1 else end)
+
+    def _ink(self, name: str) -> Style:
+        """A component's style without its background, which is that of the row."""
+        style = self.get_component_rich_style(name)
+        return style.without_color + Style(color=style.color)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Gives the selected rows' text."""
+        return selection.extract("\n".join(self.row(index)[0] for index in range(self.row_count))), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Draws another selection."""
+        del selection
+        self.refresh()

@@ -1,0 +1,212 @@
+"""The table of a list of objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import JsonValue
+from rich.cells import cell_len, set_cell_size
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+from textual.reactive import var
+
+from pegboard.results.clean import clean_line
+from pegboard.results.paths import Path
+from pegboard.results.sizes import count
+from pegboard.results.table import Table
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.result.lines import LineView, Span
+
+_GAP = "  "
+
+
+class TableView(LineView):
+    """Rows of objects under the names of their keys, with a cursor on one cell.
+
+    Columns that do not fit come into sight as the cursor moves to them.
+
+    Args:
+        table: The table.
+    """
+
+    PLACE = "Table"
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("result.table.open", "enter", "open", "Show in tree", "Show this cell's value in the tree."),
+        Command("result.table.up", "up", "move(-1, 0)", "Up", "Move up a row."),
+        Command("result.table.down", "down", "move(1, 0)", "Down", "Move down a row."),
+        Command("result.table.left", "left", "move(0, -1)", "Left", "Move a column to the left."),
+        Command("result.table.right", "right", "move(0, 1)", "Right", "Move a column to the right."),
+        Command("result.table.page_up", "pageup", "page(-1)", "Page up", "Move up a page."),
+        Command("result.table.page_down", "pagedown", "page(1)", "Page down", "Move down a page."),
+        Command("result.table.home", "home", "edge(-1)", "Top", "Move to the first row."),
+        Command("result.table.end", "end", "edge(1)", "Bottom", "Move to the last row."),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+    ALLOW_SELECT = False
+
+    cursor: var[tuple[int, int]] = var((0, 0))
+    """Row and column of the cell that the cursor is on."""
+
+    class CellChosen(Message):
+        """The value of a cell is wanted in the tree."""
+
+        def __init__(self, path: Path) -> None:
+            super().__init__()
+            self.path = path
+
+    class CursorMoved(Message):
+        """The cursor stands at another cell."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__()
+        self._table = table
+        columns = range(len(table.columns))
+        self._widths = [table.width(column) for column in columns]
+        self._numeric = [table.is_numeric(column) for column in columns]
+        left_out = table.columns_left_out
+        self._rest = f"… {count(left_out, 'more key')}" if left_out else ""
+        self._first = 0
+
+    @property
+    def path(self) -> Path:
+        """The path of the cell that the cursor is on."""
+        return self._table.cell_path(*self.cursor)
+
+    @property
+    def here(self) -> JsonValue:
+        """The whole value of that cell."""
+        return self._table.value(*self.cursor)
+
+    @property
+    def beside(self) -> str:
+        """What the answer around the table says."""
+        return self._table.beside
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the table has."""
+        return len(self._table)
+
+    def header(self) -> str:
+        """Gives the names of the columns in sight, and how many keys have no column."""
+        names = [_fitted(clean_line(self._table.columns[column]), self._widths[column]) for column in self._columns()]
+        if self._columns().stop == len(self._widths):
+            names.append(self._rest)
+        return " " + _GAP.join(names)
+
+    def row(self, index: int) -> tuple[str, list[Span]]:
+        """Gives a row's cells in the columns in sight."""
+        return "".join(text for _, text in self._cells(index)), []
+
+    def overlays(self, index: int) -> list[tuple[int, int, str]]:
+        """Lays the cursor over its cell."""
+        row, column = self.cursor
+        if index != row:
+            return []
+        start = 0
+        for number, text in self._cells(index):
+            if number == column:
+                return [(start, start + len(text), "line-view--cursor")]
+            start += len(text)
+        return []
+
+    def row_style(self, index: int) -> str | None:
+        """Stripes every other row."""
+        return "line-view--stripe" if index % 2 else None
+
+    def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
+        """Gives each cell `wanted` is found in, and None for each without."""
+        return self._table.find(wanted)
+
+    def go(self, hit: tuple[int, int]) -> None:
+        """Puts the cursor on a cell that was found."""
+        self.cursor = hit
+
+    def nearest(self, hits: list[tuple[int, int]]) -> int:
+        """Gives the index of the first of `hits` at or after the cursor, or 0."""
+        return next((index for index, hit in enumerate(hits) if hit >= self.cursor), 0)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Keeps the cursor in sight."""
+        del event
+        self.rows_changed()
+        self._show_cursor()
+
+    def on_click(self, event: events.Click) -> None:
+        """Moves the cursor to the cell clicked; a second click shows it in the tree."""
+        offset = event.get_content_offset(self)
+        if offset is None or not 1 <= offset.y <= self.row_count - self.scroll_offset.y:
+            return
+        event.stop()
+        row = offset.y - 1 + self.scroll_offset.y
+        x = 0
+        for column, text in self._cells(row):
+            x += cell_len(text)
+            if offset.x < x:
+                self.cursor = (row, column)
+                break
+        if event.chain > 1:
+            self.action_open()
+
+    def watch_cursor(self) -> None:
+        """Keeps the cursor in sight and tells of its cell."""
+        self._show_cursor()
+        self.refresh()
+        self.post_message(self.CursorMoved())
+
+    def validate_cursor(self, cursor: tuple[int, int]) -> tuple[int, int]:
+        """Keeps the cursor within the table."""
+        row, column = cursor
+        return min(max(row, 0), self.row_count - 1), min(max(column, 0), len(self._widths) - 1)
+
+    def action_open(self) -> None:
+        """Asks for the cell in the tree."""
+        self.post_message(self.CellChosen(self.path))
+
+    def action_move(self, rows: int, columns: int) -> None:
+        """Moves the cursor by some rows and columns."""
+        row, column = self.cursor
+        self.cursor = (row + rows, column + columns)
+
+    def action_page(self, pages: int) -> None:
+        """Moves the cursor by some pages."""
+        self.action_move(pages * max(self.page - 1, 1), 0)
+
+    def action_edge(self, direction: int) -> None:
+        """Moves the cursor to the first or the last row."""
+        self.action_move(direction * self.row_count, 0)
+
+    def _cells(self, row: int) -> Iterator[tuple[int, str]]:
+        """The columns in sight with the row's padded texts, which join without gaps."""
+        for column in self._columns():
+            text, width = self._table.cell(row, column), self._widths[column]
+            if self._numeric[column]:
+                text = " " * max(width - cell_len(text), 0) + text
+            yield column, f" {_fitted(text, width)} "
+
+    def _columns(self) -> range:
+        """The columns in sight; the last one may be cut."""
+        used, end = 0, self._first
+        while end < len(self._widths) and used < self.room:
+            used += self._widths[end] + len(_GAP)
+            end += 1
+        return range(self._first, end)
+
+    def _show_cursor(self) -> None:
+        row, column = self.cursor
+        self.show_row(row)
+        self._first = min(self._first, column)
+        while self._first < column and self._right_edge(column) > self.room:
+            self._first += 1
+
+    def _right_edge(self, column: int) -> int:
+        rest = len(self._rest) + 1 if self._rest and column == len(self._widths) - 1 else 0
+        return sum(width + len(_GAP) for width in self._widths[self._first : column + 1]) + rest
+
+
+def _fitted(text: str, width: int) -> str:
+    """Pads a text, or cuts it with an ellipsis, to a width in cells."""
+    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

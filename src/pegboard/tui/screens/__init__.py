@@ -1,0 +1,1 @@
+"""Whole screens: each owns its state and binds it down to its panes."""

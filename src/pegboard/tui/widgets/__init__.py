@@ -1,0 +1,1 @@
+"""Small parts that panes and screens are made of."""

@@ -1,0 +1,19 @@
+"""What is said where the terminal is too small for a place of the screen."""
+
+from __future__ import annotations
+
+from textual.widgets import Static
+
+
+class TooSmall(Static):
+    """Takes the place of a screen's `#body` below the least size."""
+
+    SCOPED_CSS = False  # the screen wears the class
+    DEFAULT_CSS = """
+    TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center; }
+    Screen.-tiny TooSmall, Screen.-flat TooSmall { display: block; }
+    Screen.-tiny #body, Screen.-flat #body { display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__("Pegboard needs 60 columns and 16 lines.\nMake the terminal larger.", id="too-small")

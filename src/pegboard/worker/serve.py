@@ -1,0 +1,285 @@
+"""The worker process: one request after another, each answered."""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import RLock
+from contextlib import suppress
+from itertools import count
+from json import loads
+from os import getpid, write
+from time import perf_counter
+
+from pegboard.sdk.failure import ToolFailed
+from pegboard.sdk.host import Host, install
+from pegboard.worker.calling import Caller, Outcome, flush_native
+from pegboard.worker.failures import failure
+from pegboard.worker.inbox import Inbox
+from pegboard.worker.leftovers import Leftovers
+from pegboard.worker.surroundings import Surroundings, confine
+from pegboard.worker.values import NotSerialisable, encode
+from pegboard.worker.wire import LONGEST_REST
+
+TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any  # a message, whose fields `wire` describes
+
+_PROGRESS_SECONDS = 0.02
+_LONGEST_PROGRESS_MESSAGE = 1_000
+_LOG_PIECE = 65_536
+"""Characters of a logged line that are passed on at a time: no message may be without end."""
+
+
+def main() -> None:
+    """Serves until the requests end.
+
+    Its command line: the descriptors to read requests from and to write answers to, and the memory limit in bytes.
+    """
+    requests, answers, memory_limit = map(int, sys.argv[1:4])
+    sys.argv[1:] = []
+    confine(memory_limit)
+    for descriptor in (requests, answers):
+        os.set_inheritable(descriptor, False)
+    for stream in (sys.stdout, sys.stderr):
+        # line by line, so that it is seen while the tool runs; and nothing that a tool prints may fail
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+    inbox = Inbox(requests)
+    worker = Worker(answers, inbox)
+    while request := inbox.request():
+        worker.serve(request)
+    worker.close()
+
+
+class Worker(Host):
+    """Answers requests, and passes on what tools say and ask meanwhile.
+
+    Args:
+        answers: The descriptor to write to.
+        inbox: Where replies come from.
+    """
+
+    def __init__(self, answers: int, inbox: Inbox) -> None:
+        self._answers = answers
+        self._inbox = inbox
+        self._numbers = count(1)
+        self._names: dict[str, str] = {}  # of the packs, by their files
+        self._pack: str | None = None
+        self._config: dict[str, object] = {}
+        self._secrets: dict[str, str | None] = {}
+        self._known_packs: dict[str, dict[str, Any]] | None = None
+        self._longest_question = LONGEST_REST
+        self._process = getpid()
+        self._writing = RLock()
+        self._request = 0
+        self._progress_at = 0.0
+        self._held_progress: bytes | None = None
+        self._caller = Caller()
+        self._surroundings = Surroundings()
+        self._leftovers = Leftovers()
+        install(self)
+        self._write({"ready": True})
+
+    def serve(self, request: dict[str, Any]) -> None:
+        """Answers one request."""
+        self._request = request["id"]
+        self._pack = pack = request["pack"]
+        self._names[request["file"]] = pack
+        self._config = request.get("config", {})
+        self._secrets = request.get("secrets", {})
+        self._progress_at = 0.0
+        self._known_packs = None
+        self._longest_question = request["limit"] + LONGEST_REST
+        install(self)  # a tool may have put another in its place
+        outcome = self._caller.call(request["file"], request["function"], request["args"])
+        if getpid() != self._process:  # a child that the tool forked came back from it
+            os._exit(0)
+        self._pack, self._config, self._secrets = None, {}, {}
+        spent = not self._surroundings.restore() or outcome.spent or self._leftovers.any()
+        flush_native()
+        self._write_held_progress()
+        size = len(outcome.data)
+        truncated = _truncate(outcome, request["keep"], request["limit"]) if size > request["limit"] else None
+        head = {
+            "id": self._request,
+            "ms": self._caller.ms,
+            "size": size,
+            "error": outcome.error,
+            "truncated": truncated,
+            "spent": spent,
+        }
+        self._write_line(encode(head)[:-1] + b',"data":' + outcome.data + b"}\n")
+
+    def close(self) -> None:
+        """Ends what tools left open."""
+        self._caller.close()
+
+    def progress(self, done: float, total: float | None, message: str) -> None:
+        """Passes on how far the tool is: some 50 times a second at most, the last one always."""
+        said = {
+            "id": self._request,
+            "done": float(done),
+            "total": None if total is None else float(total),
+            "message": str(message)[:_LONGEST_PROGRESS_MESSAGE],
+        }
+        if getpid() != self._process:  # a forked child shares the pipe, but not the lock
+            return
+        with self._writing:
+            now = perf_counter()
+            self._held_progress = encode(said) + b"\n"
+            if now - self._progress_at >= _PROGRESS_SECONDS:
+                self._progress_at = now
+                self._write_held_progress()
+
+    def log(self, message: str) -> None:
+        """Passes on a line of the tool's."""
+        if getpid() != self._process:  # a forked child shares the pipe, but not the lock
+            super().log(message)
+            return
+        text = f"{message}\n"
+        with self._writing:
+            for start in range(0, len(text), _LOG_PIECE):
+                self._write({"id": self._request, "log": text[start : start + _LOG_PIECE]})
+
+    def call(self, tool: str, arguments: Mapping[str, object]) -> object:
+        """Has Pegboard call another tool, in another process; see `Host.call`."""
+        if "." not in tool:
+            raise self._not_found(tool)
+        try:
+            reply = self._reply({"call": tool, "args": dict(arguments)})
+        except NotSerialisable as unfit:
+            raise TypeError(f"The arguments of {tool} can't be written as JSON: {unfit.fault}.") from None
+        data = reply["data"] if reply["file"] is None else _read_whole(reply["file"])
+        error = reply["error"]
+        if error is None:
+            return data
+        message = error["message"]
+        match error["code"]:
+            case "tool_not_found" if error["detail"] is None:
+                raise self._not_found(tool)
+            case "tool_not_found":
+                raise ValueError(message)
+            case "invalid_args":
+                raise TypeError(message)
+        if error["said"]:
+            raise ToolFailed(message, error["detail"], data)
+        raise RuntimeError(f"{tool} failed: {message}")
+
+    def packs(self) -> Mapping[str, Sequence[str]]:
+        """Gives the packs that may be called; see `Host.packs`."""
+        return {name: pack["tools"] for name, pack in self._all_packs().items()}
+
+    def sources(self) -> Mapping[str, str]:
+        """Gives the files of those packs that have one."""
+        return {name: pack["file"] for name, pack in self._all_packs().items() if pack["file"]}
+
+    def secret(self, pack: str | None, name: str) -> str | None:
+        """Gives a secret of the pack whose call runs; see `Host.secret`."""
+        if pack is not None and pack == self._pack and name in self._secrets:
+            return self._secrets[name]
+        if getpid() == self._process:
+            self._write({"id": self._request, "refused": name})
+        from pegboard.sdk.granted import not_granted
+
+        self.log(not_granted(pack or "?", name))
+        return None
+
+    def find_secret(self, name: str) -> tuple[str | None, str]:
+        """Gives where a secret comes from; see `Host.find_secret`."""
+        reply = self._reply({"secret": name})
+        return reply["source"], reply["reason"]
+
+    def config(self, pack: str | None) -> Mapping[str, object]:
+        """Gives the config of the pack whose call runs; nothing to others."""
+        return self._config if pack is not None and pack == self._pack else {}
+
+    def pack_of(self, namespace: Mapping[str, object]) -> str | None:
+        """Gives the pack whose code has these globals; None if it is none that has run here."""
+        return self._names.get(self._caller.file_of(namespace) or "")
+
+    def running_pack(self) -> str | None:
+        """Gives the pack whose call runs."""
+        return self._pack
+
+    def _all_packs(self) -> dict[str, dict[str, Any]]:
+        packs = self._known_packs
+        if packs is None:
+            packs = self._known_packs = self._reply({"packs": True})["packs"]
+        return packs
+
+    def _not_found(self, tool: str) -> ValueError:
+        from pegboard.sdk.names import not_found
+
+        return not_found(tool, self.packs())
+
+    def _reply(self, question: dict[str, object]) -> dict[str, Any]:
+        """Asks Pegboard, and waits for the reply."""
+        if getpid() != self._process:
+            raise RuntimeError("A process that was forked off a tool can't ask Pegboard for anything.")
+        number = next(self._numbers)
+        line = encode({"id": self._request, "ask": number, **question}) + b"\n"
+        if len(line) > self._longest_question:
+            raise RuntimeError(f"The arguments have {len(line):,} bytes; {self._longest_question:,} may be passed on.")
+        return self._inbox.reply(number, lambda: self._write_line(line))
+
+    def _write_held_progress(self) -> None:
+        held, self._held_progress = self._held_progress, None
+        if held is not None:
+            self._write_line(held)
+
+    def _write(self, message: dict[str, object]) -> None:
+        self._write_line(encode(message) + b"\n")
+
+    def _write_line(self, line: bytes) -> None:
+        rest = memoryview(line)
+        with self._writing:
+            while rest:
+                rest = rest[write(self._answers, rest) :]
+
+
+def _truncate(outcome: Outcome, file: str, limit: int) -> dict[str, object] | None:
+    """Writes large data whole into a file and leaves its head in the outcome, or an error if that can't be done."""
+    from pegboard.results.shorten import shorten
+
+    size = len(outcome.data)
+    try:
+        _write_whole(file, outcome.data)
+        shown, shown_bytes = shorten(loads(outcome.data), limit)
+        outcome.data = encode(shown)
+    except OSError as error:
+        message = f"The result of {size:,} bytes can't be kept in {file}: {error.strerror}."
+        outcome.data, outcome.error = b"null", failure("execution_error", message, "not_kept")
+        return None
+    except MemoryError:
+        message = f"The result of {size:,} bytes is too large for the memory that a tool may use."
+        outcome.data, outcome.error = b"null", failure("execution_error", message, "out_of_memory")
+        return None
+    return {"shown_bytes": shown_bytes, "total_bytes": size, "file": file}
+
+
+def _read_whole(file: str) -> object:
+    """Reads what another call wrote, as it was too large to be passed on.
+
+    Raises:
+        RuntimeError: It can't be read.
+    """
+    try:
+        with open(file, "rb") as whole:  # noqa: PTH123 - pathlib is too heavy for a worker
+            return loads(whole.read())
+    except OSError as error:
+        raise RuntimeError(f"The result that was kept in {file} can't be read: {error.strerror}.") from error
+
+
+def _write_whole(file: str, data: bytes) -> None:
+    """Writes a file so that nobody ever sees half of it."""
+    os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is too heavy for a worker
+    temporary = f"{file}.{os.getpid()}"
+    try:
+        with open(temporary, "wb") as out:  # noqa: PTH123 - pathlib is too heavy for a worker
+            out.write(data)
+        os.replace(temporary, file)  # noqa: PTH105 - pathlib is too heavy for a worker
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108 - pathlib is too heavy for a worker
+        raise

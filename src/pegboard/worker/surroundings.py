@@ -1,0 +1,185 @@
+"""What a tool finds around it in the process, and what is put back after it."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from _operator import attrgetter, itemgetter
+
+# those of `signal` build enums: 20 times dearer
+from _signal import getsignal, pthread_sigmask  # type: ignore[import-not-found]
+from contextlib import suppress
+
+TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any  # a handler may be anything that `signal` takes, and so may what is watched
+
+_UNCHANGEABLE = {signal.SIGKILL, signal.SIGSTOP}
+_SIGNALS = tuple(int(number) for number in signal.valid_signals() if number not in _UNCHANGEABLE)
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+
+_RELIED_ON = (
+    (
+        builtins,
+        (
+            "__import__", "all", "any", "bool", "bytes", "dict", "enumerate", "float", "getattr", "hasattr", "int",
+            "isinstance", "iter", "len", "list", "map", "max", "min", "next", "open", "print", "range", "repr", "set",
+            "setattr", "sorted", "str", "sum", "tuple", "type", "zip",
+        ),
+    ),
+    (
+        os,
+        (
+            "_exit", "chdir", "close", "environ", "fork", "fsdecode", "fsencode", "fspath", "fstat", "getcwd", "getenv",
+            "getpid", "listdir", "makedirs", "mkdir", "open", "path", "read", "replace", "stat", "umask", "unlink",
+            "write",
+        ),
+    ),
+    (json, ("dump", "dumps", "load", "loads", "JSONDecoder", "JSONEncoder")),
+    (time, ("monotonic", "perf_counter", "sleep", "time")),
+)  # fmt: skip
+"""What this process and nearly every tool use of Python's own: all that is watched for patches."""
+
+_MODULES = ("builtins", "json", "os", "sys", "time", "pegboard.sdk", "pegboard.sdk.host")
+
+
+def confine(memory_limit: int) -> None:
+    """Limits this process and all that it starts: no core files, and at most `memory_limit` bytes of data each."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+    with suppress(OSError, ValueError):  # a lower limit stands already, or the system has none
+        resource.setrlimit(kind, (memory_limit, memory_limit))
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123 - pathlib is too heavy
+        score.write("500")  # where memory runs out all the same, a tool goes before the app
+
+
+class Scope:
+    """The environment and the import path, which a pack may set up for itself while it is loaded."""
+
+    def __init__(self) -> None:
+        self._environ = _environ().copy()
+        self._path = sys.path.copy()
+
+    def enter(self) -> None:
+        """Makes the process as it was when this scope was made."""
+        if _environ() != self._environ:
+            os.environ.clear()
+            os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in self._environ.items()})
+        if sys.path != self._path:
+            sys.path[:] = self._path
+
+
+class Originals:
+    """Python's own functions and modules as they were before any tool could put others in their place."""
+
+    def __init__(self) -> None:
+        self._watched: list[tuple[Callable[[Any], Any], object, dict[str, Any], tuple[str, ...]]]
+        self._watched = [(attrgetter(*names), module, vars(module), names) for module, names in _RELIED_ON]
+        self._watched.append((itemgetter(*_MODULES), sys.modules, sys.modules, _MODULES))
+        self._before = [read(place) for read, place, _, _ in self._watched]
+
+    def restore(self) -> bool:
+        """Puts them back; False if some had been replaced, as other code may hold on to the replacements."""
+        try:
+            if [read(place) for read, place, _, _ in self._watched] == self._before:
+                return True
+        except (AttributeError, KeyError):  # some were deleted
+            pass
+        for (_, _, place, names), values in zip(self._watched, self._before, strict=True):
+            place.update(zip(names, values, strict=True))
+        return False
+
+
+class Surroundings:
+    """The process as a tool should find it."""
+
+    def __init__(self) -> None:
+        self.scope = Scope()
+        self._originals = Originals()
+        self._environment = _environ()
+        self._folder = _present_folder()
+        self._streams = sys.stdin, sys.stdout, sys.stderr
+        self._files = _files()
+        self._umask = os.umask(0)
+        os.umask(self._umask)
+        self._handlers: list[Any] = [getsignal(number) for number in _SIGNALS]
+        self._blocked = pthread_sigmask(signal.SIG_BLOCK, ())
+        self._recursion_limit = sys.getrecursionlimit()
+        self._trace, self._profile = sys.gettrace(), sys.getprofile()
+
+    def restore(self) -> bool:
+        """Puts everything back as it was; False if that can't be done, so that the process should not be used again."""
+        if sys.gettrace() is not self._trace:
+            sys.settrace(self._trace)
+        if sys.getprofile() is not self._profile:
+            sys.setprofile(self._profile)
+        try:
+            return self._restore()
+        except Exception:  # noqa: BLE001 - what a tool put in the place of something may do anything when it is touched
+            return False
+
+    def _restore(self) -> bool:
+        intact = self._originals.restore()
+        for timer in _TIMERS:
+            signal.setitimer(timer, 0)
+        pthread_sigmask(signal.SIG_SETMASK, self._blocked)
+        os.umask(self._umask)
+        if _environ() is not self._environment:
+            os.environ._data = self._environment  # type: ignore[attr-defined] # noqa: SLF001 - see `_environ`
+            intact = False
+        self.scope.enter()
+        if sys.getrecursionlimit() != self._recursion_limit:
+            sys.setrecursionlimit(self._recursion_limit)
+        if [getsignal(number) for number in _SIGNALS] != self._handlers:
+            self._restore_handlers()
+        return self._restore_streams() and self._restore_folder() and intact
+
+    def _restore_handlers(self) -> None:
+        for number, handler in zip(_SIGNALS, self._handlers, strict=True):
+            if getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+    def _restore_streams(self) -> bool:
+        sys.stdin, sys.stdout, sys.stderr = self._streams
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return _files() == self._files
+        except (OSError, ValueError):  # closed, as an object or underneath
+            return False
+
+    def _restore_folder(self) -> bool:
+        try:
+            if os.getcwd() == self._folder:  # noqa: PTH109 - pathlib is too heavy for a worker
+                return True
+        except FileNotFoundError:  # the tool went into a folder that is gone
+            pass
+        try:
+            os.chdir(self._folder)
+        except OSError:
+            return False
+        return True
+
+
+def _present_folder() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - pathlib is too heavy for a worker
+    except FileNotFoundError:  # it was deleted under us
+        os.chdir("/")
+        return "/"
+
+
+def _environ() -> dict[bytes, bytes]:
+    # the mapping underneath: comparing os.environ itself decodes every name and value, at every call
+    return os.environ._data  # type: ignore[attr-defined,no-any-return] # noqa: SLF001
+
+
+def _files() -> tuple[tuple[int, int], ...]:
+    """Which files the three standard descriptors are."""
+    return tuple((status.st_dev, status.st_ino) for status in map(os.fstat, (0, 1, 2)))

@@ -1,0 +1,66 @@
+"""What an import costs: in a clean interpreter, heavy libraries stay out until they are needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "textual",
+    "httpx",
+    "mcp",
+    "pydantic_ai",
+    "openai",
+    "anthropic",
+    "jsonschema",
+    "sqlite3",
+    "watchfiles",
+    "keyring",
+}
+
+
+def _loaded_after(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint('\\n'.join(sorted(name for name in sys.modules if '.' not in name)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pegboard",
+        "import pegboard.worker",
+        "import pegboard.sdk",
+        "import pegboard.discovery",
+        "import pegboard.packs",
+        "import pegboard.models",
+        "import pegboard.registry",
+        "import pegboard.config",
+        "import pegboard.results",
+        "import pegboard.forms",
+        "import pegboard.presets",
+        "import pegboard.health",
+    ],
+)
+def test_importing_the_core_loads_nothing_heavy(code: str) -> None:
+    assert _loaded_after(code) & (HEAVY | {"asyncio", "typer"}) == set()
+
+
+@pytest.mark.parametrize("code", ["import pegboard", "import pegboard.worker", "import pegboard.sdk"])
+def test_a_worker_starts_without_pydantic(code: str) -> None:
+    assert _loaded_after(code) & {"pydantic", "pydantic_core"} == set()
+
+
+def test_importing_the_built_in_packs_loads_no_pack() -> None:
+    script = "import sys, pegboard.packs; print([name for name in sys.modules if name.startswith('pegboard.packs.')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_listing_tools_loads_neither_textual_nor_mcp_nor_asyncio() -> None:
+    code = "from pegboard.cli import app\ntry:\n    app(['tools', 'list', '--json'])\nexcept SystemExit:\n    pass"
+    loaded = _loaded_after(code)
+    assert "pegboard" in loaded
+    assert loaded & (HEAVY | {"asyncio"}) == set()

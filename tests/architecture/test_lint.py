@@ -1,0 +1,24 @@
+"""Lint, format and types are tests like any other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
+    ids=["lint", "format", "types"],
+)
+@pytest.mark.timeout(400)
+def test_the_tree_is_clean(command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=380, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,99 @@
+"""What the README shows works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+KEPT_OUT = re.compile(r"note: the allow list keeps out \d+ more tools\n")
+"""Of the built-in tools: the tour and the configuration both admit `fs.*` and `time.now`."""
+
+
+def _block(language: str, containing: str) -> str:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    [found] = [block for block in blocks if containing in block]
+    return str(found)
+
+
+def _run(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command line whose first word is a module of this Python."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        ["bash", "-c", f"'{sys.executable}' -m {line}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**own, **env},
+        check=False,
+    )
+
+
+@pytest.mark.promise("CLI-1")
+def test_every_command_line_of_the_tour_works(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    lines = _block("sh", "pegboard tools list  ").splitlines()
+    assert len(lines) >= 8
+    for line in lines:
+        done = _run(line, tmp_path)
+        assert done.returncode == 0, line
+        assert (KEPT_OUT if "--tool-allow" in line else re.compile("")).fullmatch(done.stderr), line
+
+
+@pytest.mark.promise("SDK-11", "SDK-12", "SDK-13", "CFG-2")
+def test_the_pack_that_it_teaches_is_found_without_a_problem_and_runs(tmp_path: Path) -> None:
+    (tmp_path / "shelf.py").write_text(_block("python", "SHELF = "), encoding="utf-8")
+    (tmp_path / "test_shelf.py").write_text(_block("python", "import shelf"), encoding="utf-8")
+    listed = _run("pegboard --packs . tools list --json", tmp_path)
+    [tool] = [tool for tool in json.loads(listed.stdout) if "shelf" in tool["pack"]]
+    assert (listed.stderr, tool["problems"]) == ("", [])
+    assert tool["inputSchema"]["properties"]["thing"]["description"] == 'What to count, such as "hammer".'
+    counted = _run("pegboard --packs . tools invoke shelf.count --arg thing=hammer --arg unit=dozen", tmp_path)
+    assert json.loads(counted.stdout)["result"]["data"] == 0.25
+    assert "counted" in counted.stderr
+    failed = _run("pegboard --packs . tools invoke shelf.count --arg thing=axe", tmp_path)
+    assert json.loads(failed.stdout)["result"]["error"]["detail"] == "not_found"
+    tested = _run("pytest -p no:cacheprovider test_shelf.py", tmp_path)
+    assert tested.returncode == 0, tested.stdout
+    assert "2 passed" in tested.stdout
+
+
+@pytest.mark.promise("CLI-4")
+def test_every_command_that_it_teaches_to_write_a_pack_with_works(tmp_path: Path) -> None:
+    for line in _block("sh", "pegboard new").splitlines():
+        done = _run(line, tmp_path)
+        assert done.returncode == 0, line + done.stdout + done.stderr
+
+
+def test_each_block_about_packs_is_run_by_one_of_these_tests() -> None:
+    section = README.partition("## Write a pack")[2].partition("\n## ")[0]
+    begins = re.findall(r"^```(\w+)\n(.*\n)", section, re.MULTILINE)
+    assert [(language, line.split()[0]) for language, line in begins] == [
+        ("sh", "pegboard"),
+        ("python", '"""Things'),
+        ("python", "import"),
+    ]
+
+
+@pytest.mark.promise("CFG-1")
+def test_the_configuration_that_it_shows_has_no_problem(tmp_path: Path, home: Path) -> None:
+    (home / "config.toml").write_text(_block("toml", "[packs]"), encoding="utf-8")
+    (home / "tools").mkdir()
+    listed = _run("pegboard tools list", tmp_path, PEGBOARD_UI__THEME="pegboard-light")
+    assert listed.returncode == 0
+    assert KEPT_OUT.fullmatch(listed.stderr)
+    assert {line.split(".")[0] for line in listed.stdout.splitlines()} == {"fs", "time"}
+
+
+def test_the_pictures_that_it_shows_are_there() -> None:
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
+    assert pictures
+    assert all((ROOT / picture).is_file() for picture in pictures)

@@ -1,0 +1,312 @@
+"""What goes wrong between us and a provider, each over real connections: a sentence, what to do, nothing of the key."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from listening import KEY, Heard, hear, reach
+from provider import Answer, FakeProvider, call, delta, fails, proposes, says
+from web import Answer as Page
+from web import Web
+
+from pegboard.ask.providers import Patience, model
+from pegboard.errors import ModelError, ModelErrorCode
+from pegboard.models.conversation import UserMessage
+
+HALF_A_CALL = call(id="call_1", name="fs_list_dir", arguments='{"path": "sr')
+HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
+LEAKS = f"Incorrect API key provided: {KEY[:10]}***************{KEY[-8:]}. You sent {KEY}!"
+PATIENT = Patience(connect=5, first=30, silence=30)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, and what is made of it.
+
+    Attributes:
+        answers: What the server answers, the last one again and again.
+        code: The error's code.
+        says: A piece of its sentence.
+        fix: A piece of what to do about it.
+        text: What had been said before.
+    """
+
+    answers: Sequence[Answer]
+    code: ModelErrorCode
+    says: str
+    fix: str
+    text: str = ""
+
+
+ONE = delta(content="One ")
+FAULTS = {
+    "401": Fault([fails(401, LEAKS, code="invalid_api_key")], "auth", "doesn't accept the key", "OPENAI_API_KEY"),
+    "403": Fault([fails(403, "You may not use it.")], "auth", "doesn't let this key use fake", "another model"),
+    "404 model": Fault(
+        [fails(404, "The model `fake` does not exist", code="model_not_found")],
+        "unknown_model", "has no model fake", "base_url",
+    ),
+    "404 page": Fault([Answer(status=404, body=HTML, type="text/html")], "unknown_model", "has no model", "/v1"),
+    "429 with Retry-After": Fault(
+        [fails(429, "Rate limit reached", headers={"retry-after": "17"})],
+        "rate_limited", "takes no more requests", "in 17 s",
+    ),
+    "429 for want of money": Fault(
+        [fails(429, "You exceeded your current quota", code="insufficient_quota")],
+        "rate_limited", "nothing left to spend", "plan",
+    ),
+    "500": Fault([fails(500, "Internal failure")], "server", "an error of its own (HTTP 500)", "server's log"),
+    "502 HTML": Fault(
+        [Answer(status=502, body=HTML, type="text/html", headers={"retry-after-ms": "1"})],
+        "server", "(HTTP 502)", "server's log",
+    ),
+    "503 overloaded": Fault([fails(503, "The model is overloaded")], "server", "too much to do (HTTP 503)", "log"),
+    "context too long": Fault(
+        [fails(400, "This model's maximum context length is 8192 tokens.", code="context_length_exceeded")],
+        "context_too_long", "too long for fake", "new session",
+    ),
+    "context too long, as llama.cpp says it": Fault(
+        [fails(400, "the request exceeds the available context size", type="exceed_context_size_error")],
+        "context_too_long", "too long for fake", "new session",
+    ),
+    "context too long, told in the stream": Fault(
+        [Answer([{"error": {"message": "Trying to keep the first 9000 tokens when context length is 4096"}}])],
+        "context_too_long", "too long for fake", "new session",
+    ),
+    "a request that is too large": Fault(
+        [Answer(status=413, body=HTML, type="text/html")], "context_too_long", "too long for fake", "new session",
+    ),
+    "a place that takes no requests": Fault(
+        [Answer(status=405, body=b"", type="text/plain")], "bad_request", "doesn't take the request", "/v1",
+    ),
+    "a body that isn't packed as it says": Fault(
+        [Answer([b"no gzip"], headers={"content-encoding": "gzip", "retry-after-ms": "1"})],
+        "broken_stream", "no answer that can be read", "/v1",
+    ),
+    "a redirection in circles": Fault(
+        [Answer(status=307, body=b"", headers={"location": "/v1/chat/completions"})],
+        "broken_stream", "no answer that can be read", "/v1",
+    ),
+    "a model without tools": Fault(
+        [fails(400, "registry.ollama.ai/library/fake does not support tools")],
+        "bad_request", "doesn't take the request", "without tools",
+    ),
+    "a censored prompt": Fault(
+        [fails(400, "The response was filtered due to the content management policy", code="content_filter")],
+        "refused", "won't answer", "another way",
+    ),
+    "a refusal": Fault([Answer([delta(refusal="I can't help with that."), delta("stop")])], "refused", "won't", "way"),
+    "malformed SSE": Fault(
+        [Answer([ONE, b'data: {"choices": [{"index"\n\n'])], "broken_stream", "can't be read", "again", "One ",
+    ),
+    "SSE that is no text": Fault([Answer([ONE, b"data: \xff\xfe\n\n"])], "broken_stream", "read", "again", "One "),
+    "chunks of another shape": Fault(
+        [Answer([ONE, {"choices": "none"}])], "broken_stream", "can't be read", "again", "One ",
+    ),
+    "a chunk that is a list": Fault([Answer([ONE, b"data: [1]\n\n"])], "broken_stream", "read", "again", "One "),
+    "no stream at all": Fault(
+        [Answer(body=HTML, type="text/html")], "broken_stream", "no answer that can be read", "/v1",
+    ),
+    "an error object in the stream": Fault(
+        [Answer([ONE, {"error": {"message": "The GPU fell off", "code": 500}}])],
+        "server", "broke off its answer", "again", "One ",
+    ),
+    "an error object without words in the stream": Fault(
+        [Answer([ONE, {"error": "boom"}])], "server", "broke off its answer", "again", "One ",
+    ),
+    "a connection dropped mid-text": Fault(
+        [Answer([ONE], end="drop")], "broken_stream", "broke in the middle", "again", "One ",
+    ),
+    "a connection dropped mid-arguments": Fault(
+        [Answer([HALF_A_CALL], end="drop")], "broken_stream", "broke in the middle", "again",
+    ),
+    "a connection dropped before an answer": Fault(
+        [Answer(end="drop")], "no_connection", "hung up without an answer", "log",
+    ),
+    "a clean end without finish": Fault(
+        [Answer([ONE], end="close")], "broken_stream", "ended before it was done", "again", "One ",
+    ),
+    "a clean end without finish mid-arguments": Fault(
+        [Answer([HALF_A_CALL], end="close")], "broken_stream", "was not run", "again",
+    ),
+    "a clean end mid-arguments, told as done": Fault(
+        [Answer([HALF_A_CALL], end="done")], "broken_stream", "was not run", "again",
+    ),
+}  # fmt: skip
+
+
+def told(failure: ModelError) -> str:
+    """Gives every text that may reach somebody, the traceback's too."""
+    shown = "".join(traceback.format_exception(failure))
+    return "\n".join([str(failure), failure.fix, failure.detail, repr(failure), shown])
+
+
+def assert_keeps_the_key(failure: ModelError) -> None:
+    everything = told(failure)
+    behind = failure.__cause__, failure.__context__
+    assert behind == (None, None)
+    assert not any(KEY[at : at + 6] in everything for at in range(len(KEY) - 5))
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+async def test_every_fault_is_a_sentence_with_what_to_do_and_the_next_turn_works(fault: Fault) -> None:
+    with FakeProvider(*fault.answers).running() as fake:
+        speaker = reach(fake, patience=PATIENT)
+        heard = await hear(speaker)
+        failure = heard.failed
+        assert failure.code == fault.code, told(failure)
+        assert fault.says in str(failure)
+        assert fault.fix in failure.fix
+        assert heard.text == fault.text
+        assert "<h" not in str(failure) + failure.fix + failure.detail
+        assert_keeps_the_key(failure)
+        fake.play(says("Well again."))
+        assert (await hear(speaker)).ended.message.text == "Well again."
+
+
+@pytest.mark.promise("ASK-5")
+async def test_a_failure_of_one_moment_is_not_noticed() -> None:
+    with FakeProvider(fails(500, "Internal failure"), says("Fine.")).running() as fake:
+        assert (await hear(reach(fake))).ended.message.text == "Fine."
+        assert len(fake.asked) == 2
+
+
+async def test_a_failing_server_is_tried_three_times_in_all() -> None:
+    with FakeProvider(fails(500, "Internal failure")).running() as fake:
+        await hear(reach(fake))
+        assert len(fake.asked) == 3
+
+
+async def test_nobody_waits_for_a_retry_that_is_far_away_and_is_told_when_it_may_be() -> None:
+    with FakeProvider(
+        fails(429, "Slow down", headers={"retry-after": "40", "retry-after-ms": "40000"})
+    ).running() as fake:
+        failure = (await hear(reach(fake))).failed
+    assert len(fake.asked) == 1
+    assert failure.retry_after == 40
+    assert failure.detail == "Slow down"
+
+
+async def test_the_words_of_the_provider_are_kept_without_what_steers_a_terminal() -> None:
+    with FakeProvider(fails(400, "No\x1b[31m such\n[b]thing[/b]" + "!" * 2000)).running() as fake:
+        detail = (await hear(reach(fake))).failed.detail
+    assert detail.startswith("No␛[31m such [b]thing[/b]!!!")
+    assert len(detail) == 500
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fails(400, LEAKS),
+        fails(422, LEAKS),
+        fails(429, LEAKS, headers={"retry-after": "30"}),
+        fails(404, LEAKS),
+        Answer([ONE, {"error": {"message": LEAKS}}]),
+        Answer([ONE, f"data: {KEY}\n\n".encode()]),
+        Answer(status=400, body=LEAKS.encode(), type="text/plain"),
+        Answer(status=400, body=json.dumps({"detail": [{"msg": LEAKS}]}).encode(), type="application/json"),
+        Answer([delta(refusal=LEAKS), delta("stop")]),
+    ],
+)
+async def test_no_text_holds_a_piece_of_the_key_though_the_provider_quotes_it(answer: Answer) -> None:
+    with FakeProvider(answer).running() as fake:
+        assert_keeps_the_key((await hear(reach(fake))).failed)
+
+
+async def test_a_hang_before_the_answer_ends() -> None:
+    with FakeProvider(Answer(end="hang")).running() as fake:
+        heard = await hear(reach(fake, patience=Patience(first=1.0)))
+        assert await asyncio.to_thread(fake.left.wait, 30)
+    assert_told(heard, "timeout", "sent nothing in 1 s")
+
+
+async def test_a_hang_in_the_middle_of_an_answer_ends() -> None:
+    with FakeProvider(Answer([ONE, HALF_A_CALL], end="hang")).running() as fake:
+        heard = await hear(reach(fake, patience=Patience(silence=0.3)))
+        assert await asyncio.to_thread(fake.left.wait, 30)
+    assert_told(heard, "timeout", "fell silent in the middle of its answer: nothing came for 0.3 s")
+    assert heard.text == "One "
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("ollama:x", "`ollama serve`"), ("lmstudio:x", "`lms server start`"), ("openai:x", "base_url")]
+)
+async def test_a_refused_connection_says_where_nobody_answers_and_how_to_start_a_server(name: str, start: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: it refuses
+        port = taken.getsockname()[1]
+        heard = await hear(model(name, base_url=f"http://127.0.0.1:{port}/v1", key=lambda _: None))
+    assert_told(heard, "no_connection", f"No server answers at 127.0.0.1:{port}.")
+    assert start in heard.failed.fix
+
+
+async def test_a_host_that_is_not_there_is_told_by_name_and_without_its_password() -> None:
+    url = f"http://user:{KEY}@nowhere.invalid/v1"
+    heard = await hear(model("openai:x", base_url=url, key=lambda _: None))
+    assert_told(heard, "no_connection", "No server answers at nowhere.invalid.")
+
+
+async def test_a_certificate_that_nobody_trusts_is_told_as_that() -> None:
+    with Web(lambda _: Page(), tls=True).running() as web:
+        heard = await hear(model("openai:x", base_url=f"{web.url}/v1", key=lambda _: KEY))
+    assert_told(heard, "no_connection", "no safe connection to 127.0.0.1:")
+
+
+async def test_a_server_that_asks_for_a_key_where_there_is_none_says_which_one() -> None:
+    with FakeProvider(fails(401, "Unauthorized")).running() as fake:
+        failure = (await hear(reach(fake, "llamacpp:fake", key=None))).failed
+    assert failure.code == "auth"
+    assert "asks for a key, and there is none" in str(failure)
+    assert "LLAMA_API_KEY" in failure.fix
+
+
+async def test_a_missing_key_is_told_before_anything_is_sent() -> None:
+    failure = (await hear(model("openai:x", base_url=None, key=lambda _: None))).failed
+    assert failure.code == "not_configured"
+    assert str(failure) == "OpenAI needs a key, and OPENAI_API_KEY is not set."
+    assert "pegboard auth set OPENAI_API_KEY" in failure.fix
+
+
+@pytest.mark.parametrize("key", ["sk-\u201cquoted\u201d", "sk-1\nsk-2", "two words"])
+async def test_a_key_that_can_be_none_is_told_and_not_sent(key: str) -> None:
+    with FakeProvider(says("Fine.")).running() as fake:
+        failure = (await hear(reach(fake, key=key))).failed
+    assert failure.code == "auth"
+    assert "OPENAI_API_KEY" in str(failure)
+    assert key not in told(failure)
+    assert not fake.asked
+
+
+async def test_half_a_character_in_what_a_tool_said_does_not_keep_the_rest_from_being_sent() -> None:
+    with FakeProvider(says("Fine.")).running() as fake:
+        heard = await hear(reach(fake), UserMessage(text="caf\u00e9 \udcff!"))
+    assert heard.text == "Fine."
+    assert fake.asked[0].body["messages"][0]["content"] == "café ?!"
+
+
+async def test_a_model_that_ollama_has_not_is_told_with_how_to_fetch_it() -> None:
+    with FakeProvider(fails(404, 'model "qwen9" not found, try pulling it first')).running() as fake:
+        failure = (await hear(reach(fake, "ollama:qwen9"))).failed
+    assert "`ollama pull qwen9`" in failure.fix
+
+
+@pytest.mark.promise("ASK-5")
+async def test_a_call_is_complete_after_a_failed_turn() -> None:
+    with FakeProvider(Answer([HALF_A_CALL], end="drop"), proposes("fs_list_dir", {"path": "src"})).running() as fake:
+        speaker = reach(fake)
+        assert (await hear(speaker)).failed.code == "broken_stream"
+        (made,) = (await hear(speaker)).ended.message.calls
+    assert made.arguments == '{"path": "src"}'
+
+
+def assert_told(heard: Heard, code: ModelErrorCode, sentence: str) -> None:
+    failure = heard.failed
+    assert (failure.code, sentence in str(failure)) == (code, True), told(failure)
+    assert_keeps_the_key(failure)

@@ -1,0 +1,205 @@
+"""Anthropic and Google, who speak in their own ways, against the same server."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from listening import KEY, LIST_DIR, hear
+from provider import Answer, FakeProvider
+
+from pegboard.ask.providers import ProviderModel, model
+from pegboard.models.conversation import (
+    ModelMessage,
+    ProposedCall,
+    SystemMessage,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+
+CONVERSATION = (
+    SystemMessage(text="Be brief."),
+    UserMessage(text="What is in src?"),
+    ModelMessage(calls=(ProposedCall(provider_id="call_1", name="fs_list_dir", arguments='{"path":"src"}'),)),
+    ToolMessage(provider_id="call_1", name="fs_list_dir", text="no such folder", ok=False),
+)
+
+
+def claude(fake: FakeProvider) -> ProviderModel:
+    return model("anthropic:claude-test", base_url=fake.url.removesuffix("/v1"), key=lambda _: KEY)
+
+
+def gemini(fake: FakeProvider) -> ProviderModel:
+    return model("google:gemini-test", base_url=fake.url.removesuffix("/v1"), key=lambda _: KEY)
+
+
+def anthropic(*pieces: tuple[str, Mapping[str, Any]]) -> Answer:
+    """Gives an answer in Anthropic's way."""
+    start: dict[str, Any] = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test", "content": [],
+        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 25, "output_tokens": 1},
+    }  # fmt: skip
+    events = [("message_start", {"message": start}), *pieces]
+    return Answer(
+        [
+            f"event: {name}\ndata: {json.dumps({'type': name, **content})}\n\n".encode()
+            for name, content in events
+        ],
+        end="close",
+    )  # fmt: skip
+
+
+def block(index: int, block: Mapping[str, Any], *deltas: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Gives a block of Anthropic's content, begun and not yet ended."""
+    return [
+        ("content_block_start", {"index": index, "content_block": block}),
+        *(("content_block_delta", {"index": index, "delta": delta}) for delta in deltas),
+    ]
+
+
+def ends(reason: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Gives the end of one of Anthropic's answers."""
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return [("message_delta", {"delta": delta, "usage": {"output_tokens": 15}}), ("message_stop", {})]
+
+
+TEXT = block(0, {"type": "text", "text": ""}, *({"type": "text_delta", "text": text} for text in ("Let ", "me.")))
+CALL = block(
+    1,
+    {"type": "tool_use", "id": "toolu_1", "name": "fs_list_dir", "input": {}},
+    *({"type": "input_json_delta", "partial_json": text} for text in ("", '{"pa', 'th": "src"}')),
+)
+
+
+@pytest.mark.promise("ASK-5")
+async def test_anthropic_says_text_and_calls_and_is_told_what_came_of_them() -> None:
+    answer = anthropic(
+        *TEXT, ("content_block_stop", {"index": 0}), *CALL, ("content_block_stop", {"index": 1}), *ends("tool_use")
+    )
+    with FakeProvider(answer).running() as fake:
+        heard = await hear(claude(fake), *CONVERSATION)
+    assert heard.text == "Let me."
+    assert heard.calls == [("fs_list_dir", '{"path": "src"}')]
+    (made,) = heard.ended.message.calls
+    assert (made.provider_id, made.name, json.loads(made.arguments)) == ("toolu_1", "fs_list_dir", {"path": "src"})
+    assert (heard.ended.reason, heard.ended.usage) == ("calls", Usage(input_tokens=25, output_tokens=15))
+    (asked,) = fake.asked
+    assert asked.path.partition("?")[0] == "/v1/messages"
+    assert any(KEY in value for value in asked.headers.values())
+    assert "Be brief." in json.dumps(asked.body["system"])
+    result = asked.body["messages"][-1]["content"][0]
+    assert (result["tool_use_id"], result["is_error"]) == ("call_1", True)
+    assert asked.body["tools"][0]["input_schema"]["properties"] == LIST_DIR.parameters["properties"]
+
+
+@pytest.mark.promise("ASK-5")
+async def test_an_answer_of_anthropic_that_is_cut_off_in_a_call_is_no_answer() -> None:
+    with FakeProvider(anthropic(*TEXT, ("content_block_stop", {"index": 0}), *CALL[:-1])).running() as fake:
+        heard = await hear(claude(fake))
+    assert heard.text == "Let me."
+    assert heard.failed.code == "broken_stream"
+
+
+async def test_an_answer_of_anthropic_that_ran_out_of_tokens_says_so() -> None:
+    with FakeProvider(
+        anthropic(*CALL[:-1], ("content_block_stop", {"index": 1}), *ends("max_tokens"))
+    ).running() as fake:
+        heard = await hear(claude(fake))
+    assert heard.ended.reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words", "code"),
+    [
+        (401, "authentication_error", f"invalid x-api-key {KEY}", "auth"),
+        (404, "not_found_error", "model: claude-test", "unknown_model"),
+        (400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum", "context_too_long"),
+        (400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.", "rate_limited"),
+        (529, "overloaded_error", "Overloaded", "server"),
+    ],
+)
+async def test_failures_of_anthropic_are_told_in_the_same_words(status: int, kind: str, words: str, code: str) -> None:
+    body = json.dumps({"type": "error", "error": {"type": kind, "message": words}}).encode()
+    answer = Answer(status=status, body=body, type="application/json", headers={"retry-after-ms": "1"})
+    with FakeProvider(answer).running() as fake:
+        failure = (await hear(claude(fake))).failed
+    assert failure.code == code
+    assert KEY not in str(failure) + failure.detail
+
+
+async def test_an_error_in_the_middle_of_an_answer_of_anthropic_ends_it() -> None:
+    error = ("error", {"error": {"type": "overloaded_error", "message": "Overloaded"}})
+    with FakeProvider(anthropic(*TEXT, error)).running() as fake:
+        heard = await hear(claude(fake))
+    assert heard.text == "Let me."
+    assert (heard.failed.code, heard.failed.detail) == ("server", "Overloaded")
+
+
+def google(*chunks: Mapping[str, Any]) -> Answer:
+    """Gives an answer in Google's way."""
+    return Answer([f"data: {json.dumps(chunk)}\r\n\r\n".encode() for chunk in chunks], end="close")
+
+
+def candidate(*parts: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
+    """Gives a piece of an answer in Google's way."""
+    found: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
+    return {
+        "candidates": [found | ({"finishReason": finish} if finish else {})],
+        "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10},
+    }
+
+
+async def test_google_says_text_and_calls_and_is_told_what_came_of_them() -> None:
+    made = {"functionCall": {"name": "fs_list_dir", "args": {"path": "src"}}}
+    with FakeProvider(google(candidate({"text": "Let me."}), candidate(made, finish="STOP"))).running() as fake:
+        heard = await hear(gemini(fake), *CONVERSATION)
+    assert heard.text == "Let me."
+    ((name, arguments),) = heard.calls
+    assert (name, json.loads(arguments)) == ("fs_list_dir", {"path": "src"})
+    (call,) = heard.ended.message.calls
+    assert (call.name, json.loads(call.arguments)) == ("fs_list_dir", {"path": "src"})
+    assert (heard.ended.reason, heard.ended.usage) == ("calls", Usage(input_tokens=7, output_tokens=3))
+    assert any(KEY in value for value in fake.asked[0].headers.values())
+
+
+async def test_an_answer_of_google_that_is_cut_off_is_no_answer() -> None:
+    with FakeProvider(google(candidate({"text": "Let me."}))).running() as fake:
+        assert (await hear(gemini(fake))).failed.code == "broken_stream"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "words", "code"),
+    [
+        (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", "auth"),
+        (404, "NOT_FOUND", "models/x is not found for API version v1beta", "unknown_model"),
+        (429, "RESOURCE_EXHAUSTED", "Quota exceeded", "rate_limited"),
+        (503, "UNAVAILABLE", "The model is overloaded. Please try again later.", "server"),
+    ],
+)
+async def test_failures_of_google_are_told_in_the_same_words(status: int, kind: str, words: str, code: str) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
+    error = {"code": status, "status": kind, "message": words} | ({"details": details} if code == "auth" else {})
+    answer = Answer(status=status, body=json.dumps({"error": error}).encode(), type="application/json")
+    with FakeProvider(answer).running() as fake:
+        assert (await hear(gemini(fake))).failed.code == code
+
+
+@pytest.mark.parametrize(("name", "library"), [("anthropic:claude", "anthropic"), ("google:gemini", "google.genai")])
+async def test_a_provider_whose_library_is_missing_says_how_to_install_it(
+    name: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialect = name.partition(":")[0]
+    for loaded in [*sys.modules]:
+        if loaded.startswith((f"pydantic_ai.models.{dialect}", f"pydantic_ai.providers.{dialect}")):
+            monkeypatch.delitem(sys.modules, loaded)
+    # None in its place is how Python itself marks what can't be imported.
+    monkeypatch.setitem(sys.modules, library, None)
+    importlib.invalidate_caches()
+    failure = (await hear(model(name, base_url="http://127.0.0.1:9", key=lambda _: KEY))).failed
+    assert failure.code == "not_configured"
+    assert f"pip install 'pegboard[{dialect}]'" in failure.fix

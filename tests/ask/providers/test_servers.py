@@ -1,0 +1,84 @@
+"""The model servers of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import ExitStack
+
+import pytest
+from listening import hear
+from provider import Answer, FakeProvider, says
+from web import Answer as Page
+from web import Silent, Web
+
+from pegboard.ask.providers import discover, model
+
+LONG = 30.0
+"""Seconds; more than a server takes that answers, however busy the machine."""
+
+
+def refused_port(stack: ExitStack) -> int:
+    """Gives a port at which connections are refused."""
+    taken = stack.enter_context(socket.socket())
+    taken.bind(("127.0.0.1", 0))
+    return int(taken.getsockname()[1])
+
+
+async def test_servers_are_found_with_their_models_and_what_is_named_so_answers() -> None:
+    with (
+        FakeProvider(says("Fine."), models=["qwen3:8b", "nomic-embed-text", "qwen3:8b"]).running() as ollama,
+        FakeProvider(says("Fine."), models=[]).running() as studio,
+    ):
+        found = await discover({"ollama": ollama.port, "lmstudio": studio.port}, patience=LONG)
+        assert [(server.title, server.names) for server in found] == [
+            ("Ollama", ("ollama:qwen3:8b",)),
+            ("LM Studio", ()),
+        ]
+        first = found[0]
+        heard = await hear(model(first.names[0], base_url=first.base_url, key=lambda _: None))
+    assert heard.text == "Fine."
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(b"<html>a printer</html>", type="text/html"),
+        Page(b'{"data": 5}'),
+        Page(b'{"data": [{"name": "x"}]}'),
+        Page(b'{"data": [{"id": "' + b"x" * 2_000_000 + b'"}]}'),
+        Page(b"[]", status=500),
+        Page(b'{"data": [', length=1000, then="close"),
+        Silent(then="close"),
+        Silent(then="reset"),
+    ],
+)
+async def test_what_is_no_model_server_is_left_out(page: Page) -> None:
+    with Web(lambda _: page).running() as web, ExitStack() as stack:
+        port = int(web.url.rpartition(":")[2])
+        assert await discover({"llamacpp": port, "ollama": refused_port(stack)}) == []
+
+
+async def test_servers_that_hang_cost_the_time_of_one_and_hide_no_other() -> None:
+    with (
+        Web(lambda _: Silent(then="stall")).running() as web,
+        FakeProvider(Answer(), models=["m"]).running() as well,
+    ):
+        hanging = int(web.url.rpartition(":")[2])
+        ports = {"ollama": hanging, "lmstudio": hanging, "llamacpp": well.port}
+        async with asyncio.timeout(30):
+            found = await discover(ports, patience=3.0)
+    assert [server.names for server in found] == [("llamacpp:m",)]
+    assert len(web.asked) == 2
+
+
+async def test_a_server_without_any_model_may_say_so_with_null() -> None:
+    with Web(lambda _: Page(b'{"object": "list", "data": null}')).running() as web:
+        (server,) = await discover({"ollama": int(web.url.rpartition(":")[2])}, patience=LONG)
+    assert server.models == ()
+
+
+async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with FakeProvider(Answer(), models=["m"]).running() as fake:
+        assert len(await discover({"ollama": fake.port}, patience=LONG)) == 1

@@ -1,0 +1,293 @@
+"""What a model says, as it comes: over real connections, from a server that plays a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from contextlib import aclosing
+
+import pytest
+from listening import KEY, hear, reach
+from provider import Answer, FakeProvider, call, delta, proposes, says, usage
+
+from pegboard.ask.providers import model
+from pegboard.models.conversation import (
+    ModelMessage,
+    OfferedTool,
+    Prompt,
+    ProposedCall,
+    SystemMessage,
+    TextDelta,
+    ThinkingDelta,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+
+PROMPT = Prompt(messages=(UserMessage(text="Hello"),))
+
+
+@pytest.mark.promise("ASK-5")
+async def test_text_comes_in_the_pieces_in_which_it_was_sent() -> None:
+    with FakeProvider(says("Hel", "lo ", "you.")).running() as fake:
+        heard = await hear(reach(fake))
+    assert [event.text for event in heard.events if isinstance(event, TextDelta)] == ["Hel", "lo ", "you."]
+    assert heard.ended.message == ModelMessage(text="Hello you.")
+    assert heard.ended.usage == Usage(input_tokens=10, output_tokens=5)
+    assert heard.ended.reason == "stop"
+
+
+async def test_a_call_comes_with_its_name_first_and_its_arguments_piece_by_piece() -> None:
+    with FakeProvider(proposes("fs_list_dir", {"path": "src"})).running() as fake:
+        heard = await hear(reach(fake))
+    assert heard.calls == [("fs_list_dir", '{"path": "src"}')]
+    assert len(heard.events) == 3
+    proposed = ProposedCall(provider_id="call_1", name="fs_list_dir", arguments='{"path": "src"}')
+    assert heard.ended.message == ModelMessage(calls=(proposed,))
+    assert heard.ended.reason == "calls"
+
+
+async def test_several_calls_of_a_turn_are_kept_apart_though_their_pieces_are_mixed() -> None:
+    chunks = [
+        delta(content="Let me look."),
+        call(0, id="a", name="fs_list_dir", arguments='{"pa'),
+        call(1, id="b", name="time_now", arguments=""),
+        call(0, arguments='th": "x"}'),
+        call(1, arguments="{}"),
+        delta("tool_calls"),
+    ]
+    with FakeProvider(Answer(chunks)).running() as fake:
+        heard = await hear(reach(fake))
+    assert heard.text == "Let me look."
+    assert heard.calls == [("fs_list_dir", '{"path": "x"}'), ("time_now", "{}")]
+    assert [(made.provider_id, made.arguments) for made in heard.ended.message.calls] == [
+        ("a", '{"path": "x"}'),
+        ("b", "{}"),
+    ]
+
+
+async def test_calls_count_as_calls_where_the_server_says_that_it_just_stopped() -> None:
+    with FakeProvider(Answer([call(id="a", name="time_now", arguments="{}"), delta("stop")])).running() as fake:
+        assert (await hear(reach(fake))).ended.reason == "calls"
+
+
+async def test_a_call_without_an_id_is_given_one_and_one_without_arguments_has_none_of_them() -> None:
+    with FakeProvider(Answer([call(name="time_now"), delta("tool_calls")])).running() as fake:
+        (made,) = (await hear(reach(fake))).ended.message.calls
+    assert made.provider_id
+    assert made.arguments == "{}"
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_thoughts_are_told_apart_from_the_answer(field: str) -> None:
+    chunks = [delta(**{field: "Hm, "}), delta(**{field: "well."}), delta(content="Four."), delta("stop")]
+    with FakeProvider(Answer(chunks)).running() as fake:
+        heard = await hear(reach(fake, "llamacpp:fake"))
+    assert [event.text for event in heard.events if isinstance(event, ThinkingDelta)] == ["Hm, ", "well."]
+    assert heard.ended.message.text == heard.text == "Four."
+
+
+async def test_thoughts_that_a_small_model_writes_into_its_answer_are_told_apart_too() -> None:
+    pieces = ["<think>", "Hm.", "</think>", "Four."]
+    with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
+        heard = await hear(reach(fake, "ollama:fake"))
+    assert heard.thoughts == "Hm."
+    assert heard.ended.message.text == heard.text == "Four."
+
+
+@pytest.mark.promise("ASK-5")
+async def test_an_answer_that_ran_out_of_tokens_says_so_and_its_cut_arguments_stay_as_they_are() -> None:
+    with FakeProvider(
+        Answer([call(id="a", name="fs_list_dir", arguments='{"path": "sr'), delta("length")])
+    ).running() as fake:
+        heard = await hear(reach(fake))
+    assert heard.ended.reason == "length"
+    assert heard.ended.message.calls[0].arguments == '{"path": "sr'
+
+
+async def test_an_answer_that_was_censored_in_the_middle_says_so() -> None:
+    with FakeProvider(Answer([delta(content="First"), delta("content_filter")])).running() as fake:
+        heard = await hear(reach(fake))
+    assert (heard.ended.reason, heard.ended.message.text) == ("filter", "First")
+
+
+async def test_the_whole_conversation_is_sent_as_it_was() -> None:
+    conversation = (
+        SystemMessage(text="Be brief."),
+        UserMessage(text="What is in src?"),
+        ModelMessage(
+            text="I look.",
+            calls=(ProposedCall(provider_id="call_1", name="fs_list_dir", arguments='{"path":"src"}'),),
+        ),
+        ToolMessage(provider_id="call_1", name="fs_list_dir", text='["a.py"]'),
+        ModelMessage(text="a.py is."),
+        UserMessage(text="  And\nin docs? <b>"),
+    )
+    with FakeProvider(says("Nothing.")).running() as fake:
+        await hear(reach(fake), *conversation, max_tokens=50, temperature=0.5)
+    body = fake.asked[0].body
+    assert [message["role"] for message in body["messages"]] == [
+        "system", "user", "assistant", "tool", "assistant", "user",
+    ]  # fmt: skip
+    assert body["messages"][0]["content"] == "Be brief."
+    assert body["messages"][2]["tool_calls"][0]["function"] == {"name": "fs_list_dir", "arguments": '{"path":"src"}'}
+    assert body["messages"][3] == {"role": "tool", "tool_call_id": "call_1", "content": '["a.py"]'}
+    assert body["messages"][5]["content"] == "  And\nin docs? <b>"
+    assert (body["model"], body["stream"], body["max_tokens"], body["temperature"]) == ("fake", True, 50, 0.5)
+
+
+async def test_the_schemas_of_tools_are_sent_as_they_are() -> None:
+    schema = {
+        "type": "object",
+        "title": "Odd",
+        "properties": {
+            "a": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}], "default": None},
+            "b": {"$ref": "#/$defs/b", "description": "With words beside it."},
+            "c": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+        },
+        "$defs": {"b": {"enum": ["x", 1, None]}},
+    }
+    tool = OfferedTool(name="odd", description="Is odd.", parameters=schema)
+    with FakeProvider(says("Fine.")).running() as fake:
+        await hear(reach(fake, "llamacpp:fake"), tools=[tool])
+    (sent,) = fake.asked[0].body["tools"]
+    assert sent == {
+        "type": "function",
+        "function": {"name": "odd", "description": "Is odd.", "parameters": schema},
+    }
+
+
+async def test_no_tools_are_sent_where_there_are_none() -> None:
+    with FakeProvider(says("Fine.")).running() as fake:
+        await hear(reach(fake), tools=[])
+    assert "tools" not in fake.asked[0].body
+
+
+async def test_what_a_model_wrote_wrong_does_not_spoil_the_turns_after_it() -> None:
+    bad = ProposedCall(provider_id="x", name="fs.list dir!" + "o" * 80, arguments='{"path": "sr')
+    answer = ToolMessage(provider_id="x", name=bad.name, text="There is no such tool.", ok=False)
+    with FakeProvider(says("Sorry.")).running() as fake:
+        await hear(reach(fake), UserMessage(text="Hi"), ModelMessage(calls=(bad,)), answer, ModelMessage())
+    sent = fake.asked[0].body["messages"]
+    function = sent[1]["tool_calls"][0]["function"]
+    assert function["name"] == ("fs_list_dir_" + "o" * 80)[:64]
+    assert isinstance(json.loads(function["arguments"]), dict)
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.parametrize(("key", "header"), [(KEY, f"Bearer {KEY}"), (f" {KEY}\n", f"Bearer {KEY}")])
+async def test_the_key_goes_to_the_provider(key: str, header: str) -> None:
+    with FakeProvider(says("Fine.")).running() as fake:
+        await hear(reach(fake, key=key))
+    assert fake.asked[0].headers["authorization"] == header
+
+
+async def test_what_the_environment_holds_for_openai_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    with FakeProvider(says("Fine.")).running() as fake:
+        heard = await hear(reach(fake, "ollama:fake", key=None))
+    assert heard.text == "Fine."
+    assert KEY not in str(fake.asked[0].headers)
+
+
+async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with FakeProvider(says("Fine.")).running() as fake:
+        assert (await hear(reach(fake))).text == "Fine."
+
+
+async def test_a_key_that_was_set_meanwhile_counts_from_the_next_turn() -> None:
+    keys = iter(["old-key", "new-key"])
+    with FakeProvider(says("Fine.")).running() as fake:
+        speaker = model("openai:fake", base_url=fake.url, key=lambda _: next(keys))
+        assert [event async for event in speaker.stream(PROMPT)]
+        assert [event async for event in speaker.stream(PROMPT)]
+        await speaker.close()
+    assert [asked.headers["authorization"] for asked in fake.asked] == ["Bearer old-key", "Bearer new-key"]
+
+
+async def test_several_turns_run_at_once_though_the_key_changes_meanwhile() -> None:
+    keys = iter(["old-key", "new-key", "new-key"])
+    with FakeProvider(says("Fine.")).running() as fake:
+        speaker = model("openai:fake", base_url=fake.url, key=lambda _: next(keys))
+        async with aclosing(speaker.stream(PROMPT)) as first:
+            heard = [await anext(first)]
+            others = [[event async for event in speaker.stream(PROMPT)] for _ in range(2)]
+            heard += [event async for event in first]
+        await speaker.close()
+    assert others == [heard, heard]
+
+
+async def test_closing_the_stream_ends_the_answer_at_the_server_too() -> None:
+    with FakeProvider(Answer([delta(content="One ")], end="hang")).running() as fake:
+        speaker = reach(fake)
+        async with aclosing(speaker.stream(PROMPT)) as events:
+            assert await anext(events) == TextDelta(text="One ")
+        assert await asyncio.to_thread(fake.left.wait, 30)
+        await speaker.close()
+
+
+async def test_cancelling_in_the_middle_of_an_answer_ends_it_at_the_server_too() -> None:
+    with FakeProvider(Answer([delta(content="One ")], end="hang")).running() as fake:
+        speaker = reach(fake)
+        came = asyncio.Event()
+
+        async def listen() -> None:
+            async with aclosing(speaker.stream(PROMPT)) as events:
+                async for _ in events:
+                    came.set()
+
+        listening = asyncio.create_task(listen())
+        await asyncio.wait_for(came.wait(), 30)
+        listening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await listening
+        assert await asyncio.to_thread(fake.left.wait, 30)
+        await speaker.close()
+
+
+@pytest.mark.promise("ASK-5", "TUI-2")
+async def test_five_thousand_pieces_at_once_all_come_and_others_get_their_turn_meanwhile() -> None:
+    pieces = [f"{number} " for number in range(5000)]
+    # As short as they can be, so that a thousand of them and more are read in one go.
+    chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    with FakeProvider(Answer([*chunks, delta("stop"), usage(1, 5000)], at_once=True)).running() as fake:
+        speaker = reach(fake)
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        heard: list[str] = []
+        in_one_go: Counter[int] = Counter()
+        other = asyncio.create_task(others())
+        async with aclosing(speaker.stream(PROMPT)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    heard.append(event.text)
+                    in_one_go[turns] += 1
+        other.cancel()
+        await speaker.close()
+    assert heard == pieces
+    assert max(in_one_go.values()) < 700
+
+
+async def test_one_model_can_be_spoken_to_from_one_event_loop_after_another() -> None:
+    def elsewhere() -> str:
+        return asyncio.run(hear_once())
+
+    async def hear_once() -> str:
+        return "".join([event.text async for event in speaker.stream(PROMPT) if isinstance(event, TextDelta)])
+
+    with FakeProvider(says("Fine.")).running() as fake:
+        speaker = reach(fake)
+        assert await asyncio.to_thread(elsewhere) == "Fine."
+        assert await hear_once() == "Fine."
+        await speaker.close()

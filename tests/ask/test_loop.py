@@ -1,0 +1,552 @@
+"""The loop, with real workers, a real history, and a model that plays a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from models import ScriptedModel, calls, says
+
+from pegboard.errors import ModelError
+from pegboard.models import ApprovalRequested, Finished, JsonObject, Log, Started, ToolCall, ToolSpec
+from pegboard.models.approval import Approval
+from pegboard.models.ask import (
+    AskEvent,
+    AskFinished,
+    AskStarted,
+    CallHappened,
+    CallProposed,
+    ModelSaid,
+    Outcome,
+    ToolAnswered,
+    TurnStarted,
+)
+from pegboard.models.conversation import (
+    CallDelta,
+    ModelMessage,
+    SystemMessage,
+    TextDelta,
+    ToolMessage,
+    UserMessage,
+)
+from pegboard.runtime import Runtime
+
+Asked = Callable[..., Awaitable[tuple[list[AskEvent], Outcome]]]
+SetUp = Callable[..., Runtime]
+
+
+def _answers(model: ScriptedModel, turn: int = -1) -> list[ToolMessage]:
+    """What the model was told of its calls before one of its turns."""
+    return [message for message in model.prompts[turn].messages if isinstance(message, ToolMessage)]
+
+
+def _roles(runtime: Runtime, session: str) -> list[str]:
+    return [entry.message.role for entry in runtime.sessions.entries(session)]
+
+
+@pytest.mark.promise("ASK-1", "ASK-2")
+async def test_calls_run_in_order_and_their_results_go_back_until_the_model_answers(
+    runtime: Runtime, asked: Asked
+) -> None:
+    model = ScriptedModel(
+        calls(("shop_add", {"a": 1, "b": 2}), ("shop_add", {"a": 3, "b": 4})),
+        calls(("shop_add", {"a": 3, "b": 7})),
+        says("It is 10."),
+    )
+    _, outcome = await asked(runtime, "Add all.", model=model, session="s")
+    assert (outcome.answer, outcome.stopped_by, outcome.steps) == ("It is 10.", "answer", 3)
+    assert [(call.name, call.args, call.source) for call in outcome.tool_calls] == [
+        ("shop.add", {"a": 1, "b": 2}, "ask"),
+        ("shop.add", {"a": 3, "b": 4}, "ask"),
+        ("shop.add", {"a": 3, "b": 7}, "ask"),
+    ]
+    assert [result.data for result in outcome.tool_results] == [3, 7, 10]
+    assert [result.call_id for result in outcome.tool_results] == [call.id for call in outcome.tool_calls]
+    assert [answer.text for answer in _answers(model)] == ["3", "7", "10"]
+    assert (outcome.tool_error, outcome.session_context_updated, outcome.session_id) == (None, True, "s")
+    assert [(record.id, record.source, record.session) for record in reversed(runtime.history())] == [
+        (call.id, "ask", "s") for call in outcome.tool_calls
+    ]
+
+
+@pytest.mark.promise("ASK-2")
+async def test_an_outcome_has_all_its_names_in_camel_case_whatever_came_of_it(runtime: Runtime, asked: Asked) -> None:
+    _, outcome = await asked(runtime, model=ScriptedModel(says("Hello.")), session="s")
+    told = json.loads(outcome.model_dump_json())
+    assert told == {
+        "answer": "Hello.",
+        "toolCalls": [],
+        "toolResults": [],
+        "toolError": None,
+        "sessionContextUpdated": False,
+        "sessionId": "s",
+        "usage": {"inputTokens": 0, "outputTokens": 0},
+        "steps": 1,
+        "stoppedBy": "answer",
+        "modelError": None,
+    }
+
+
+@pytest.mark.promise("ASK-2")
+async def test_a_failed_tool_is_told_to_the_model_and_does_not_fail_the_ask(runtime: Runtime, asked: Asked) -> None:
+    model = ScriptedModel(calls(("shop_fail", {}), ("shop_add", {"a": 1})), says("It failed."))
+    _, outcome = await asked(runtime, model=model)
+    assert outcome.stopped_by == "answer"
+    assert outcome.tool_error is not None
+    assert (outcome.tool_error.tool, outcome.tool_error.code) == ("shop.fail", "execution_error")
+    assert [result.ok for result in outcome.tool_results] == [False, False]
+    first, second = _answers(model)
+    assert not first.ok
+    assert "No such shelf." in first.text
+    assert '"shelf": 4' in first.text
+    assert "b: " in second.text
+
+
+@pytest.mark.promise("ASK-4")
+async def test_text_arguments_and_what_a_call_does_are_told_as_they_happen(
+    runtime: Runtime, asked: Asked, tmp_path: Path
+) -> None:
+    model = ScriptedModel(calls(("shop_fail", {}), text="Let me see."), says("It failed."))
+    events, _ = await asked(runtime, model=model)
+    kinds = [type(event) for event in events]
+    assert kinds[0] is AskStarted
+    assert kinds[1] is TurnStarted
+    assert kinds.count(TurnStarted) == 2
+    proposed = next(event for event in events if isinstance(event, CallProposed))
+    assert (proposed.call.name, proposed.proposed.name, proposed.call.provider_id) == (
+        "shop.fail",
+        "shop_fail",
+        "given_0",
+    )
+    within = [event.event for event in events if isinstance(event, CallHappened)]
+    assert isinstance(within[0], Started)
+    assert isinstance(within[-1], Finished)
+    order = [kinds.index(kind) for kind in (ModelSaid, CallProposed, CallHappened, ToolAnswered, AskFinished)]
+    assert order == sorted(order)
+    pieces = [event.event for event in events if isinstance(event, ModelSaid)]
+    assert "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)) == "Let me see.It failed. "
+    assert "".join(piece.name for piece in pieces if isinstance(piece, CallDelta)) == "shop_fail"
+
+
+@pytest.mark.promise("ASK-1")
+async def test_the_limit_of_steps_ends_it_with_a_turn_without_tools(asked: Asked, set_up: SetUp) -> None:
+    few = set_up(ASK__STEPS="3")
+    again = calls(("shop_add", {"a": 1, "b": 1}))
+    model = ScriptedModel(again, again, says("I got as far as 2."))
+    events, outcome = await asked(few, model=model)
+    assert (outcome.stopped_by, outcome.steps, outcome.answer) == ("steps", 3, "I got as far as 2.")
+    turns = [(event.step, event.of, event.with_tools) for event in events if isinstance(event, TurnStarted)]
+    assert turns == [(1, 3, True), (2, 3, True), (3, 3, False)]
+    assert [bool(prompt.tools) for prompt in model.prompts] == [True, True, False]
+    system = model.prompts[-1].messages[0]
+    assert isinstance(system, SystemMessage)
+    assert "The limit of 3 steps was reached." in system.text
+
+
+@pytest.mark.promise("ASK-1")
+async def test_the_limit_of_tokens_ends_it_too(asked: Asked, set_up: SetUp) -> None:
+    few = set_up(ASK__TOKENS="100")
+    model = ScriptedModel(calls(("shop_add", {"a": 1, "b": 1}), tokens=100), says("2."))
+    _, outcome = await asked(few, model=model)
+    assert (outcome.stopped_by, outcome.answer, outcome.usage.output_tokens) == ("tokens", "2.", 100)
+
+
+@pytest.mark.promise("ASK-1")
+async def test_the_limit_of_time_cuts_off_a_tool_and_the_model_still_answers(
+    asked: Asked, set_up: SetUp, tmp_path: Path
+) -> None:
+    brief = set_up(ASK__SECONDS="2")
+    await brief.prewarm()
+    model = ScriptedModel(
+        calls(("shop_wait", {"file": str(tmp_path / "a")}), ("shop_add", {"a": 1, "b": 1})), says("It took too long.")
+    )
+    _, outcome = await asked(brief, model=model, session="s")
+    assert (outcome.stopped_by, outcome.answer) == ("time", "It took too long.")
+    details = [result.error.detail for result in outcome.tool_results if result.error]
+    assert details == ["cancelled", "cancelled"]
+    assert "was not called" in _answers(model)[1].text
+    assert _roles(brief, "s") == ["user", "model", "tool", "tool", "model"]
+
+
+@pytest.mark.promise("ASK-1")
+async def test_a_model_that_hangs_is_given_up_and_what_happened_is_said(asked: Asked, set_up: SetUp) -> None:
+    brief = set_up(ASK__SECONDS="0.5")
+    _, outcome = await asked(brief, model=ScriptedModel([asyncio.Event()]))
+    assert outcome.stopped_by == "time"
+    assert "The limit of 0.5 seconds was reached." in outcome.answer
+
+
+@pytest.mark.promise("ASK-1")
+async def test_a_model_that_says_nothing_at_the_end_is_spoken_for(asked: Asked, set_up: SetUp) -> None:
+    few = set_up(ASK__STEPS="2")
+    again = calls(("shop_add", {"a": 1, "b": 1}))
+    _, outcome = await asked(few, model=ScriptedModel(again, again))
+    assert len(outcome.tool_calls) == 1, "what it calls in the turn without tools isn't run"
+    assert "The limit of 2 steps was reached." in outcome.answer
+    assert "shop.add: done" in outcome.answer
+
+
+@pytest.mark.promise("ASK-1", "ASK-5")
+@pytest.mark.parametrize(
+    ("written", "cut", "told"),
+    [
+        ('{"a": 1, "b"', False, "is not JSON"),
+        ('{"a": 1, "b"', True, "cut off after 12 characters"),
+        ("", True, "cut off"),
+        ("[1]", False, "must be a JSON object"),
+        ('{"a": 1, "a": 2, "b": 1}', False, "twice"),
+        ("[" * 100_000, False, "nested too deeply"),
+    ],
+)
+async def test_arguments_that_are_cut_or_malformed_are_never_run(
+    runtime: Runtime, asked: Asked, written: str, cut: bool, told: str
+) -> None:
+    model = ScriptedModel(calls(("shop_add", written), cut=cut), says("Sorry."))
+    _, outcome = await asked(runtime, model=model, session="s")
+    [answer] = _answers(model)
+    assert told in answer.text
+    assert outcome.tool_error is not None
+    assert outcome.tool_error.code == "invalid_args"
+    assert not runtime.history()
+    sent = [message for message in model.prompts[-1].messages if isinstance(message, ModelMessage)]
+    assert [call.arguments for call in sent[0].calls] == ["{}"], "no server is sent what is no JSON"
+    kept = [entry.message for entry in runtime.sessions.entries("s")]
+    assert isinstance(kept[1], ModelMessage)
+    assert kept[1].calls[0].arguments == written
+
+
+async def test_of_a_cut_turn_the_calls_before_the_last_still_run(runtime: Runtime, asked: Asked) -> None:
+    model = ScriptedModel(calls(("shop_add", {"a": 1, "b": 2}), ("shop_add", '{"a": 1'), cut=True), says("3."))
+    _, outcome = await asked(runtime, model=model)
+    assert [result.ok for result in outcome.tool_results] == [True, False]
+
+
+@pytest.mark.promise("ASK-1")
+async def test_a_model_is_told_of_unfit_arguments_twice_and_then_it_ends(runtime: Runtime, asked: Asked) -> None:
+    bad = calls(("shop_add", '{"a"'))
+    model = ScriptedModel(bad, bad, bad, says("I can't."))
+    _, outcome = await asked(runtime, model=model)
+    assert (outcome.stopped_by, outcome.steps, outcome.answer) == ("invalid_args", 4, "I can't.")
+    assert model.prompts[-1].tools == ()
+
+
+async def test_a_tool_that_is_not_there_is_told_with_the_nearest_and_the_model_goes_on(
+    runtime: Runtime, asked: Asked
+) -> None:
+    model = ScriptedModel(calls(("shop.ad", {}), ("shop.add", {"a": 1, "b": 2})), says("3."))
+    _, outcome = await asked(runtime, model=model)
+    assert "shop.add" in _answers(model)[0].text
+    assert outcome.tool_error is not None
+    assert outcome.tool_error.code == "tool_not_found"
+    assert outcome.tool_results[1].data == 3, "the tool's own name is understood too"
+
+
+async def test_a_tool_that_the_model_was_not_offered_is_not_called(runtime: Runtime, asked: Asked) -> None:
+    model = ScriptedModel(calls(("shop.add", {"a": 1, "b": 2})), says("No."))
+    _, outcome = await asked(runtime, model=model, without=["shop.add"])
+    assert "shop_add" not in {tool.name for tool in model.prompts[0].tools}
+    assert outcome.tool_error is not None
+    assert "switched off" in outcome.tool_error.message
+
+
+async def test_without_tools_the_model_is_sent_none(runtime: Runtime, asked: Asked) -> None:
+    model = ScriptedModel(says("Hello."))
+    await asked(runtime, model=model, with_tools=False)
+    assert model.prompts[0].tools == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I will add.\n```json\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n```',
+        '<tool_call>{"name": "shop.add", "arguments": {"a": 1, "b": 2}}</tool_call>',
+        '{"tool": "shop_add", "args": {"a": 1, "b": 2}}',
+        '```\n[{"function": {"name": "shop_add", "arguments": "{\\"a\\": 1, \\"b\\": 2}"}}]\n```',
+    ],
+)
+async def test_a_call_that_a_small_model_writes_as_text_is_a_call_marked_as_such(
+    runtime: Runtime, asked: Asked, text: str
+) -> None:
+    model = ScriptedModel(says(text), says("3."))
+    events, outcome = await asked(runtime, model=model)
+    [proposed] = [event.proposed for event in events if isinstance(event, CallProposed)]
+    assert proposed.from_text
+    assert outcome.tool_results[0].data == 3
+
+
+@pytest.mark.parametrize(
+    "text", ['```json\n{"name": "nobody", "arguments": {}}\n```', "```json\n{\n```", "{}", "add(1, 2)"]
+)
+async def test_other_text_is_no_call(runtime: Runtime, asked: Asked, text: str) -> None:
+    _, outcome = await asked(runtime, model=ScriptedModel(says(text)))
+    assert (outcome.answer, outcome.tool_calls) == (text, ())
+
+
+@pytest.mark.promise("EXE-6")
+async def test_a_large_result_reaches_the_model_shortened_and_it_can_ask_for_more(asked: Asked, set_up: SetUp) -> None:
+    small = set_up(TOOLS__RESULT_LIMIT="100000")
+    first = ScriptedModel(calls(("shop_large", {"size": 200_000})), says("Long."))
+    _, outcome = await asked(small, model=first, session="s")
+    [answer] = _answers(first)
+    id_ = outcome.tool_calls[0].id
+    assert len(answer.text) < 51_000
+    assert answer.text.startswith("000000000\n000000001\n")
+    assert "[Shortened: these are the characters 0 to 50,000 of 200,000." in answer.text
+    assert answer.text.endswith(f'For the next ones call more_of_result with call="{id_}" and start=50000.]')
+    assert "more_of_result" not in {tool.name for tool in first.prompts[0].tools}
+    assert "more_of_result" in {tool.name for tool in first.prompts[1].tools}
+    elsewhere = ScriptedModel(calls(("shop_add", {"a": 1, "b": 1})), says("2."))
+    _, other = await asked(small, model=elsewhere, session="other")
+    second = ScriptedModel(
+        calls(
+            ("more_of_result", {"call": id_, "start": 190_000}),
+            ("more_of_result", {"call": other.tool_calls[0].id, "start": 0}),
+            ("more_of_result", {"start": 0}),
+        ),
+        says("Done."),
+    )
+    _, outcome = await asked(small, model=second, session="s")
+    texts = [message.text for message in _answers(second)][1:]
+    assert texts[0] == "".join(f"{number:09d}\n" for number in range(19_000, 20_000))
+    assert "There is no result" in texts[1]
+    assert "call: must be" in texts[2]
+    assert [result.ok for result in outcome.tool_results] == [True, False, False]
+
+
+async def test_calls_that_only_read_run_at_once_if_that_is_set_and_answer_in_their_order(
+    asked: Asked, set_up: SetUp, tmp_path: Path
+) -> None:
+    wide = set_up(ASK__PARALLEL="true", TOOLS__WORKERS="2")
+    a, b = str(tmp_path / "a"), str(tmp_path / "b")
+    model = ScriptedModel(
+        calls(("shop_meet", {"mine": a, "other": b}), ("shop_meet", {"mine": b, "other": a})), says("Met.")
+    )
+    events, outcome = await asked(wide, model=model)
+    assert [result.data for result in outcome.tool_results] == [a, b]
+    answered = [event.call.args["mine"] for event in events if isinstance(event, ToolAnswered)]
+    assert answered == [a, b]
+
+
+@pytest.mark.promise("ASK-2", "ASK-5")
+async def test_a_providers_failure_keeps_what_there_is_and_the_session_goes_on(runtime: Runtime, asked: Asked) -> None:
+    failure = ModelError("Too many requests.", code="rate_limited", fix="Wait.", retry_after=3)
+    model = ScriptedModel(calls(("shop_add", {"a": 1, "b": 2})), [TextDelta(text="It is"), failure], says("It is 3."))
+    _, outcome = await asked(runtime, "Add.", model=model, session="s")
+    assert (outcome.stopped_by, outcome.answer) == ("model_error", "It is")
+    assert outcome.tool_results[0].data == 3
+    assert outcome.model_error is not None
+    assert (outcome.model_error.code, outcome.model_error.retry_after) == ("rate_limited", 3)
+    _, outcome = await asked(runtime, "Again.", model=model, session="s")
+    assert outcome.answer == "It is 3."
+    assert _roles(runtime, "s") == ["user", "model", "tool", "model", "user", "model"]
+
+
+async def test_a_question_without_an_answer_is_followed_by_a_word_before_the_next(
+    runtime: Runtime, asked: Asked
+) -> None:
+    failure = ModelError("Nobody there.", code="no_connection")
+    model = ScriptedModel([failure], says("Yes."))
+    await asked(runtime, "One?", model=model, session="s")
+    await asked(runtime, "Two?", model=model, session="s")
+    assert [message.role for message in model.prompts[-1].messages] == ["system", "user", "model", "user"]
+    assert _roles(runtime, "s") == ["user", "user", "model"]
+
+
+async def test_a_model_that_ends_without_an_end_is_a_failure_of_its_provider(runtime: Runtime, asked: Asked) -> None:
+    _, outcome = await asked(runtime, model=ScriptedModel([TextDelta(text="It i")]))
+    assert outcome.model_error is not None
+    assert (outcome.model_error.code, outcome.answer) == ("broken_stream", "It i")
+
+
+@pytest.mark.promise("ASK-4")
+@pytest.mark.parametrize("how", ["interrupted", "closed", "cancelled"])
+async def test_ending_it_while_a_tool_runs_leaves_every_call_answered(
+    runtime: Runtime, asked: Asked, tmp_path: Path, how: str
+) -> None:
+    file = tmp_path / "running"
+    model = ScriptedModel(
+        calls(("shop_add", {"a": 1, "b": 1}), ("shop_wait", {"file": str(file)}), ("shop_add", {"a": 2, "b": 2})),
+        says("All right."),
+    )
+    asking = runtime.ask("s", model=model)
+    seen: list[AskEvent] = []
+    running = asyncio.Event()
+
+    async def watch() -> None:
+        events = asking.run("Wait.")
+        async for event in events:
+            seen.append(event)
+            if isinstance(event, CallHappened) and isinstance(event.event, Log):
+                running.set()
+                if how == "interrupted":
+                    asking.interrupt()
+                elif how == "closed":
+                    await events.aclose()
+                    return
+
+    task = asyncio.create_task(watch())
+    await asyncio.wait_for(running.wait(), 30)
+    if how == "cancelled":
+        task.cancel()
+    await asyncio.wait([task], timeout=30)
+    assert task.done()
+    if how == "interrupted":
+        assert isinstance(seen[-1], AskFinished)
+        outcome = seen[-1].outcome
+        assert outcome.stopped_by == "interrupted"
+        assert [result.ok for result in outcome.tool_results] == [True, False, False]
+    assert _roles(runtime, "s") == ["user", "model", "tool", "tool", "tool"]
+    _, after, never = [e.message for e in runtime.sessions.entries("s") if isinstance(e.message, ToolMessage)]
+    assert "was cut off while it ran" in after.text
+    assert "was not called" in never.text
+    _, outcome = await asked(runtime, "Go on.", model=model, session="s")
+    assert outcome.answer == "All right."
+
+
+@pytest.mark.promise("ASK-4")
+async def test_ending_it_while_the_model_speaks_keeps_what_it_had_said(runtime: Runtime) -> None:
+    asking = runtime.ask("s", model=ScriptedModel([TextDelta(text="Once upon"), asyncio.Event()]))
+    outcome: Outcome | None = None
+    async for event in asking.run("A story."):
+        if isinstance(event, ModelSaid):
+            asking.interrupt()
+        if isinstance(event, AskFinished):
+            outcome = event.outcome
+    assert outcome is not None
+    assert (outcome.answer, outcome.stopped_by) == ("Once upon", "interrupted")
+    kept = [entry.message for entry in runtime.sessions.entries("s")]
+    assert kept == [UserMessage(text="A story."), ModelMessage(text="Once upon")]
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_session_that_was_cut_off_in_a_call_is_taken_up_again(runtime: Runtime, asked: Asked) -> None:
+    sessions = runtime.sessions
+    sessions.start("s")
+    sessions.append("s", UserMessage(text="Add."))
+    turn = calls(("shop_add", {"a": 1, "b": 2}), ("shop_add", {"a": 3, "b": 4}))[-1]
+    sessions.append("s", turn.message)  # type: ignore[union-attr]  # the last piece is the end of the turn
+    sessions.append("s", ToolMessage(provider_id="given_0", name="shop_add", text="3"))
+    model = ScriptedModel(says("3, and I don't know."))
+    await asked(runtime, "And?", model=model, session="s")
+    first, second = _answers(model)
+    assert first.text == "3"
+    assert "It may have run, or not." in second.text
+    assert _roles(runtime, "s") == ["user", "model", "tool", "tool", "user", "model"]
+
+
+@pytest.mark.promise("ASK-6")
+async def test_what_was_said_before_is_sent_again_and_the_users_words_are_kept_as_typed(
+    runtime: Runtime, asked: Asked, open_runtime: Callable[..., Runtime]
+) -> None:
+    words = "  Grüße,\n\t`x`  \u202e "
+    await asked(runtime, words, model=ScriptedModel(says("Hello.")), session="s")
+    other = open_runtime(*runtime.folders)
+    model = ScriptedModel(says("Again."))
+    await asked(other, "And you?", model=model, session="s", system="Be brief.")
+    assert model.prompts[0].messages == (
+        SystemMessage(text="Be brief."),
+        UserMessage(text=words),
+        ModelMessage(text="Hello."),
+        UserMessage(text="And you?"),
+    )
+
+
+@pytest.mark.promise("ASK-6")
+async def test_two_who_ask_in_one_session_take_turns_and_lose_nothing(
+    runtime: Runtime, asked: Asked, open_runtime: Callable[..., Runtime]
+) -> None:
+    other = open_runtime(*runtime.folders)
+    turns = [
+        asked(
+            one,
+            f"Question {number}.",
+            session="s",
+            model=ScriptedModel(calls(("shop_add", {"a": 1, "b": 2})), says("3.")),
+        )
+        for number, one in enumerate([runtime, other] * 3)
+    ]
+    outcomes = await asyncio.gather(*turns)
+    assert all(outcome.answer == "3." for _, outcome in outcomes)
+    assert _roles(runtime, "s") == ["user", "model", "tool", "model"] * 6
+    said = {entry.message.text for entry in runtime.sessions.entries("s") if isinstance(entry.message, UserMessage)}
+    assert said == {f"Question {number}." for number in range(6)}
+
+
+@pytest.mark.promise("ASK-3")
+async def test_the_same_call_again_in_a_session_is_answered_from_before(runtime: Runtime, asked: Asked) -> None:
+    twice = ScriptedModel(calls(("shop_counted", {}), ("shop_counted", {}), ("shop_counted", {"step": 2})), says("1."))
+    _, outcome = await asked(runtime, model=twice, session="s")
+    assert [result.meta.cached for result in outcome.tool_results] == [False, True, False]
+    assert outcome.tool_results[0].data == outcome.tool_results[1].data
+
+
+@pytest.mark.promise("ASK-3")
+async def test_with_the_cache_switched_off_every_call_is_fresh(asked: Asked, set_up: SetUp) -> None:
+    fresh = set_up(ASK__CACHE="false")
+    twice = ScriptedModel(calls(("shop_counted", {}), ("shop_counted", {})), says("1."))
+    _, outcome = await asked(fresh, model=twice, session="s")
+    assert not any(result.meta.cached for result in outcome.tool_results)
+
+
+@pytest.mark.promise("ASK-7")
+async def test_what_nobody_approves_is_denied_and_the_model_is_told(runtime: Runtime, asked: Asked) -> None:
+    model = ScriptedModel(calls(("shop_write", {"text": "x"})), says("I may not."))
+    _, outcome = await asked(runtime, model=model)
+    assert outcome.tool_results[0].error is not None
+    assert outcome.tool_results[0].error.detail == "denied"
+    assert "nobody is here to approve it" in _answers(model)[0].text
+    call = ToolCall(name="shop.write", args={"text": "x"}, source="ask")
+    verdict = runtime.would(call)
+    assert verdict is not None
+    assert verdict.action == "ask"
+
+
+class _Editor:
+    """Changes the arguments of every call to these; stands in for a person at the form."""
+
+    def __init__(self, args: JsonObject) -> None:
+        self._args = args
+
+    async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+        return Approval(answer="once", args=self._args)
+
+
+@pytest.mark.promise("ASK-7")
+async def test_the_model_is_told_how_its_arguments_were_edited(runtime: Runtime, asked: Asked) -> None:
+    runtime.approve_with(_Editor({"text": "better", "path": "b.txt"}))
+    model = ScriptedModel(calls(("shop_write", {"text": "x"})), says("Better."))
+    events, outcome = await asked(runtime, model=model)
+    [request] = [
+        event.event
+        for event in events
+        if isinstance(event, CallHappened) and isinstance(event.event, ApprovalRequested)
+    ]
+    assert request.call.args == {"text": "x"}
+    assert outcome.tool_calls[0].args == {"text": "better", "path": "b.txt"}
+    [answer] = _answers(model)
+    assert 'edited the arguments first. It ran with {"text": "better", "path": "b.txt"}' in answer.text
+    assert answer.text.endswith("b.txt: better")
+
+
+class _Slow:
+    """Takes longer to answer than the model may take for all; stands in for a person who is away."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+        await asyncio.sleep(self._seconds)
+        return Approval(answer="once")
+
+
+@pytest.mark.promise("ASK-1", "ASK-7")
+async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_up: SetUp) -> None:
+    brief = set_up(ASK__SECONDS="3")
+    await brief.prewarm()
+    brief.approve_with(_Slow(3.5))
+    model = ScriptedModel(calls(("shop_write", {"text": "x"})), says("Done."))
+    _, outcome = await asked(brief, model=model)
+    assert (outcome.stopped_by, outcome.tool_results[0].ok, outcome.answer) == ("answer", True, "Done.")

@@ -1,0 +1,254 @@
+"""`pegboard ask` and `pegboard sessions` as their users have them: processes with output and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+PACK = '''
+from pegboard.sdk import hints
+
+@hints(read_only=True, timeout=60)
+def linger() -> None:
+    """Lingers: says that it runs, then never ends."""
+    print("running", flush=True)
+    while True:
+        pass
+
+def scribble(*, text: str) -> str:
+    """Scribbles."""
+    return text
+'''
+
+
+@pytest.fixture
+def pegboard(home: Path, tmp_path: Path) -> Command:
+    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pegboard", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+            cwd=tmp_path,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.promise("CLI-3", "CLI-5", "ASK-2")
+def test_the_outcome_is_printed_as_json(pegboard: Command) -> None:
+    done = pegboard("ask", "tools.echo value=3", "--session", "s", "--json")
+    assert done.returncode == 0
+    told = json.loads(done.stdout)
+    assert set(told) >= {"answer", "toolCalls", "toolResults", "toolError", "sessionContextUpdated", "sessionId"}
+    [call], [result] = told["toolCalls"], told["toolResults"]
+    assert (call["name"], call["args"], call["source"]) == ("tools.echo", {"value": 3}, "ask")
+    assert (result["callId"], result["tool"], result["ok"], result["data"]) == (call["id"], "tools.echo", True, 3)
+    assert (told["toolError"], told["sessionContextUpdated"], told["sessionId"]) == (None, True, "s")
+    assert "→ tools.echo" in done.stderr
+
+
+@pytest.mark.promise("CLI-3", "CLI-2", "ASK-8")
+def test_the_answer_alone_is_on_stdout(pegboard: Command) -> None:
+    done = pegboard("ask", "-", stdin="tools.echo value=hammer\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith("`tools_echo` gave:\n\n```\nhammer\n```\n")
+    assert "→" not in done.stdout
+
+
+@pytest.mark.promise("CLI-3")
+@pytest.mark.parametrize(
+    ("arguments", "uses_tools"),
+    [
+        (["--with-tools", "time.now"], True),
+        (["time.now", "--with-tools"], True),
+        (["--with-tools", "--json", "time.now"], True),
+        (["--with-tools=true", "time.now"], True),
+        (["--with-tools=false", "time.now"], False),
+        (["--", "time.now --with-tools"], True),
+    ],
+)
+def test_with_tools_takes_a_value_only_with_an_equals_sign(
+    pegboard: Command, arguments: list[str], uses_tools: bool
+) -> None:
+    done = pegboard("ask", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert bool(json.loads(done.stdout)["toolCalls"]) is uses_tools
+
+
+@pytest.mark.promise("CLI-3", "CLI-2")
+@pytest.mark.parametrize(
+    "arguments", [[], ["  "], ["--with-tools=perhaps", "x"], ["x", "y"], ["x", "--session", "a\nb"]]
+)
+def test_wrong_usage_is_said_on_stderr(pegboard: Command, arguments: list[str]) -> None:
+    done = pegboard("ask", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+
+
+@pytest.mark.promise("CLI-3", "EXE-2")
+def test_what_the_allow_list_keeps_out_is_not_offered(pegboard: Command) -> None:
+    done = pegboard("ask", "time.now", "--tool-allow", "tools.*", "--json")
+    assert json.loads(done.stdout)["toolCalls"] == []
+
+
+@pytest.mark.promise("ASK-2", "CLI-2")
+def test_a_failed_tool_does_not_fail_the_ask(pegboard: Command) -> None:
+    done = pegboard("ask", "fs.read_file path=nowhere", "--json")
+    assert done.returncode == 0
+    told = json.loads(done.stdout)
+    assert told["toolError"]["tool"] == "fs.read_file"
+    assert told["toolError"]["code"] == "execution_error"
+    assert told["toolError"]["message"]
+
+
+@pytest.mark.promise("ASK-7")
+def test_what_no_rule_allows_is_denied_and_what_one_allows_runs(
+    pegboard: Command, write_pack: Callable[[str, str], Path], home: Path
+) -> None:
+    packs = str(write_pack("pad.py", PACK))
+    question = ["ask", "pad.scribble text=x", "--packs", packs, "--json"]
+    told = json.loads(pegboard(*question).stdout)
+    assert told["toolResults"][0]["error"]["detail"] == "denied"
+    (home / "approvals.toml").write_text('[[rule]]\nallow = "pad.*"\nwhere = { text = "x" }\n')
+    told = json.loads(pegboard(*question).stdout)
+    assert told["toolResults"][0]["data"] == "x"
+
+
+@pytest.mark.promise("ASK-2", "ASK-5", "CLI-2")
+def test_a_provider_that_is_not_there_exits_with_4_and_prints_what_there_is(pegboard: Command) -> None:
+    nobody = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
+    done = pegboard("ask", "Hello?", *nobody, "--session", "s", "--json")
+    assert done.returncode == 4
+    told = json.loads(done.stdout)
+    assert told["stoppedBy"] == "model_error"
+    assert told["modelError"]["message"]
+    shown = pegboard("sessions", "show", "s")
+    assert "Hello?" in shown.stdout
+    done = pegboard("ask", "Hello?", "--model", "nonsense")
+    assert done.returncode == 4
+    assert done.stderr
+
+
+@pytest.mark.promise("CLI-3", "CLI-2", "ASK-4")
+def test_ctrl_c_interrupts_once_and_the_session_is_consistent(
+    pegboard: Command, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    packs = str(write_pack("pad.py", PACK))
+    command = [sys.executable, "-m", "pegboard", "ask", "pad.linger", "--packs", packs, "--json", "--session", "s"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True
+    ) as asking:
+        assert asking.stderr is not None
+        for line in asking.stderr:
+            if "running" in line:
+                break
+        asking.send_signal(signal.SIGINT)
+        out, _ = asking.communicate(timeout=60)
+    assert asking.returncode == 130
+    told = json.loads(out)
+    assert told["stoppedBy"] == "interrupted"
+    assert told["toolResults"][0]["error"]["detail"] == "cancelled"
+    kept = json.loads(pegboard("sessions", "export", "s", "--format", "json").stdout)
+    assert [entry["message"]["role"] for entry in kept["entries"]] == ["user", "model", "tool"]
+
+
+@pytest.mark.promise("CLI-3")
+def test_on_a_terminal_the_text_streams_and_nothing_in_it_steers_the_terminal(tmp_path: Path, home: Path) -> None:
+    parent, child = pty.openpty()
+    command = [sys.executable, "-m", "pegboard", "ask", "tools.echo value='\x1b[31mred'"]
+    with subprocess.Popen(
+        command, stdout=child, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd=tmp_path
+    ) as asking:
+        os.close(child)
+        seen = b""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                piece = os.read(parent, 65536)
+            except OSError:  # Linux says so that the other side is closed
+                break
+            if not piece:
+                break
+            seen += piece
+        assert asking.wait(60) == 0
+    os.close(parent)
+    text = seen.decode()
+    assert "Your words fit `tools_echo` best" in text, "what it says before a call is shown too"
+    assert "\x1b" not in text
+    assert "␛" in text
+
+
+@pytest.mark.promise("CLI-3")
+def test_asking_the_offline_model_loads_no_model_library() -> None:
+    code = (
+        "import sys\nfrom pegboard.cli import app\n"
+        "try:\n    app(['ask', 'time.now', '--json'])\nexcept SystemExit as ended:\n    assert not ended.code\n"
+        "loaded = {'pydantic_ai', 'openai', 'anthropic', 'textual', 'mcp', 'httpx', 'httpx2'} & set(sys.modules)\n"
+        "print(sorted(loaded), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.promise("ASK-6", "CLI-4", "CLI-5")
+def test_sessions_are_listed_searched_renamed_exported_and_deleted(pegboard: Command, tmp_path: Path) -> None:
+    for session, question in [("one", "tools.echo value=hammer"), ("two", "Hello")]:
+        assert pegboard("ask", question, "--session", session).returncode == 0
+    listed = json.loads(pegboard("sessions", "list", "--json").stdout)
+    assert [(session["id"], session["messages"]) for session in listed] == [("two", 2), ("one", 4)]
+    [found] = pegboard("sessions", "list", "--search", "HAMMER").stdout.splitlines()
+    assert found.startswith("one ")
+    renamed = pegboard("sessions", "rename", "one", "Tools", "--json")
+    assert json.loads(renamed.stdout)["name"] == "Tools"
+    exported = pegboard("sessions", "export", "one", "--output", "one.md")
+    assert (exported.returncode, exported.stdout) == (0, "")
+    assert (tmp_path / "one.md").read_text().startswith("# Tools\n")
+    assert pegboard("sessions", "export", "one", "--output", "one.md").returncode == 2
+    assert pegboard("sessions", "delete", "one").returncode == 0
+    gone = pegboard("sessions", "show", "one")
+    assert (gone.returncode, gone.stdout) == (2, "")
+    assert "no session 'one'" in gone.stderr
+
+
+@pytest.mark.promise("ASK-6")
+def test_a_session_goes_on_in_another_process(pegboard: Command) -> None:
+    for value in ("one", "two"):
+        pegboard("ask", f"tools.echo value={value}", "--session", "s")
+    shown = pegboard("sessions", "show", "s", "--json")
+    said = [entry["message"] for entry in json.loads(shown.stdout)["entries"]]
+    assert [message["role"] for message in said] == ["user", "model", "tool", "model"] * 2
+    assert [message["text"] for message in said if message["role"] == "tool"] == ["one", "two"]
+
+
+@pytest.mark.promise("CLI-3", "ASK-7", "ASK-8")
+def test_what_the_readme_shows_works(pegboard: Command, home: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:sh|toml)\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    [rules] = [block for block in blocks if "[[rule]]" in block]
+    (home / "approvals.toml").write_text(rules, encoding="utf-8")
+    [lines] = [block.splitlines() for block in blocks if "pegboard ask" in block]
+    offline = [shlex.split(line, comments=True) for line in lines if "--model" not in line]
+    assert len(offline) >= 5
+    for words in offline:
+        done = pegboard(*words[1:])
+        assert done.returncode == 0, done.stderr
+        assert "approvals.toml" not in done.stderr

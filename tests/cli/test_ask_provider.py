@@ -1,0 +1,66 @@
+"""`pegboard ask` with a provider: a server on this machine, over real connections."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
+
+from provider import FakeProvider, fails, proposes, says
+
+KEY = "sk-verysecret0123456789"
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def pegboard(tmp_path: Path, home: Path) -> Command:
+    """Runs `pegboard` with arguments and a key in its environment, and gives the finished process."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pegboard", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
+            env={**os.environ, "OPENAI_API_KEY": KEY},
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.promise("CLI-3", "ASK-1", "ASK-5")
+def test_a_provider_is_asked_its_calls_run_and_the_next_failure_keeps_the_session(pegboard: Command) -> None:
+    refusal = fails(401, f"Incorrect API key provided: {KEY}")
+    with FakeProvider(proposes("tools_echo", {"value": 3}), says("It is ", "3."), refusal).running() as fake:
+        reach = ["--model", "openai:fake", "--base-url", fake.url, "--session", "s", "--json"]
+        done = pegboard("ask", "Echo 3.", *reach)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        assert (told["answer"], told["steps"], told["stoppedBy"]) == ("It is 3.", 2, "answer")
+        assert [result["data"] for result in told["toolResults"]] == [3]
+        assert told["usage"]["outputTokens"] > 0
+        failed = pegboard("ask", "Again.", *reach)
+    assert failed.returncode == 4
+    told = json.loads(failed.stdout)
+    assert (told["modelError"]["code"], told["answer"]) == ("auth", "")
+    assert KEY not in done.stdout + done.stderr + failed.stdout + failed.stderr
+    kept = json.loads(pegboard("sessions", "show", "s", "--json").stdout)
+    assert [entry["message"]["role"] for entry in kept["entries"]] == ["user", "model", "tool", "model", "user"]
+    assert kept["model"] == "openai:fake"
+
+
+@pytest.mark.promise("CLI-3")
+def test_without_tools_a_provider_is_sent_none(pegboard: Command) -> None:
+    with FakeProvider(says("Hello.")).running() as fake:
+        done = pegboard("ask", "Hello?", "--model", "openai:fake", "--base-url", fake.url, "--with-tools=false")
+        assert (done.returncode, done.stdout) == (0, "Hello.\n")
+        assert "tools" not in fake.asked[0].body

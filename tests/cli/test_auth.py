@@ -1,0 +1,257 @@
+"""`pegboard auth`: secrets go into the keyring and never come out on a screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+VALUE = "correct-horse-battery"
+NO_KEYRING = "keyring.backends.fail.Keyring"
+
+NEEDY = '''
+"""Needs a key."""
+
+from pegboard.sdk import requires_secret
+
+
+@requires_secret("NEEDED")
+def search() -> int:
+    """Searches."""
+    return 1
+'''
+
+BACKEND = '''
+import json
+import os
+from pathlib import Path
+
+from keyring.backend import KeyringBackend
+
+
+class Keyring(KeyringBackend):
+    """Keeps passwords in a file."""
+
+    priority = 1
+    file = Path(os.environ["KEYRING_FILE"])
+
+    def _kept(self):
+        return json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def get_password(self, service, username):
+        return self._kept().get(f"{service} {username}")
+
+    def set_password(self, service, username, password):
+        self.file.write_text(json.dumps({**self._kept(), f"{service} {username}": password}))
+
+    def delete_password(self, service, username):
+        kept = self._kept()
+        del kept[f"{service} {username}"]
+        self.file.write_text(json.dumps(kept))
+'''
+
+
+@pytest.fixture
+def environment(tmp_path: Path, home: Path) -> dict[str, str]:
+    """The environment of a machine whose keyring is a file."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "file_keyring.py").write_text(BACKEND)
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(modules), os.environ.get("PYTHONPATH", "")]),
+        "PYTHON_KEYRING_BACKEND": "file_keyring.Keyring",
+        "KEYRING_FILE": str(tmp_path / "keyring.json"),
+    }
+
+
+@pytest.fixture
+def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
+    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+
+    def run(
+        *arguments: str, stdin: str | bytes = "", env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pegboard", *arguments],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            timeout=60,
+            cwd=tmp_path,
+            env={**environment, **(env or {})},
+            check=False,
+        )
+        assert VALUE.encode() not in done.stdout + done.stderr
+        assert b"Traceback" not in done.stderr
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+def kept(environment: dict[str, str]) -> dict[str, str]:
+    """What is in the keyring."""
+    found: dict[str, str] = json.loads(Path(environment["KEYRING_FILE"]).read_text())
+    return found
+
+
+@pytest.mark.promise("CLI-4", "STO-2")
+def test_a_secret_is_set_from_a_pipe_listed_and_removed(pegboard: Command, environment: dict[str, str]) -> None:
+    done = pegboard("auth", "set", "SEARCH_KEY", stdin=f"{VALUE}\n")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("SEARCH_KEY is kept in the keyring")
+    assert kept(environment) == {"pegboard SEARCH_KEY": VALUE}
+
+    listed = pegboard("auth", "list", "--json")
+    row = {"name": "SEARCH_KEY", "set": True, "source": "keyring", "error": None}
+    assert (listed.returncode, listed.stderr, json.loads(listed.stdout)) == (0, "", [row])
+    assert pegboard("auth", "list").stdout.split() == ["SEARCH_KEY", "set", "the", "keyring"]
+
+    removed = pegboard("auth", "remove", "SEARCH_KEY")
+    assert (removed.returncode, removed.stdout) == (0, "")
+    assert kept(environment) == {}
+    assert pegboard("auth", "list").stdout == ""
+    again = pegboard("auth", "remove", "SEARCH_KEY")
+    assert (again.returncode, again.stderr) == (2, "There is no SEARCH_KEY in the keyring.\n")
+
+
+@pytest.mark.promise("CLI-4")
+@pytest.mark.parametrize(("stdin", "value"), [("a\r\n", "a"), (" a \n", " a "), ("a\nb\n\n", "a\nb\n"), ("ä", "ä")])
+def test_a_piped_value_is_kept_as_it_is_but_for_the_last_line_break(
+    pegboard: Command, environment: dict[str, str], stdin: str, value: str
+) -> None:
+    assert pegboard("auth", "set", "KEY", stdin=stdin).returncode == 0
+    assert kept(environment) == {"pegboard KEY": value}
+
+
+@pytest.mark.promise("CLI-4", "CLI-2")
+@pytest.mark.parametrize(
+    ("line", "stdin", "words"),
+    [
+        (["KEY"], "", "is empty"),
+        (["KEY"], "${TOKEN}\n", "${…}"),
+        (["KEY"], b"\xff", "not UTF-8"),
+        (["KEY"], "x" * 100_001, "longer than 100,000 bytes"),
+        (["KEY", VALUE], "", "no argument"),
+        ([f"KEY={VALUE}"], "x", "no name of a secret"),
+        ([VALUE + " "], "x", "no name of a secret"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_in_a_sentence_without_it(
+    pegboard: Command, environment: dict[str, str], line: list[str], stdin: str | bytes, words: str
+) -> None:
+    done = pegboard("auth", "set", *line, stdin=stdin)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert not Path(environment["KEYRING_FILE"]).exists()
+
+
+@pytest.mark.promise("CLI-4", "STO-2")
+@pytest.mark.parametrize("backend", [NO_KEYRING, "keyring.backends.null.Keyring", "no.such.Keyring", ""])
+def test_without_a_keyring_it_says_to_use_the_environment_or_a_dotenv_file(pegboard: Command, backend: str) -> None:
+    env = {"PYTHON_KEYRING_BACKEND": backend}
+    done = pegboard("auth", "set", "KEY", stdin=VALUE, env=env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Set the secret in the environment or in a `.env` file instead." in done.stderr
+    listed = pegboard("auth", "list", "--json", env=env)
+    assert (listed.returncode, listed.stdout) == (0, "[]\n")
+
+
+@pytest.mark.promise("CLI-4")
+def test_without_a_keyring_nothing_can_be_removed(pegboard: Command) -> None:
+    done = pegboard("auth", "remove", "KEY", env={"PYTHON_KEYRING_BACKEND": NO_KEYRING})
+    assert (done.returncode, "There is no keyring on this machine." in done.stderr) == (1, True)
+
+
+@pytest.mark.promise("CLI-4", "STO-2")
+def test_the_list_has_what_is_kept_what_dotenv_files_say_and_what_packs_need_or_were_granted(
+    pegboard: Command, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "packs").mkdir()
+    (tmp_path / "packs" / "needy.py").write_text(NEEDY)
+    (home / "config.toml").write_text(
+        '[packs.web]\nsecrets = ["GRANTED", "SHELL_KEY"]\n[packs.b]\nsecrets = "A_KEY, B"\n'
+    )
+    (tmp_path / ".env").write_text(f"DOT_KEY={VALUE}\nEMPTY=\nbroken {VALUE}\n")
+    pegboard("auth", "set", "RING_KEY", stdin=VALUE)
+    listed = pegboard("auth", "list", "--json", "--packs", "packs", env={"SHELL_KEY": VALUE})
+    rows = {row["name"]: row for row in json.loads(listed.stdout)}
+    assert {name: (row["set"], row["source"]) for name, row in rows.items()} == {
+        "A_KEY": (False, None),
+        "B": (False, None),
+        "DOT_KEY": (True, ".env"),
+        "EMPTY": (False, None),
+        "GRANTED": (False, None),
+        "NEEDED": (False, None),
+        "RING_KEY": (True, "keyring"),
+        "SHELL_KEY": (True, "environment"),
+    }
+    assert rows["GRANTED"]["error"] == "GRANTED is not set."
+    assert "is empty" in rows["EMPTY"]["error"]
+    assert f"{tmp_path / '.env'}:3: This line is no `NAME=value`." in listed.stderr
+
+
+@pytest.mark.promise("CLI-4")
+def test_it_says_when_another_place_comes_first_or_stays(pegboard: Command, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"KEY={VALUE}\n")
+    note = f"note: KEY is set in {tmp_path / '.env'} too, which"
+    assert f"{note} comes first." in pegboard("auth", "set", "KEY", stdin="another").stderr
+    assert f"{note} stays." in pegboard("auth", "remove", "KEY").stderr
+
+
+ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+
+
+def on_a_terminal(environment: dict[str, str], folder: Path, key: bytes, *arguments: str) -> tuple[int, bytes]:
+    """Runs `pegboard` on a terminal of its own, types when it asks, and gives its exit code and what was shown.
+
+    What is typed between the question and the moment at which the terminal stops to echo is thrown away, so it is typed
+    again until something comes of it.
+    """
+    command = [sys.executable, "-c", ON_A_TERMINAL, sys.executable, "-m", "pegboard", *arguments]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment, bufsize=0
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        shown, end = b"", time.monotonic() + 60
+        try:
+            while time.monotonic() < end:
+                if select.select([process.stdout], [], [], 0.5)[0]:
+                    more = process.stdout.read(1000)
+                    if not more:
+                        return process.wait(timeout=60), shown
+                    shown += more
+                elif b"Value of" in shown:
+                    process.stdin.write(key)
+        finally:
+            process.kill()
+        pytest.fail(f"it didn't end: {shown!r}")
+
+
+@pytest.mark.promise("CLI-4")
+def test_on_a_terminal_the_value_is_asked_for_and_not_shown(environment: dict[str, str], tmp_path: Path) -> None:
+    code, shown = on_a_terminal(environment, tmp_path, VALUE.encode() + b"\n", "auth", "set", "KEY")
+    assert code == 0
+    assert b"is kept in the keyring" in shown
+    assert VALUE.encode() not in shown
+    assert kept(environment) == {"pegboard KEY": VALUE}
+
+
+@pytest.mark.promise("CLI-4", "CLI-2")
+@pytest.mark.parametrize(("key", "code"), [(b"\x03", 130), (b"\x04", 2), (b"\n", 2)], ids=["ctrl+c", "ctrl+d", "enter"])
+def test_on_a_terminal_one_can_still_think_better_of_it(
+    environment: dict[str, str], tmp_path: Path, key: bytes, code: int
+) -> None:
+    ended, shown = on_a_terminal(environment, tmp_path, key, "auth", "set", "KEY")
+    assert ended == code
+    assert b"Traceback" not in shown
+    assert not Path(environment["KEYRING_FILE"]).exists()

@@ -1,0 +1,217 @@
+"""`pegboard config show`: every value, where it comes from, and no secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.config import Redactor, Settings, shown_settings
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+MASK = "••••••••"
+
+
+@pytest.fixture
+def pegboard(home: Path, tmp_path: Path) -> Command:
+    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+
+    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pegboard", *arguments],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+            cwd=tmp_path,
+            env={**os.environ, **env},
+            check=False,
+        )
+
+    return run
+
+
+def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    """The rows of `--json` by key."""
+    assert done.returncode == 0, done.stderr
+    listed: list[dict[str, Any]] = json.loads(done.stdout)
+    assert all(set(row) == {"key", "value", "origin", "masked"} for row in listed)
+    found = {row["key"]: row for row in listed}
+    assert len(found) == len(listed)
+    return found
+
+
+def shown(settings: dict[str, Any]) -> dict[str, Any]:
+    """The values as they are shown, of settings given as TOML has them."""
+    return {row.key: row.value for row in shown_settings(Settings.model_validate(settings), Redactor({}))}
+
+
+@pytest.mark.promise("CFG-3", "CLI-4")
+def test_each_value_is_shown_with_where_it_comes_from(pegboard: Command, home: Path, tmp_path: Path) -> None:
+    (home / "config.toml").write_text('[tools]\ntimeout = 20\n\n[packs.web]\nurl = "https://x"\ndepth.most = 3\n')
+    (tmp_path / "pegboard.toml").write_text('[ui]\nvim_keys = true\n[keys]\ntools.run = "ctrl+x"\n')
+    done = pegboard("config", "show", "--json", PEGBOARD_UI__THEME="pegboard-light")
+    assert done.stderr == ""
+    found = {key: (row["value"], row["origin"]) for key, row in rows(done).items()}
+    user, overlay = home / "config.toml", tmp_path / "pegboard.toml"
+    assert {key: item for key, item in found.items() if item[1] != "default"} == {
+        "tools.timeout": (20, f"{user}:2"),
+        "packs.web.url": ("https://x", f"{user}:5"),
+        "packs.web.depth.most": (3, f"{user}:6"),
+        "ui.vim_keys": (True, f"{overlay}:2"),
+        "keys.tools.run": ("ctrl+x", f"{overlay}:4"),
+        "ui.theme": ("pegboard-light", "PEGBOARD_UI__THEME"),
+    }
+    assert found["tools.allow"] == (None, "default")
+    assert found["tools.timeouts"] == ({}, "default")
+    assert found["packs.folders"] == ([], "default")
+    lines = pegboard("config", "show", PEGBOARD_UI__THEME="pegboard-light").stdout.splitlines()
+    assert len(lines) == len(found)
+    assert f"tools.timeout = 20.0  # {user}:2" in lines
+    assert 'ui.theme = "pegboard-light"  # PEGBOARD_UI__THEME' in lines
+    assert "tools.allow = null  # default" in lines
+
+
+@pytest.mark.promise("CFG-3", "CFG-1")
+def test_what_is_wrong_with_the_configuration_is_said_on_stderr(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text('[ui]\nthemes = "x"\n')
+    done = pegboard("config", "show", "--json")
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"error: {home / 'config.toml'}:2: Unknown setting `ui.themes`. Did you mean `ui.theme`?\n",
+    )
+    assert rows(done)["ui.theme"]["origin"] == "default"
+
+
+@pytest.mark.promise("CFG-3", "STO-2")
+def test_no_secret_of_any_place_is_in_it(pegboard: Command, home: Path, tmp_path: Path) -> None:
+    (home / "config.toml").write_text(
+        """
+        [packs.web]
+        api_key = "hunter2-a"
+        login = { user = "me", password = "hunter2-b" }
+        keys = ["hunter2-c", { pin = "hunter2-d" }]
+        accounts = [{ name = "me", token = "hunter2-e" }]
+        pin-token = 123456789
+        proxy = "https://me:hunter2-f@host/?q=1&api_key=hunter2-g"
+        header = "Bearer hunter2-hhhh"
+        note = "it is hunter2-known, and hunter2-dotenv"
+        url = "${URL}"
+        secret = "${SECRET}"
+        secrets = ["SEARCH_KEY"]
+        [model]
+        base_url = "http://me:hunter2-i@localhost/v1"
+        [mcp.servers.s]
+        command = "server"
+        args = ["--token", "hunter2-j", "--api-key=hunter2-k", "--root", "."]
+        env = { LEVEL = "hunter2-l", KEY = "${KEY}" }
+        headers = { X-Own = "hunter2-m", Authorization = "Bearer ${TOKEN}" }
+        """
+    )
+    (tmp_path / ".env").write_text("DOT_TOKEN=hunter2-dotenv\n")
+    env = {"SHELL_TOKEN": "hunter2-known", "PEGBOARD_PACKS__WEB__OTHER_KEY": "hunter2-n"}
+    plain, as_json = pegboard("config", "show", **env), pegboard("config", "show", "--json", **env)
+    for done in (plain, as_json):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "hunter2" not in done.stdout
+    found = rows(as_json)
+    values = {key: row["value"] for key, row in found.items() if row["origin"] != "default"}
+    assert values == {
+        "packs.web.api_key": MASK,
+        "packs.web.login.user": "me",
+        "packs.web.login.password": MASK,
+        "packs.web.keys": [MASK, {"pin": MASK}],
+        "packs.web.accounts": [{"name": "me", "token": MASK}],
+        "packs.web.pin-token": MASK,
+        "packs.web.proxy": f"https://me:{MASK}@host/?q=1&api_key={MASK}",
+        "packs.web.header": f"Bearer {MASK}",
+        "packs.web.note": "it is «secret SHELL_TOKEN», and «secret DOT_TOKEN»",
+        "packs.web.url": "${URL}",
+        "packs.web.secret": "${SECRET}",
+        "packs.web.secrets": ["SEARCH_KEY"],
+        "packs.web.other_key": MASK,
+        "model.base_url": f"http://me:{MASK}@localhost/v1",
+        "mcp.servers.s.command": "server",
+        "mcp.servers.s.args": ["--token", MASK, f"--api-key={MASK}", "--root", "."],
+        "mcp.servers.s.env.LEVEL": MASK,
+        "mcp.servers.s.env.KEY": "${KEY}",
+        "mcp.servers.s.headers.X-Own": MASK,
+        "mcp.servers.s.headers.Authorization": "Bearer ${TOKEN}",
+    }
+    unmasked = {key for key in values if not found[key]["masked"]}
+    assert unmasked == {key for key, value in values.items() if MASK not in str(value) and "«" not in str(value)}
+
+
+@pytest.mark.promise("CFG-3")
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-abcdefghijklmnop",
+        "ghp_abcdefghijklmnopqrst",
+        "github_pat_11ABCDEFG0abcdef",
+        "glpat-abcdefghijklmnop",
+        "xoxb-1234567890-abcdef",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AIzaSyA-abcdefghijklmnop",
+        "hf_abcdefghijklmnopqrs",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc-def_ghi",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    ],
+)
+def test_what_looks_like_a_secret_is_masked_wherever_it_stands(secret: str) -> None:
+    found = shown({"packs": {"web": {"note": f"so: {secret}"}}, "model": {"name": secret}, "ui": {"theme": secret}})
+    assert found["packs.web.note"] == f"so: {MASK}"
+    assert (found["model.name"], found["ui.theme"]) == (MASK, MASK)
+
+
+@pytest.mark.promise("CFG-3")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://example.org/a?page=2&sort=name",
+        "ssh://git@example.org/x",
+        "http://localhost:8000/v1",
+        "openai:gpt-5",
+        "desk-lamp-and-a-long-name",
+        "a token of thanks",
+        "2020-01-01",
+        True,
+        7,
+        1.5,
+    ],
+)
+def test_what_is_no_secret_is_shown(value: object) -> None:
+    assert shown({"packs": {"token": {"note": value}}})["packs.token.note"] == value
+
+
+@pytest.mark.promise("CFG-3")
+def test_tools_and_keys_may_be_called_like_secrets() -> None:
+    found = shown({"tools": {"timeouts": {"auth.token": 20.0}}, "keys": {"field.secret": "ctrl+x"}})
+    assert found["tools.timeouts.auth.token"] == 20
+    assert found["keys.field.secret"] == "ctrl+x"
+
+
+@pytest.mark.promise("CFG-3")
+def test_values_that_json_lacks_and_deep_tables_are_shown(pegboard: Command, home: Path) -> None:
+    deep = ".".join(["a"] * 3000)
+    (home / "config.toml").write_text(
+        f"[packs.x]\nwhen = 2020-01-02T03:04:05Z\nday = 2020-01-02\nhour = 03:04:05\nmost = inf\n{deep} = 1\n"
+    )
+    values = {key: row["value"] for key, row in rows(pegboard("config", "show", "--json")).items()}
+    assert values["packs.x.when"] == "2020-01-02T03:04:05+00:00"
+    assert (values["packs.x.day"], values["packs.x.hour"]) == ("2020-01-02", "03:04:05")
+    assert values["packs.x.most"] == "inf"
+    assert values[f"packs.x.{deep}"] == 1
+
+
+@pytest.mark.promise("TUI-4")
+def test_no_escape_sequence_of_the_configuration_reaches_the_terminal(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text('[packs.x]\n"a\\u001b[31m" = "b\\u001b[31m"\n')
+    assert "\x1b" not in pegboard("config", "show").stdout

@@ -1,0 +1,206 @@
+"""`pegboard deps`, and what `tools list | info` tell of the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+PACK = '''
+from pegboard.sdk import requires_cli, requires_lib, requires_secret
+
+@requires_cli("here", min_version="1.2")
+@requires_lib("json")
+def ready() -> str:
+    """Has all that it needs."""
+    return "done"
+
+@requires_cli("not-here", min_version="3", install="make \\x1b[31mnot-here")
+@requires_secret("NEEDED_KEY", hint="https://example.org/account")
+def blocked() -> str:
+    """Lacks two things."""
+    return "done"
+
+@requires_cli("here", min_version="9")
+def outdated() -> str:
+    """Needs more than there is."""
+    return "done"
+'''
+
+KEYS = ["tool", "kind", "name", "status", "version", "minVersion", "path", "install", "error"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path, write_pack: Callable[[str, str], Path]) -> dict[str, str]:
+    """An environment with the pack, one of the programs that it needs, no secrets and no keyring."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "here").write_text("#!/bin/sh\necho here 1.2.3\n")
+    (folder / "here").chmod(0o755)
+    return {
+        **{name: value for name, value in os.environ.items() if name != "NEEDED_KEY"},
+        "PATH": f"{folder}:/usr/bin:/bin",
+        "PEGBOARD_PACKS": str(write_pack("needy.py", PACK)),
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+    }
+
+
+@pytest.fixture
+def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
+    """Runs `pegboard` with arguments and gives the finished process."""
+
+    def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pegboard", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=tmp_path,
+            env={**environment, **more},
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.promise("CLI-4", "CLI-5", "SDK-9")
+def test_the_report_is_an_array_of_rows_and_exit_1_if_something_is_missing(pegboard: Command, tmp_path: Path) -> None:
+    done = pegboard("deps", "--json", "--tool-allow", "needy.*")
+    rows = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert all([*row] == KEYS for row in rows)
+    assert [(row["tool"], row["kind"], row["name"], row["status"]) for row in rows] == [
+        ("needy.blocked", "cli", "not-here", "missing"),
+        ("needy.blocked", "secret", "NEEDED_KEY", "missing"),
+        ("needy.outdated", "cli", "here", "outdated"),
+        ("needy.ready", "cli", "here", "ok"),
+        ("needy.ready", "lib", "json", "ok"),
+    ]
+    assert rows[1]["install"] == "https://example.org/account"
+    assert rows[3] == {
+        "tool": "needy.ready",
+        "kind": "cli",
+        "name": "here",
+        "status": "ok",
+        "version": "1.2.3",
+        "minVersion": "1.2",
+        "path": str(tmp_path / "bin" / "here"),
+        "install": "Install here so that it is on the PATH.",
+        "error": None,
+    }
+
+
+@pytest.mark.promise("CLI-4", "CLI-2")
+@pytest.mark.parametrize(
+    ("line", "code", "tools"),
+    [
+        (["needy.ready"], 0, {"needy.ready"}),
+        (["needy.outdated"], 1, {"needy.outdated"}),
+        (["needy"], 1, {"needy.ready", "needy.blocked", "needy.outdated"}),
+        (["fs"], 0, set()),
+        (["--tool-allow", "*.ready"], 0, {"needy.ready"}),
+    ],
+)
+def test_one_tool_or_one_pack_can_be_asked_for(pegboard: Command, line: list[str], code: int, tools: set[str]) -> None:
+    done = pegboard("deps", "--json", *line)
+    assert (done.returncode, {row["tool"] for row in json.loads(done.stdout)}) == (code, tools)
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(("name", "near"), [("needy.raedy", "needy.ready"), ("nedy", "needy"), ("nowhere", "nowhere")])
+def test_a_tool_that_is_not_there_is_exit_3_with_the_nearest(pegboard: Command, name: str, near: str) -> None:
+    done = pegboard("deps", name)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert near in done.stderr
+
+
+@pytest.mark.promise("CLI-4", "TUI-4")
+def test_for_people_it_is_a_table_with_how_to_get_each_and_nothing_that_a_terminal_would_interpret(
+    pegboard: Command,
+) -> None:
+    done = pegboard("deps", "--tool-allow", "needy.*")
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr, len(lines)) == (1, "", 5)
+    assert "\x1b" not in done.stdout
+    assert lines[0].startswith(
+        "missing   needy.blocked   cli not-here ≥ 3   `not-here` is not on the PATH. How to get "
+    )
+    assert lines[3].startswith("ok        needy.ready     cli here ≥ 1.2     1.2.3  /")
+
+
+def test_where_nothing_is_needed_it_says_so(pegboard: Command) -> None:
+    done = pegboard("deps", "fs")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "note: nothing is needed\n")
+
+
+@pytest.mark.promise("CLI-4")
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_on_a_terminal_rows_come_as_they_are_found_and_in_colour(
+    environment: dict[str, str], tmp_path: Path, no_color: str, coloured: bool
+) -> None:
+    slow = tmp_path / "bin" / "here"
+    slow.write_text(f"#!/bin/sh\nuntil test -e {tmp_path}/go; do sleep 0.05; done\necho here 1.2.3\n")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pegboard", "deps", "needy.ready"],
+        stdout=theirs,
+        cwd=tmp_path,
+        env={**environment, "NO_COLOR": no_color},
+    )
+    os.close(theirs)
+    try:
+        first = _read_until(ours, b"lib json")
+        assert b"cli here" not in first
+        (tmp_path / "go").touch()
+        _read_until(ours, b"1.2.3")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        os.close(ours)
+    assert (b"\x1b[32mok" in first) is coloured
+
+
+def _read_until(terminal: int, text: bytes) -> bytes:
+    read = b""
+    while text not in read:
+        assert select.select([terminal], [], [], 60)[0], read
+        read += os.read(terminal, 1000)
+    return read
+
+
+@pytest.mark.promise("CLI-1", "CLI-5")
+def test_list_tells_the_state_of_each_tool_and_what_it_needs(pegboard: Command) -> None:
+    listed = {tool["name"]: tool for tool in json.loads(pegboard("tools", "list", "--json").stdout)}
+    states = {name: tool["state"] for name, tool in listed.items() if tool["pack"] == "needy"}
+    assert states == {"needy.ready": "ready", "needy.blocked": "blocked", "needy.outdated": "blocked"}
+    assert listed["needy.ready"]["requirements"] == json.loads(pegboard("deps", "needy.ready", "--json").stdout)
+    assert listed["fs.read_file"]["requirements"] == []
+    assert "needy.blocked   blocked" in pegboard("tools", "list", "--tool-allow", "needy.*").stdout
+
+
+@pytest.mark.promise("CLI-1")
+def test_info_tells_what_a_tool_needs_and_what_was_found(pegboard: Command) -> None:
+    info = json.loads(pegboard("tools", "info", "needy.outdated", "--json").stdout)
+    assert (info["state"], [row["status"] for row in info["requirements"]]) == ("blocked", ["outdated"])
+    shown = pegboard("tools", "info", "needy.outdated").stdout
+    assert "state    blocked\n" in shown
+    assert "needs    cli here ≥ 9: outdated, `here` is 1.2.3; at least 9 is needed. How to get it: " in shown
+
+
+@pytest.mark.promise("EXE-3", "CLI-2")
+def test_a_blocked_tool_is_not_called_and_says_why(pegboard: Command) -> None:
+    done = pegboard("tools", "invoke", "needy.blocked")
+    error = json.loads(done.stdout)["result"]["error"]
+    assert (done.returncode, error["code"], error["detail"]) == (1, "execution_error", "dependency_missing")
+    for row in json.loads(pegboard("deps", "needy.blocked", "--json").stdout):
+        assert row["error"] in error["message"]
+        assert row["install"] in error["message"]

@@ -1,0 +1,542 @@
+"""The command line as its users have it: a process with arguments, stdout, stderr and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from pegboard.forms import copied_as
+from pegboard.forms.json_text import identical
+from pegboard.models import ToolResult
+from pegboard.runtime import Runtime
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+PACK = '''
+from pegboard.sdk import ToolFailed, aliases, hints, log, progress
+
+@aliases("sayHello", greeting="salutation")
+@hints(read_only=True, timeout=3)
+def hello(*, name: str, greeting: str = "Hello") -> str:
+    """Greets somebody.
+
+    Args:
+        name: Who is greeted.
+        greeting: The word to do it with.
+    """
+    return f"{greeting} {name}"
+
+def add(*, a: int, b: int) -> int:
+    """Adds."""
+    return a + b
+
+def fail() -> None:
+    """Fails."""
+    raise ToolFailed("No such shelf.", code="no_shelf", data={"shelf": 4})
+
+def talk() -> str:
+    """Prints, logs and tells how far it is."""
+    print("printed")
+    log("logged")
+    progress(1, 2, "half")
+    return "done"
+
+def wait() -> None:
+    """Says that it runs, then never ends."""
+    print("running", flush=True)
+    while True:
+        pass
+'''
+
+
+@pytest.fixture
+def pegboard(home: Path, tmp_path: Path) -> Command:
+    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+
+    def run(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pegboard", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def packs(write_pack: Callable[[str, str], Path]) -> str:
+    return str(write_pack("greet.py", PACK))
+
+
+TOOL_KEYS = {
+    "name",
+    "aliases",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "pack",
+    "location",
+    "state",
+    "requirements",
+    "problems",
+}
+
+
+@pytest.mark.promise("CLI-1", "CLI-5", "DSC-8")
+def test_list_as_json_has_the_stable_shape_and_the_built_in_tools(pegboard: Command) -> None:
+    done = pegboard("tools", "list", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    tools = json.loads(done.stdout)
+    assert {"fs.list_dir", "fs.read_file", "shell.pwd", "time.now", "tools.echo"} <= {tool["name"] for tool in tools}
+    assert all(set(tool) == TOOL_KEYS for tool in tools)
+    [read] = [tool for tool in tools if tool["name"] == "fs.read_file"]
+    assert read["state"] == "ready"
+    assert read["annotations"]["readOnlyHint"] is True
+    assert set(read["location"]) == {"kind", "file", "line"}
+    assert read["inputSchema"]["required"] == ["path"]
+
+
+@pytest.mark.promise("CLI-2", "DSC-7")
+def test_list_is_data_on_stdout_and_problems_on_stderr(pegboard: Command, packs: str) -> None:
+    (Path(packs) / "broken.py").write_text("def broken(:\n")
+    done = pegboard("tools", "list", "--packs", packs)
+    assert done.returncode == 0
+    assert any(line.startswith("greet.hello ") and "Greets somebody." in line for line in done.stdout.splitlines())
+    assert "broken.py:1" in done.stderr
+    assert "broken" not in done.stdout
+
+
+@pytest.mark.promise("EXE-2")
+@pytest.mark.parametrize(
+    ("allow", "names"), [("time.*", ["time.now"]), ("", []), ("tools.echo,shell.pwd", ["shell.pwd", "tools.echo"])]
+)
+def test_an_allow_list_filters_the_list(pegboard: Command, allow: str, names: list[str]) -> None:
+    done = pegboard("tools", "list", "--json", "--tool-allow", allow)
+    assert [tool["name"] for tool in json.loads(done.stdout)] == names
+    assert re.search(r"the allow list keeps out \d+ more tools", done.stderr)
+
+
+def test_without_an_allow_list_nothing_is_said_of_one(pegboard: Command) -> None:
+    assert "allow list" not in pegboard("tools", "list").stderr
+
+
+@pytest.mark.promise("CFG-2")
+@pytest.mark.parametrize("where", ["front", "group", "end", "environment"])
+def test_packs_folders_are_taken_at_any_place_of_the_command_line(pegboard: Command, packs: str, where: str) -> None:
+    option = ["--packs", packs]
+    lines = {
+        "front": [*option, "tools", "list", "--json"],
+        "group": ["tools", *option, "list", "--json"],
+        "end": ["tools", "list", "--json", *option],
+        "environment": ["tools", "list", "--json"],
+    }
+    done = pegboard(*lines[where], env={"PEGBOARD_PACKS": packs} if where == "environment" else None)
+    assert "greet.hello" in [tool["name"] for tool in json.loads(done.stdout)]
+
+
+@pytest.mark.promise("CLI-1", "CLI-5")
+def test_info_adds_timeout_signature_and_uses(pegboard: Command, packs: str) -> None:
+    assert pegboard("tools", "invoke", "greet.hello", "--args", '{"name": "you"}', "--packs", packs).returncode == 0
+    done = pegboard("tools", "info", "greet.hello", "--json", "--packs", packs)
+    info = json.loads(done.stdout)
+    assert set(info) == TOOL_KEYS | {"timeout", "signature", "uses"}
+    assert info["timeout"] == 3
+    assert info["signature"] == "greet.hello(*, name: str, greeting: str = 'Hello') -> str"
+    assert info["uses"]["calls"] == 1
+    assert info["location"]["file"] == str(Path(packs) / "greet.py")
+
+
+def test_info_without_json_is_for_people(pegboard: Command, packs: str) -> None:
+    done = pegboard("tools", "info", "sayHello", "--packs", packs)
+    assert done.returncode == 0
+    assert "greet.hello(*, name: str" in done.stdout
+    assert "Greets somebody." in done.stdout
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("command", ["info", "invoke"])
+def test_an_unknown_tool_is_exit_3_with_the_nearest_names(pegboard: Command, command: str) -> None:
+    done = pegboard("tools", command, "fs.red_file")
+    assert done.returncode == 3
+    assert "fs.read_file" in done.stderr
+    if command == "invoke":
+        assert json.loads(done.stdout)["result"]["error"]["code"] == "tool_not_found"
+
+
+@pytest.mark.promise("EXE-2", "CLI-2")
+@pytest.mark.parametrize(
+    "line", [["info", "tools.echo"], ["invoke", "tools.echo"], ["invoke", "tools.echo", "--arg", "value=1"]]
+)
+def test_a_tool_that_is_not_allowed_says_so_and_is_exit_3(pegboard: Command, line: list[str]) -> None:
+    done = pegboard("tools", *line, "--tool-allow", "fs.*")
+    assert done.returncode == 3
+    assert "not allowed" in done.stderr
+    if line[0] == "invoke":
+        assert json.loads(done.stdout)["result"]["error"]["detail"] == "not_allowed"
+
+
+@pytest.mark.promise("CLI-1", "CLI-5", "EXE-1")
+def test_invoke_prints_call_and_result(pegboard: Command, packs: str) -> None:
+    done = pegboard("tools", "invoke", "greet.hello", "--args", '{"name": "you"}', "--packs", packs)
+    answer = json.loads(done.stdout)
+    assert set(answer) == {"call", "result"}
+    assert set(answer["call"]) == {"id", "name", "args", "source"}
+    assert (answer["call"]["name"], answer["call"]["source"]) == ("greet.hello", "cli")
+    assert set(answer["result"]) == {"ok", "data", "error", "meta"}
+    assert (answer["result"]["ok"], answer["result"]["data"], answer["result"]["error"]) == (True, "Hello you", None)
+    assert ToolResult.model_validate(answer["result"]).ok
+
+
+@pytest.mark.parametrize(
+    ("line", "stdin"),
+    [
+        (["--arg", "a=1", "--arg", "b=2"], ""),
+        (["--args", '{"a": 1, "b": 2}'], ""),
+        (["--args", "-"], '{"a": 1, "b": 2}'),
+        (["--args", '{"a": 1, "b": 9}', "--arg", "b=2"], ""),
+        (["--arg=a=1", "--args", "-", "--arg=b=2"], '{"a": 5}'),
+    ],
+)
+def test_arguments_come_as_json_as_pairs_or_from_stdin(
+    pegboard: Command, packs: str, line: list[str], stdin: str
+) -> None:
+    done = pegboard("tools", "invoke", "greet.add", *line, "--packs", packs, "--data", stdin=stdin)
+    assert (done.returncode, done.stdout) == (0, "3\n")
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["--args", "{a: 1}"], "not JSON"),
+        (["--args", "[1]"], "must be a JSON object"),
+        (["--args", "{}"], "a: "),
+        (["--args", '{"a": 1, "b": 2, "c": 3}'], "c: "),
+        (["--args", '{"a": NaN, "b": 2}'], "NaN"),
+        (["--args", '{"a": 1e400, "b": 2}'], "1e400"),
+        (["--args", '{"a": ' + "[" * 300 + "]" * 300 + "}"], "nested deeper"),
+        (["--arg", "a=x", "--arg", "b=2"], "a: "),
+        (["--arg", "a"], "a"),
+        (["--args", '{"a": 1, "a": 2, "b": 2}'], "twice"),
+        (["--preset", "nope"], "no preset 'nope'"),
+        (["--frobnicate"], "--frobnicate"),
+    ],
+)
+def test_bad_arguments_are_exit_2_and_say_what_and_where(
+    pegboard: Command, packs: str, line: list[str], words: str
+) -> None:
+    done = pegboard("tools", "invoke", "greet.add", *line, "--packs", packs)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    if line != ["--frobnicate"]:
+        answer = json.loads(done.stdout)
+        assert answer["result"]["error"]["code"] == "invalid_args"
+
+
+@pytest.mark.promise("CLI-2", "SDK-13")
+def test_a_tool_that_fails_is_exit_1_in_its_own_words(pegboard: Command, packs: str) -> None:
+    done = pegboard("tools", "invoke", "greet.fail", "--packs", packs)
+    assert done.returncode == 1
+    result = json.loads(done.stdout)["result"]
+    assert result["error"] == {"code": "execution_error", "message": "No such shelf.", "detail": "no_shelf"}
+    assert result["data"] == {"shelf": 4}
+    assert "No such shelf." in done.stderr
+
+
+@pytest.mark.promise("SDK-12", "CLI-2")
+def test_what_a_tool_prints_logs_and_tells_of_its_progress_is_narration(pegboard: Command, packs: str) -> None:
+    done = pegboard("tools", "invoke", "greet.talk", "--packs", packs)
+    assert json.loads(done.stdout)["result"]["data"] == "done"
+    for words in ("printed", "logged", "1/2 half"):
+        assert words in done.stderr
+
+
+@pytest.mark.promise("CLI-2")
+def test_ctrl_c_cancels_the_call_and_is_exit_130(pegboard: Command, packs: str, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pegboard", "tools", "invoke", "greet.wait", "--timeout", "60", "--packs", packs],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "running\n"
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert json.loads(out)["result"]["error"]["detail"] == "cancelled"
+    [record] = json.loads(pegboard("history", "--json").stdout)
+    assert record["error"]["detail"] == "cancelled"
+
+
+@pytest.mark.promise("CLI-5", "STO-1")
+def test_history_lists_the_newest_first_with_the_stable_shape(pegboard: Command, packs: str) -> None:
+    pegboard("tools", "invoke", "greet.add", "--arg", "a=1", "--arg", "b=2", "--packs", packs)
+    pegboard("tools", "invoke", "greet.fail", "--packs", packs)
+    done = pegboard("history", "--json")
+    records = json.loads(done.stdout)
+    assert [record["tool"] for record in records] == ["greet.fail", "greet.add"]
+    keys = {"id", "at", "tool", "args", "ok", "error", "durationMs", "source", "session", "parent"}
+    assert all(set(record) == keys for record in records)
+    assert [record["tool"] for record in json.loads(pegboard("history", "--json", "--limit", "1").stdout)] == [
+        "greet.fail"
+    ]
+    assert "no_shelf" in pegboard("history").stdout
+
+
+@pytest.mark.promise("CFG-2")
+def test_paths_tells_where_everything_is(pegboard: Command, packs: str, home: Path) -> None:
+    where = json.loads(pegboard("paths", "--json", "--packs", packs).stdout)
+    assert where["config"] == str(home / "config.toml")
+    assert where["data"] == str(home / "data")
+    assert where["packs"][-1] == packs
+    assert str(home / "config.toml") in pegboard("paths").stdout
+
+
+@pytest.mark.promise("CFG-1")
+def test_a_broken_configuration_is_named_and_stops_nothing(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text('[tools]\ntimeuot = 3\n[ui]\nvim_keys = "maybe"\n')
+    done = pegboard("tools", "list", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert "config.toml:2" in done.stderr
+    assert "timeout" in done.stderr
+    assert "config.toml:4" in done.stderr
+
+
+@pytest.mark.promise("DSC-6")
+@pytest.mark.parametrize("damage", [b"", b"rubbish", b"\x00" * 100])
+def test_a_broken_index_is_read_over(pegboard: Command, home: Path, packs: str, damage: bytes) -> None:
+    first = pegboard("tools", "list", "--json", "--packs", packs)
+    index = [file for file in (home / "cache").rglob("*") if file.is_file()]
+    assert index
+    for file in index:
+        file.write_bytes(damage)
+    assert pegboard("tools", "list", "--json", "--packs", packs).stdout == first.stdout
+
+
+def test_a_folder_that_is_not_there_is_said_and_stops_nothing(pegboard: Command, tmp_path: Path) -> None:
+    done = pegboard("tools", "list", "--json", "--packs", str(tmp_path / "nowhere"))
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert "nowhere" in done.stderr
+
+
+def test_escape_sequences_of_tools_reach_no_terminal_output(pegboard: Command, packs: str) -> None:
+    source = 'def evil() -> str:\n    """\\x1b[31mRed\\x07."""\n    print("\\x1b]0;owned\\x07")\n    return "x"\n'
+    (Path(packs) / "evil.py").write_text(source)
+    listed = pegboard("tools", "list", "--packs", packs)
+    called = pegboard("tools", "invoke", "evil.evil", "--packs", packs)
+    assert "\x1b" not in listed.stdout + listed.stderr + called.stdout + called.stderr
+
+
+def test_without_a_terminal_the_app_says_so(pegboard: Command) -> None:
+    done = pegboard()
+    assert done.returncode == 2
+    assert "terminal" in done.stderr
+
+
+def test_help_documents_the_exit_codes_and_version_prints_it(pegboard: Command) -> None:
+    done = pegboard("--help")
+    assert done.returncode == 0
+    assert "130 interrupted" in done.stdout
+    assert pegboard("--version").stdout.startswith("pegboard ")
+
+
+@pytest.mark.promise("CLI-1")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("pegboard tools invoke fs.", ["fs.list_dir", "fs.read_file"]),
+        ("pegboard tools invoke fs.list_dir --arg r", ["recursive="]),
+        ("pegboard tools invoke fs.list_dir --arg ", ["path=", "recursive=", "max_depth="]),
+        ("pegboard tools invoke greet.nope --arg ", []),
+        ("pegboard tools invoke fs.list_dir --preset d", ["deep", "deeper"]),
+        ("pegboard presets show fs.list_dir d", ["deep", "deeper"]),
+        ("pegboard presets delete fs.read_file ", []),
+    ],
+)
+def test_the_shell_completes_tools_presets_and_keys(
+    pegboard: Command, home: Path, line: str, offered: list[str]
+) -> None:
+    folder = home / "data" / "presets" / "fs.list_dir"
+    folder.mkdir(parents=True)
+    for name in ("deep", "deeper", "other"):
+        (folder / f"{name}.toml").touch()
+    words = line.count(" ")
+    done = pegboard(env={"_PEGBOARD_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(words)})
+    assert done.stdout.split() == offered
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("tools list >/dev/full", 1),
+        ("--help >/dev/full", 1),
+        ("tools list | head -n 1 | grep -q fs.list_dir", None),
+        ("tools invoke nope.x 2>/dev/full", 3),
+        ("tools invoke nope.x 2>&-", 3),
+        ("tools invoke tools.echo --args - <&-", 2),
+        ("tools invoke time.now >&-", 0),
+    ],
+)
+def test_broken_streams_end_in_an_exit_code_and_never_in_a_traceback(home: Path, line: str, code: int | None) -> None:
+    program = f"{shlex.quote(sys.executable)} -m pegboard"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {program} {line}"], capture_output=True, text=True, timeout=60, check=False
+    )
+    # a reader that leaves early may come before or after the last write
+    assert done.returncode == code if code is not None else done.stderr == ""
+    assert "Traceback" not in done.stderr
+    if "2>" in line:
+        assert json.loads(done.stdout)["result"]["error"]["code"] == "tool_not_found"
+
+
+@pytest.mark.promise("CLI-2", "CFG-1")
+def test_a_call_tells_what_is_wrong_with_the_configuration_but_not_with_other_packs(
+    pegboard: Command, packs: str, home: Path
+) -> None:
+    (home / "config.toml").write_text("[tools]\ntimeout = -3\n")
+    (Path(packs) / "broken.py").write_text("def broken(:\n")
+    done = pegboard("tools", "invoke", "time.now", "--packs", packs)
+    assert done.returncode == 0
+    assert "config.toml:2" in done.stderr
+    assert "broken.py" not in done.stderr
+    assert "config.toml:2" in pegboard("paths").stderr
+
+
+TYPED = '''
+from typing import Literal, TypedDict
+
+class Op(TypedDict, total=False):
+    """A step."""
+    kind: Literal["add", "remove"]
+    path: str
+
+def take(*, code: str, tags: list[str] = [], limits: dict[str, int] = {}, ops: list[Op] = []) -> dict:
+    """Gives what it was given."""
+    return {"code": code, "tags": tags, "limits": limits, "ops": ops}
+'''
+
+
+@pytest.mark.promise("CLI-1", "TUI-3")
+def test_words_go_to_their_place_by_the_type_that_the_tool_asks_for(
+    pegboard: Command, write_pack: Callable[[str, str], Path]
+) -> None:
+    packs = str(write_pack("typed.py", TYPED))
+    line = [
+        "--arg=code=007",
+        "--arg=tags=x",
+        "--arg=tags=1",
+        "--arg=limits.cpu=2",
+        "--arg=ops.0.kind=add",
+        "--arg=ops.0.path=3",
+    ]
+    done = pegboard("tools", "invoke", "typed.take", *line, "--data", "--packs", packs)
+    assert json.loads(done.stdout) == {
+        "code": "007",
+        "tags": ["x", "1"],
+        "limits": {"cpu": 2},
+        "ops": [{"kind": "add", "path": "3"}],
+    }
+    over = ["--args", '{"code": "a", "limits": {"cpu": 1, "gpu": 1}}', "--arg", "limits.cpu=9"]
+    done = pegboard("tools", "invoke", "typed.take", *over, "--data", "--packs", packs)
+    assert json.loads(done.stdout)["limits"] == {"cpu": 9, "gpu": 1}
+    done = pegboard("tools", "invoke", "typed.take", "--arg=limits.cpu=x", "--arg=ops.0.kind=move", "--packs", packs)
+    assert done.returncode == 2
+    faults = json.loads(done.stdout)["result"]["error"]["faults"]
+    assert {fault["path"]: fault["message"] for fault in faults} == {
+        "/limits/cpu": 'must be an integer, not "x"',
+        "/ops/0/kind": 'must be one of "add", "remove", not "move"',
+    }
+
+
+@pytest.mark.promise("CLI-1", "CLI-2")
+def test_a_call_is_printed_for_another_place_and_not_made(pegboard: Command, packs: str) -> None:
+    line = [
+        "tools",
+        "invoke",
+        "sayHello",
+        "--arg",
+        "name=you & me",
+        "--arg",
+        "salutation=Hi",
+        "--packs",
+        packs,
+        "--print",
+    ]
+    printed = {kind: pegboard(*line, kind) for kind in ("cli", "json", "python", "mcp")}
+    assert {(done.returncode, done.stderr) for done in printed.values()} == {(0, "")}
+    said = f"pegboard tools invoke greet.hello --packs {shlex.quote(packs)} --arg 'name=you & me' --arg greeting=Hi\n"
+    assert printed["cli"].stdout == said
+    assert json.loads(printed["json"].stdout) == {"name": "you & me", "greeting": "Hi"}
+    assert printed["python"].stdout == 'call_tool("greet.hello", name="you & me", greeting="Hi")\n'
+    assert json.loads(printed["mcp"].stdout)["params"]["arguments"] == {"name": "you & me", "greeting": "Hi"}
+    assert json.loads(pegboard("history", "--json").stdout) == []
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        (["greet.add", "--arg", "a=1"], 2, "b: "),
+        (["greet.add", "--arg", "a=x"], 2, "must be an integer"),
+        (["greet.nope"], 3, "no tool"),
+    ],
+)
+def test_a_call_that_could_not_be_made_is_not_printed_either(
+    pegboard: Command, packs: str, line: list[str], code: int, words: str
+) -> None:
+    done = pegboard("tools", "invoke", *line, "--print", "cli", "--packs", packs)
+    assert (done.returncode, words in done.stderr) == (code, True)
+    assert "pegboard tools invoke" not in done.stdout
+
+
+VALUES: list[JsonValue] = [
+    'it\'s "$HOME" `id` \\ !x',
+    "two\nlines",
+    "tab\there \x1b[31m \x00 \ud800 🙂",
+    "-x",
+    "12",
+    "null",
+    "x" * 200_000,
+    None,
+    {"a.b": [1, {"": "="}], "c": 1.0},
+    123456789012345678901234567890,
+]
+
+
+@pytest.mark.promise("CLI-1")
+def test_copied_lines_make_the_same_calls_in_a_real_shell(home: Path, tmp_path: Path) -> None:
+    runtime = Runtime.from_environment()
+    runtime.scan()
+    echo = runtime.tool("tools.echo")
+    assert echo is not None
+    lines = [copied_as("cli", echo, {"value": value}).replace("invoke", "invoke --print json", 1) for value in VALUES]
+    script = f'pegboard() {{ {shlex.quote(sys.executable)} -m pegboard "$@" && printf "\\0"; }}\n' + "\n".join(lines)
+    done = subprocess.run(["sh"], input=script.encode(), capture_output=True, timeout=100, cwd=tmp_path, check=True)
+    assert done.stderr == b""
+    *called, end = done.stdout.split(b"\0")
+    assert end == b""
+    for text, value in zip(called, VALUES, strict=True):
+        assert identical(json.loads(text), {"value": value})

@@ -1,0 +1,40 @@
+"""A user's configuration, in a folder of the test's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pegboard.config import Settings, load
+from pegboard.models import Problem
+
+
+@dataclass
+class User:
+    """A user's file, a working directory, and what comes of them."""
+
+    file: Path
+    cwd: Path
+
+    def write(self, text: str | bytes) -> None:
+        """Writes the user's file."""
+        self.file.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def overlay(self, text: str) -> None:
+        """Writes the working directory's file."""
+        (self.cwd / "pegboard.toml").write_text(text)
+
+    def load(self, environ: Mapping[str, str] | None = None) -> tuple[Settings, tuple[Problem, ...]]:
+        """Loads what there is."""
+        return load({"PEGBOARD_CONFIG": str(self.file), **(environ or {})}, self.cwd)
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    """An empty user."""
+    for name in ("home", "work"):
+        (tmp_path / name).mkdir()
+    return User(tmp_path / "home" / "config.toml", tmp_path / "work")

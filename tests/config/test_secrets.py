@@ -1,0 +1,315 @@
+"""Secrets come from the environment, a `.env` file or the keyring, and their values stay inside."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import keyring
+import keyring.core
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticSerializationError, to_json
+
+from pegboard.config import Paths, Secret, Secrets
+from pegboard.config.dotenv import read_dotenv
+from pegboard.config.vault import Vault
+from pegboard.models import Problem
+
+VALUE = "correct horse battery"
+
+
+class Memory(KeyringBackend):
+    """A keyring that lives as long as its test."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+class Locked(Memory):
+    def get_password(self, service: str, username: str) -> str | None:
+        raise KeyringLocked(VALUE)
+
+
+class Broken(Memory):
+    def get_password(self, service: str, username: str) -> str | None:
+        raise ValueError(VALUE)
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise ValueError(password)
+
+
+class Silent(Memory):
+    """A keyring that waits for somebody who never comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.end = Event()
+
+    def get_password(self, service: str, username: str) -> str | None:
+        self.asked += 1
+        self.end.wait(60)
+        return None
+
+
+@pytest.fixture(autouse=True)
+def memory() -> Iterator[Memory]:
+    """Keeps the tests away from the keyring of whoever runs them."""
+    before = keyring.get_keyring()
+    backend = Memory()
+    keyring.set_keyring(backend)
+    yield backend
+    keyring.set_keyring(before)
+
+
+class Place:
+    """A user with a working directory and a folder of settings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cwd, self.home = folder / "work", folder / "home"
+        for made in (self.cwd, self.home):
+            made.mkdir()
+        self.paths = Paths(self.home / "config.toml", folder / "data", folder / "state", folder / "cache")
+
+    def secrets(self, **environ: str) -> Secrets:
+        return Secrets(self.paths, environ, self.cwd)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def why(found: Secret | Problem | str | bool | None) -> str:
+    """Gives the words of what should be a problem."""
+    assert isinstance(found, Problem), found
+    return str(found)
+
+
+@pytest.mark.promise("STO-2")
+def test_the_environment_comes_first_then_the_working_directory_then_the_settings_folder_then_the_keyring(
+    place: Place,
+) -> None:
+    assert place.secrets().set("KEY", "of the keyring") is None
+    found = place.secrets().find("KEY")
+    assert found is not None
+    assert (found.source, found.file, found.reveal()) == ("keyring", None, "of the keyring")
+    for folder in (place.home, place.cwd):
+        (folder / ".env").write_text(f"KEY='of {folder.name}'\n")
+        found = place.secrets().find("KEY")
+        assert found is not None
+        assert (found.source, found.file, found.reveal()) == (".env", folder / ".env", f"of {folder.name}")
+    found = place.secrets(KEY="of the environment").find("KEY")
+    assert found is not None
+    assert (found.source, found.file, found.reveal()) == ("environment", None, "of the environment")
+
+
+@pytest.mark.promise("STO-2")
+@pytest.mark.parametrize(("value", "words"), [("", "is empty"), ("  ", "is empty"), ("${API_KEY}", "${…}")])
+def test_an_empty_value_and_an_unexpanded_variable_are_missing_and_hide_nothing(
+    place: Place, value: str, words: str
+) -> None:
+    assert place.secrets(KEY=value).find("KEY") is None
+    assert "KEY in the environment" in why(place.secrets(KEY=value).look_up("KEY"))
+    assert words in why(place.secrets(KEY=value).look_up("KEY"))
+    (place.cwd / ".env").write_text(f'KEY="{value}"\n')
+    assert str(place.cwd / ".env") in why(place.secrets().look_up("KEY"))
+    assert "KEY in the environment" in why(place.secrets(KEY=value).look_up("KEY"))
+    assert why(place.secrets().set("KEY", value)).startswith("The value ")
+    assert place.secrets().set("KEY", VALUE) is None
+    found = place.secrets(KEY=value).find("KEY")
+    assert found is not None
+    assert (found.source, found.reveal()) == ("keyring", VALUE)
+
+
+@pytest.mark.promise("STO-2")
+def test_a_missing_secret_says_how_to_set_it(place: Place) -> None:
+    assert why(place.secrets().look_up("KEY")) == (
+        "KEY is not set. Set it in the environment or in a `.env` file, or run `pegboard auth set KEY`."
+    )
+
+
+@pytest.mark.promise("STO-2")
+@pytest.mark.parametrize("name", ["", "A B", "1A", "A=B", "../A", "A\0", "\ud800", "A" * 129])
+def test_what_is_no_name_is_refused_and_not_repeated(place: Place, name: str) -> None:
+    for problem in (place.secrets().look_up(name), place.secrets().set(name, VALUE), place.secrets().remove(name)):
+        assert why(problem).startswith("This is no name of a secret.")
+
+
+@pytest.mark.promise("STO-2")
+def test_a_secret_shows_its_value_only_to_who_asks_for_it(place: Place) -> None:
+    class Holder(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        secret: Secret
+
+    secret = place.secrets(KEY=VALUE).find("KEY")
+    assert secret is not None
+    holder = Holder(secret=secret)
+    shown = [
+        repr(secret),
+        str(secret),
+        f"{secret}",
+        repr([secret]),
+        repr(holder),
+        repr(holder.model_dump()),
+        to_json(secret, serialize_unknown=True).decode(),
+        json.dumps({"secret": secret}, default=str),
+    ]
+    assert VALUE not in "".join(shown)
+    with pytest.raises(PydanticSerializationError):
+        holder.model_dump_json()
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="can't be pickled"):
+            pickle.dumps(secret, protocol)
+    assert copy.deepcopy([secret])[0] is copy.copy(secret) is secret
+    with pytest.raises(TypeError):
+        vars(secret)
+
+
+@pytest.mark.promise("STO-2")
+def test_the_keyring_keeps_lists_and_forgets(place: Place, memory: Memory) -> None:
+    secrets = place.secrets()
+    assert [secrets.set(name, VALUE) for name in ("B", "A", "A")] == [None] * 3
+    assert secrets.keyring_names() == ("A", "B")
+    assert set(memory.kept) == {("pegboard", "A"), ("pegboard", "B")}
+    assert (secrets.remove("A"), secrets.remove("A")) == (True, False)
+    assert (secrets.keyring_names(), secrets.find("A")) == (("B",), None)
+    memory.kept.clear()  # as another program may
+    assert (secrets.find("B"), secrets.remove("B"), secrets.keyring_names()) == (None, True, ())
+
+
+@pytest.mark.promise("STO-2")
+@pytest.mark.parametrize(
+    ("backend", "words"),
+    [
+        (
+            keyring.core.load_keyring("keyring.backends.fail.Keyring"),
+            "There is no keyring on this machine. Set the secret in the environment or in a `.env` file",
+        ),
+        (Locked(), "The keyring is locked. Unlock it"),
+        (Broken(), "The keyring failed (ValueError). Set the secret in the environment or in a `.env` file"),
+    ],
+    ids=["none", "locked", "broken"],
+)
+def test_a_keyring_that_fails_is_told_without_an_exception_or_a_value(
+    place: Place, backend: KeyringBackend, words: str
+) -> None:
+    keyring.set_keyring(backend)
+    secrets = place.secrets(OTHER="of the environment")
+    for problem in (secrets.look_up("KEY"), secrets.set("KEY", VALUE), secrets.remove("KEY")):
+        assert words in why(problem)
+        assert VALUE not in why(problem)
+    assert secrets.keyring_names() == ()
+    assert secrets.find("OTHER") is not None
+
+
+@pytest.mark.promise("STO-2")
+def test_a_keyring_that_keeps_nothing_is_found_out(place: Place) -> None:
+    keyring.set_keyring(keyring.core.load_keyring("keyring.backends.null.Keyring"))
+    assert why(place.secrets().set("KEY", VALUE)).startswith("The keyring doesn't keep what it is given.")
+    assert place.secrets().keyring_names() == ()
+
+
+@pytest.mark.promise("STO-2")
+def test_a_keyring_that_never_answers_is_waited_for_once(tmp_path: Path) -> None:
+    silent = Silent()
+    keyring.set_keyring(silent)
+    vault = Vault(tmp_path / "names", patience=0.1)
+    try:
+        for _ in range(3):
+            assert why(vault.get("KEY")).startswith("The keyring gave no answer within 0.1 seconds.")
+        assert silent.asked == 1
+    finally:
+        silent.end.set()
+
+
+@pytest.mark.promise("STO-2")
+def test_a_name_that_cannot_be_written_is_a_problem(place: Place, memory: Memory) -> None:
+    place.paths.data.write_text("a file where a folder should be")
+    assert "The name KEY can't be written" in why(place.secrets().set("KEY", VALUE))
+    assert memory.kept == {}
+
+
+@pytest.mark.promise("STO-2")
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("A=1\nB = two words  \r\nexport C=3", {"A": "1", "B": "two words", "C": "3"}),
+        ("# A=1\n\n  # B=2\nC=3 # not this\nD=4#this\nE=#5\nF= # 6", {"C": "3", "D": "4#this", "E": "#5", "F": ""}),
+        ("A=''\nB=\"\"\nC=\nA.b-c=1", {"A": "", "B": "", "C": "", "A.b-c": "1"}),
+        (r"A='it \n $x'" + "\n" + r'B="a\nb\t\"c\" \$x \\ \q"', {"A": r"it \n $x", "B": 'a\nb\t"c" $x \\ \\q'}),
+        ("A='one\ntwo'\nB=\"one\ntwo\" # c\n", {"A": "one\ntwo", "B": "one\ntwo"}),
+        ("A=${B}\nB='$C'\n", {"A": "${B}", "B": "$C"}),
+        ("A=1\nA=2", {"A": "2"}),
+        ("\ufeffA=ä€", {"A": "ä€"}),
+        ("A=a'b\"c=d", {"A": "a'b\"c=d"}),
+        ("", {}),
+    ],
+)
+def test_a_dotenv_file_is_read_as_shells_read_it(tmp_path: Path, text: str, values: dict[str, str]) -> None:
+    file = tmp_path / ".env"
+    file.write_bytes(text.encode())
+    read = read_dotenv(file)
+    assert (read.values, read.problems) == (values, ())
+
+
+@pytest.mark.promise("STO-2")
+def test_a_line_that_cannot_be_read_costs_itself_and_is_not_repeated(place: Place) -> None:
+    lines = ["A=1", "hunter2", "1B=hunter2", "C='hunter2", 'D="hunter2" more', "E='x\ny'", "F hunter2", "G=7"]
+    (place.cwd / ".env").write_text("\n".join(lines))
+    secrets = place.secrets()
+    assert secrets.dotenv_names() == ("A", "E", "G")
+    problems = secrets.problems()
+    assert [problem.line for problem in problems] == [2, 3, 4, 5, 8]
+    assert {problem.file for problem in problems} == {str(place.cwd / ".env")}
+    assert "hunter2" not in "".join(map(str, problems))
+
+
+@pytest.mark.promise("STO-2")
+def test_a_dotenv_file_that_is_no_text_file_is_a_problem(place: Place) -> None:
+    (place.cwd / ".env").write_bytes(b"A=1\nB=\xff\n")
+    (place.home / ".env").mkdir()
+    assert [problem.message for problem in place.secrets().problems()] == [
+        "This file is not UTF-8 text.",
+        "This is no regular file.",
+    ]
+    assert place.secrets().find("A") is None
+
+
+@pytest.mark.promise("STO-2")
+def test_a_folder_that_is_both_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("nonsense\n")
+    paths = Paths(tmp_path / "config.toml", tmp_path / "data", tmp_path / "state", tmp_path / "cache")
+    assert len(Secrets(paths, {}, tmp_path).problems()) == 1
+
+
+@pytest.mark.promise("STO-2")
+def test_what_is_a_secret_by_its_name_is_known(place: Place) -> None:
+    (place.cwd / ".env").write_text("db-password=a\nHOST=b\nTOKEN=c\n")
+    environ = {
+        "TOKEN": "d",
+        "githubApiKey": "e",
+        "PWD": "f",
+        "SSH_AUTH_SOCK": "g",
+        "PEGBOARD_KEYS__X": "h",
+        "LANG": "i",
+    }
+    assert place.secrets(**environ).known() == {"db-password": "a", "TOKEN": "d", "githubApiKey": "e"}

@@ -1,0 +1,99 @@
+"""What the tests share: a Pegboard of their own in a temporary folder, and the schemas that forms are measured by.
+
+The modules of `corpus`, such as `typist`, are imported by their names.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from pegboard.runtime import Runtime
+
+CORPUS = Path(__file__).parent / "corpus"
+sys.path.insert(0, str(CORPUS))
+
+from rows import Row, rows_of  # noqa: E402 - only now it can be found
+
+# The same examples at every run; `--hypothesis-profile=search` looks for others.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("search")
+settings.load_profile("same")
+
+# What a shell runs in the background takes no ctrl+c, nor does what that starts; our tests send it to what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keeps every test away from the user's own files: all folders stand in a temporary one."""
+    folder = tmp_path_factory.mktemp("home")
+    for name in [name for name in os.environ if name.startswith("PEGBOARD_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    # No test asks the keyring of whoever runs it, nor one that another test left behind.
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    monkeypatch.setenv("PEGBOARD_CONFIG", str(folder / "config.toml"))
+    monkeypatch.setenv("PEGBOARD_DATA_DIR", str(folder / "data"))
+    monkeypatch.setenv("PEGBOARD_STATE_DIR", str(folder / "state"))
+    monkeypatch.setenv("PEGBOARD_CACHE_DIR", str(folder / "cache"))
+    return folder
+
+
+@pytest.fixture
+def data_folder() -> Path:
+    """The shared real-world data; the test is skipped where there is none."""
+    if not DATA.is_dir():
+        pytest.skip("the shared data folder is not here")
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def hard_cases() -> dict[str, Row]:
+    """The hard cases among schemas by their ids."""
+    return {row.id: row for row in rows_of(CORPUS / "hardcases.jsonl")}
+
+
+@pytest.fixture
+def corpus(data_folder: Path, hard_cases: dict[str, Row]) -> list[Row]:
+    """Every real schema and every hard case; the test is skipped where the real ones are not."""
+    return [*rows_of(data_folder / "schemas" / "open.jsonl"), *hard_cases.values()]
+
+
+@pytest.fixture
+def write_pack(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Writes a pack of the given file name and source into `tmp_path / "packs"` and gives that folder."""
+
+    def write(name: str, source: str) -> Path:
+        folder = tmp_path / "packs"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(textwrap.dedent(source), encoding="utf-8")
+        return folder
+
+    return write
+
+
+@pytest.fixture
+async def open_runtime() -> AsyncIterator[Callable[..., Runtime]]:
+    """Builds runtimes as `Runtime.from_environment` does, scanned, and closes them after the test."""
+    opened: list[Runtime] = []
+
+    def build(*packs: Path, tool_allow: str | None = None) -> Runtime:
+        runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
+        opened.append(runtime)
+        runtime.scan()
+        return runtime
+
+    yield build
+    for runtime in opened:
+        await runtime.close()

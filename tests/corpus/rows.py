@@ -1,0 +1,29 @@
+"""Rows of the corpus: schemas of tools, with argument objects that they take and that they refuse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from pegboard.models import JsonObject
+
+
+@dataclass(frozen=True)
+class Row:
+    """One schema with its examples."""
+
+    id: str
+    schema: JsonValue
+    valid: list[JsonObject]
+    invalid: list[JsonObject]
+    why: list[str]
+    """What is wrong with each invalid one; empty where nobody says."""
+
+
+def rows_of(file: Path) -> list[Row]:
+    """Reads the rows of a file of one JSON object a line."""
+    read = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [Row(one["id"], one["schema"], one["valid"], one["invalid"], one.get("invalid_why", [])) for one in read]

@@ -1,0 +1,167 @@
+"""What a docstring gives: description, parameters, returns, in three styles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pegboard.models import ToolSpec
+
+Tool = Callable[[str], ToolSpec]
+
+GOOGLE = '''
+def f(*, path: str, limit: int = 3, **rest: str) -> list[int]:
+    """Find *things*.
+
+    More about it::
+
+        code
+
+    Args:
+        path (str, optional): Where to look,
+            and how.
+        limit: A list:
+            - one
+            - two
+        **rest: Whatever
+            else.
+
+    Returns:
+        list[int]: The sizes,
+        largest first.
+
+    Raises:
+        ValueError: Never.
+
+    Example:
+        >>> f()
+    """
+'''
+NUMPY = '''
+def f(*, path: str, limit: int = 3, **rest: str) -> list[int]:
+    """
+    Find *things*.
+
+    More about it::
+
+        code
+
+    Parameters
+    ----------
+    path : str, optional
+        Where to look,
+        and how.
+    limit
+        A list:
+
+        - one
+        - two
+    **rest : str
+        Whatever else.
+
+    Returns
+    -------
+    list of int
+        The sizes,
+        largest first.
+
+    Raises
+    ------
+    ValueError
+        Never.
+    """
+'''
+SPHINX = '''
+def f(*, path: str, limit: int = 3, **rest: str) -> list[int]:
+    """Find *things*.
+
+    More about it::
+
+        code
+
+    :param str path: Where to look,
+        and how.
+    :type path: str
+    :param limit: A list:
+        - one
+        - two
+    :returns: The sizes,
+        largest first.
+    :rtype: list[int]
+    :raises ValueError: Never.
+    """
+'''
+
+
+def texts(spec: ToolSpec) -> dict[str, object]:
+    properties = spec.input_schema["properties"]
+    assert isinstance(properties, dict)
+    return {name: schema.get("description") for name, schema in properties.items() if isinstance(schema, dict)}
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize("source", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
+def test_every_style_gives_parameters_and_returns(tool: Tool, source: str) -> None:
+    spec = tool(source)
+    assert texts(spec)["path"] == "Where to look, and how."
+    assert "- one\n- two" in str(texts(spec)["limit"])
+    assert spec.output_schema is not None
+    assert spec.output_schema["description"] == "The sizes, largest first."
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize("source", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
+def test_all_but_parameters_and_returns_stays_in_the_description(tool: Tool, source: str) -> None:
+    description = tool(source).description
+    assert description.startswith("Find *things*.\n\nMore about it::\n\n    code")
+    assert "ValueError" in description
+    for gone in ("Where to look", "largest first", "Parameters", "Args", "path"):
+        assert gone not in description
+
+
+def test_examples_stay_where_they_are(tool: Tool) -> None:
+    assert tool(GOOGLE).description.endswith("Example:\n    >>> f()")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["One line.", "Note: this is no section.", "A title\n-\nText.", "Ratio a:b, see `x`.", "Args: none of them."],
+)
+def test_a_docstring_without_sections_is_the_description(tool: Tool, text: str) -> None:
+    assert tool(f'def f(*, a: int):\n    """{text}"""\n').description == text
+
+
+def test_several_names_may_share_a_text(tool: Tool) -> None:
+    spec = tool('def f(*, x: int, y: int):\n    """Go.\n\n    Args:\n        x, y: Where to.\n    """\n')
+    assert texts(spec) == {"x": "Where to.", "y": "Where to."}
+
+
+def test_a_description_beside_the_type_wins_over_the_docstring(tool: Tool) -> None:
+    spec = tool(
+        "from typing import Annotated\nfrom pydantic import Field\n"
+        'def f(*, a: Annotated[int, Field(description="From the type.")]):\n'
+        '    """Go.\n\n    Args:\n        a: From the text.\n    """\n'
+    )
+    assert texts(spec) == {"a": "From the type."}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "Args:\n        a" + " " * 200_000 + "b",
+        "x" + " " * 200_000 + "x\n    ---",
+        ":param" + " " * 200_000 + "a",
+        "Args:\n        a " + "(" * 200_000,
+        "Returns:\n        " + "a|" * 100_000,
+        "Args:\n" + "\n" * 200_000 + "x",
+        ":type " + ":" * 200_000,
+        "Args:\n        " + "a," * 100_000,
+    ],
+)
+def test_a_hostile_docstring_is_read_in_time(tool: Tool, hostile: str) -> None:
+    assert tool(f'def f(*, a: int):\n    """Go.\n\n    {hostile}"""\n').description
+
+
+def test_lone_surrogates_do_not_get_into_the_description(tool: Tool) -> None:
+    tool('def f():\n    """Bad \\ud800 text."""\n').description.encode()

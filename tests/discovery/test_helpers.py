@@ -1,0 +1,299 @@
+"""Types from a helper beside the pack (`_models.py`): read like the pack's own, and anew when the helper changes."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.discovery import scan
+from pegboard.models import ToolSpec
+
+Folder = Callable[..., Path]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """Writes files into a packs folder, each given as `name="source"`, and gives the folder."""
+
+    def write(**sources: str) -> Path:
+        packs = tmp_path / "packs"
+        packs.mkdir(exist_ok=True)
+        for name, source in sources.items():
+            (packs / f"{name}.py").write_text(textwrap.dedent(source))
+        return packs
+
+    return write
+
+
+def only_tool(packs: Path, index: Path | None = None) -> ToolSpec:
+    """Scans a folder with one tool."""
+    (tool,), _ = scan([packs], index=index)
+    return tool
+
+
+def messages(tool: ToolSpec) -> list[str]:
+    """Gives what is wrong with a tool."""
+    return [problem.message for problem in tool.problems]
+
+
+MODELS = '''
+    """Models."""
+    from enum import Enum
+    from typing import Annotated, NewType
+
+    from pydantic import BaseModel, Field
+
+    MOST = 20
+
+    class Size(Enum):
+        SMALL = "s"
+        LARGE = "l"
+
+    class Part(BaseModel):
+        """A part."""
+        size: Size = Size.SMALL
+
+    class Row(BaseModel):
+        """A row.
+
+        Attributes:
+            name: What it is called.
+        """
+        name: str
+        parts: list[Part] = []
+        next: "Row | None" = None
+
+    Count = Annotated[int, Field(ge=1, le=MOST)]
+    Key = NewType("Key", str)
+    Default = 7
+'''
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from ._models import Row, Count, Key, Size",
+        "from _models import Row, Count, Key, Size",
+        "from ._models import *",
+    ],
+)
+def test_types_of_a_helper_are_read_as_those_of_the_file_are(folder: Folder, imports: str) -> None:
+    tools = '''
+        {imports}
+        def run(*, count: Count, key: Key, size: Size = Size.LARGE) -> list[Row]:
+            """Run."""
+    '''
+    apart = only_tool(folder(_models=MODELS, pack=textwrap.dedent(tools).format(imports=imports)))
+    assert messages(apart) == []
+    together = only_tool(folder(pack=textwrap.dedent(MODELS) + textwrap.dedent(tools).format(imports="")))
+    assert messages(together) == []
+    assert apart.input_schema == together.input_schema
+    assert apart.output_schema == together.output_schema
+    assert together.output_schema is not None
+    assert together.input_schema["properties"] == {
+        "count": {"type": "integer", "minimum": 1, "maximum": 20},
+        "key": {"type": "string"},
+        "size": {"enum": ["s", "l"], "type": "string", "default": "l"},
+    }
+
+
+def test_a_helper_may_be_named_whole_and_may_take_from_another(folder: Folder) -> None:
+    packs = folder(
+        _base='''
+            """Base."""
+            from typing import TypedDict
+            class Thing(TypedDict):
+                """A thing."""
+                at: int
+        ''',
+        _models='"""Models."""\nfrom ._base import Thing as Thing\n',
+        pack='''
+            from . import _models
+            import _base as base
+            def run(*, one: _models.Thing, other: base.Thing) -> None:
+                """Run."""
+        ''',
+    )
+    tool = only_tool(packs)
+    assert messages(tool) == []
+    assert tool.input_schema["properties"] == {
+        "one": {"$ref": "#/$defs/Thing"},
+        "other": {"$ref": "#/$defs/Thing"},
+    }
+
+
+def test_two_classes_of_one_name_stay_two(folder: Folder) -> None:
+    packs = folder(
+        _models='''
+            """Models."""
+            from pydantic import BaseModel
+            class Cell(BaseModel):
+                """The helper's."""
+                text: str
+            class Row(BaseModel):
+                """A row."""
+                cells: list[Cell]
+        ''',
+        pack='''
+            from pydantic import BaseModel
+            from ._models import Row
+            class Cell(BaseModel):
+                """The pack's."""
+                number: int
+            def run(*, row: Row, cell: Cell) -> None:
+                """Run."""
+        ''',
+    )
+    definitions = only_tool(packs).input_schema["$defs"]
+    assert isinstance(definitions, dict)
+    assert {name: list(_properties(schema)) for name, schema in definitions.items()} == {
+        "Cell": ["number"],
+        "Cell_2": ["text"],
+        "Row": ["cells"],
+    }
+    assert _properties(definitions["Row"])["cells"] == {"type": "array", "items": {"$ref": "#/$defs/Cell_2"}}
+
+
+def test_a_class_may_build_upon_one_of_a_helper(folder: Folder) -> None:
+    packs = folder(
+        _models='''
+            """Models."""
+            from pydantic import BaseModel, ConfigDict
+            Number = int
+            class Strict(BaseModel):
+                """Base."""
+                model_config = ConfigDict(extra="forbid")
+                id: Number
+        ''',
+        pack='''
+            from ._models import Strict
+            Number = str
+            class Row(Strict):
+                """A row."""
+                number: Number
+            def run(*, row: Row) -> None:
+                """Run."""
+        ''',
+    )
+    tool = only_tool(packs)
+    assert messages(tool) == []
+    assert tool.input_schema["$defs"] == {
+        "Row": {
+            "type": "object",
+            "description": "A row.",
+            "properties": {"id": {"type": "integer"}, "number": {"type": "string"}},
+            "required": ["id", "number"],
+            "additionalProperties": False,
+        }
+    }
+
+
+def test_what_cant_be_resolved_in_a_helper_is_told_with_its_place_there(folder: Folder) -> None:
+    packs = folder(
+        _models='from typing import TypedDict\nclass Row(TypedDict):\n    """A row."""\n\n    at: Elsewhere\n',
+        pack='from ._models import Row\ndef run(*, row: Row) -> None:\n    """Run."""\n',
+    )
+    (problem,) = only_tool(packs).problems
+    assert "`Elsewhere` can't be resolved in this file (line 5 of _models.py)" in problem.message
+    assert (problem.file, problem.line) == (str(packs / "pack.py"), 2)
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [None, "class Row(\n", "Other = 1\n", "from ._models import Row\n", "from ._models import Row as Rov\nRow = Rov\n"],
+    ids=["not there", "unparsable", "without the name", "its own import", "a circle"],
+)
+def test_a_helper_that_doesnt_have_the_name_leaves_a_field_without_a_type(folder: Folder, helper: str | None) -> None:
+    helpers = {"_models": helper} if helper else {}
+    tool = only_tool(
+        folder(**helpers, pack='from ._models import Row\ndef run(*, row: Row) -> None:\n    """Run."""\n')
+    )
+    assert tool.input_schema["properties"] == {"row": {}}
+    assert len(tool.problems) == 1
+
+
+def test_only_helpers_in_the_folder_of_the_pack_are_read(folder: Folder, tmp_path: Path) -> None:
+    row = '"""Models."""\nfrom typing import TypedDict\nclass Row(TypedDict):\n    """A row."""\n    at: int\n'
+    (tmp_path / "_outside.py").write_text(row)
+    for line in ("from .._outside import Row", "from ._sub._deep import Row", "from .plain import Row"):
+        packs = folder(pack=f'{line}\ndef run(*, row: Row) -> None:\n    """Run."""\n')
+        (packs / "plain.py").write_text(row)
+        (packs / "_sub").mkdir(exist_ok=True)
+        (packs / "_sub" / "_deep.py").write_text(row)
+        assert only_tool(packs).input_schema["properties"] == {"row": {}}, line
+
+
+PACK = 'from ._models import Row\ndef run(*, row: Row) -> None:\n    """Run."""\n'
+ONE = "from typing import NewType\nRow = NewType('Row', int)\n"
+TWO = "from typing import NewType\nRow = NewType('Row', str)\n"
+
+
+def kind(packs: Path, index: Path) -> object:
+    """Gives the schema that the tool's parameter has."""
+    properties = only_tool(packs, index).input_schema["properties"]
+    assert isinstance(properties, dict)
+    return properties["row"]
+
+
+@pytest.mark.promise("DSC-6")
+@pytest.mark.parametrize("fresh", [True, False], ids=["just written", "long there"])
+def test_a_helper_that_is_new_changes_or_goes_is_noticed_though_the_pack_is_unchanged(
+    folder: Folder, tmp_path: Path, fresh: bool
+) -> None:
+    index = tmp_path / "index"
+    packs = folder(pack=PACK)
+    helper = packs / "_models.py"
+
+    def age() -> None:
+        if not fresh:
+            for file in packs.glob("*.py"):
+                os.utime(file, (1_700_000_000, 1_700_000_000))
+
+    age()
+    assert kind(packs, index) == {}
+    helper.write_text(ONE)
+    age()
+    assert kind(packs, index) == {"type": "integer"}
+    helper.write_text(TWO)
+    age()
+    assert kind(packs, index) == {"type": "string"}
+    assert kind(packs, index) == {"type": "string"}
+    helper.unlink()
+    assert kind(packs, index) == {}
+
+
+@pytest.mark.promise("DSC-6")
+def test_a_change_of_a_helpers_helper_is_noticed_too(folder: Folder, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    packs = folder(pack=PACK, _models='"""Models."""\nfrom ._deep import Row\n', _deep=ONE)
+    assert kind(packs, index) == {"type": "integer"}
+    (packs / "_deep.py").write_text(TWO)
+    assert kind(packs, index) == {"type": "string"}
+
+
+@pytest.mark.promise("DSC-6")
+def test_helpers_are_noticed_where_processes_of_their_own_read_the_packs(folder: Folder, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    packs = folder(pack=PACK, _models=ONE)
+    filler = "# " + "x" * 96 + "\n"
+    (packs / "large.py").write_text('def walk():\n    """Walk."""\n' + filler * 3_000)  # more than is read in process
+
+    def schemas() -> list[object]:
+        tools, _ = scan([packs], index=index)
+        return [tool.input_schema["properties"] for tool in tools if tool.name == "pack.run"]
+
+    assert schemas() == [{"row": {"type": "integer"}}]
+    (packs / "_models.py").write_text(TWO)
+    assert schemas() == [{"row": {"type": "string"}}]
+
+
+def _properties(schema: object) -> dict[str, object]:
+    assert isinstance(schema, dict)
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    return properties

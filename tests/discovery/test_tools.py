@@ -1,0 +1,349 @@
+"""Which functions are tools, and what their signatures and decorators say."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+from pegboard.discovery import read
+from pegboard.models import Hints, PackHandler, Problem, ToolSpec
+
+Tool = Callable[[str], ToolSpec]
+Names = Callable[[str], list[str]]
+
+
+def problems_of(source: str) -> tuple[Problem, ...]:
+    return read(textwrap.dedent(source), "/packs/sample.py")[1]
+
+
+@pytest.mark.promise("DSC-2")
+def test_tools_are_the_public_documented_functions_of_the_module(names: Names) -> None:
+    found = names('''
+        from os.path import join
+
+        def plain():
+            """A tool."""
+
+        async def waiting():
+            """A tool too."""
+
+        def undocumented(): pass
+
+        def empty():
+            """ """
+
+        def formatted():
+            f"""Not a docstring."""
+
+        def _private():
+            """Not public."""
+
+        class Box:
+            """Not a function."""
+            def method(self):
+                """Not a module's."""
+
+        def outer():
+            """A tool that holds one that isn't."""
+            def inner():
+                """Nested."""
+
+    ''')
+    assert found == ["sample.plain", "sample.waiting", "sample.outer"]
+
+
+@pytest.mark.promise("DSC-2")
+def test_overload_stubs_are_no_tools() -> None:
+    source = '''
+        import typing
+        from typing import overload as variant
+
+        @variant
+        def many(*, a: int) -> int:
+            """A stub."""
+        @typing.overload
+        def many(*, a: str) -> str:
+            """A stub."""
+        def many(*, a):
+            """The one that runs."""
+        @variant
+        def only_a_stub(*, a: int):
+            """A stub."""
+    '''
+    specs, problems = read(textwrap.dedent(source), "/packs/sample.py")
+    assert [(spec.name, spec.description) for spec in specs] == [("sample.many", "The one that runs.")]
+    assert problems == ()
+
+
+@pytest.mark.promise("DSC-2")
+@pytest.mark.parametrize(
+    "listing",
+    [
+        '__all__ = ["a", "_b"]',
+        '__all__ = ("a", "_b")',
+        '__all__: list[str] = ["a", "_b"]',
+        '__all__ = ["a"]\n__all__ += ["_b"]',
+        '__all__ = ["a"]\n__all__ += ("_b",)',
+        '__all__ = ["a"]\n__all__.extend(["_b"])',
+        '__all__ = ["a"]\n__all__.append("_b")',
+        '__all__ = ["a"] + ["_b"]',
+        'import other\n__all__ = ["a", "_b"] + other.__all__',
+        '__all__ = ["c"]\n__all__ = ["a", "_b"]',
+    ],
+)
+def test_all_decides_where_it_is_present(names: Names, listing: str) -> None:
+    functions = "".join(f'def {name}():\n    """Does it."""\n' for name in ("a", "_b", "c"))
+    assert names(f"{functions}\n{listing}") == ["sample.a", "sample._b"]
+
+
+@pytest.mark.promise("DSC-2")
+def test_an_undocumented_function_in_all_is_a_tool_with_a_problem() -> None:
+    specs, problems = read('__all__ = ["f"]\ndef f(*, a): pass\n', "/packs/sample.py")
+    assert [spec.name for spec in specs] == ["sample.f"]
+    assert specs[0].problems == problems
+    assert "no docstring" in problems[0].message
+    assert problems[0].line == 2
+
+
+def test_an_all_that_only_the_running_program_knows_is_a_problem_and_counts_as_absent() -> None:
+    specs, problems = read('__all__ = list(globals())\ndef f():\n    """Do it."""\n', "/packs/sample.py")
+    assert [spec.name for spec in specs] == ["sample.f"]
+    assert [(problem.line, problem.severity) for problem in problems] == [(1, "warning")]
+
+
+def test_a_name_in_all_that_the_file_does_not_define_is_a_problem() -> None:
+    problems = problems_of('__all__ = ["gone"]')
+    assert "`gone`" in problems[0].message
+
+
+@pytest.mark.promise("DSC-2")
+def test_a_pack_is_named_by_its_file_or_by_itself() -> None:
+    tool = 'def f():\n    """Do it."""\n'
+    assert read(tool, "/packs/files-2.py")[0][0].name == "files-2.f"
+    assert read(f'pack = "fs"\n{tool}', "/packs/sample.py")[0][0].name == "fs.f"
+    assert read(f'pack: str = "fs"\n{tool}', "/packs/sample.py")[0][0].name == "fs.f"
+    assert read(f"from struct import pack\n{tool}", "/packs/sample.py")[0][0].name == "sample.f"
+
+
+@pytest.mark.parametrize(
+    ("source", "file", "name"),
+    [('pack = "a.b"\n', "/packs/sample.py", "sample"), ("", "/packs/a b.c.py", "a_b_c")],
+)
+def test_a_name_that_no_pack_can_have_is_a_problem(source: str, file: str, name: str) -> None:
+    specs, problems = read(f'{source}def f():\n    """Do it."""\n', file)
+    assert specs[0].pack == name
+    assert "no name for a pack" in problems[0].message
+
+
+@pytest.mark.promise("DSC-2", "DSC-7")
+def test_of_two_functions_with_one_name_the_last_is_the_tool_and_the_problem_names_both() -> None:
+    specs, problems = read(
+        'def f(*, a: int):\n    """First."""\n\ndef f(*, b: str):\n    """Second."""\n', "/packs/sample.py"
+    )
+    assert [spec.description for spec in specs] == ["Second."]
+    assert "line 1 " in problems[0].message
+    assert "line 4" in problems[0].message
+
+
+def test_of_branches_the_likelier_one_counts_without_a_problem(names: Names) -> None:
+    source = '''
+        import sys
+        from typing import TYPE_CHECKING
+
+        try:
+            import fast
+            def f(*, a: int):
+                """Fast."""
+        except ImportError:
+            def f(*, a: int):
+                """Slow."""
+
+        if sys.version_info >= (3, 0):
+            def g():
+                """New."""
+        else:
+            def h():
+                """Old."""
+
+        if TYPE_CHECKING:
+            def k(): ...
+        else:
+            def k():
+                """Runs."""
+
+        if __name__ == "__main__":
+            def main():
+                """Start."""
+    '''
+    specs, problems = read(textwrap.dedent(source), "/packs/sample.py")
+    assert [(spec.function, spec.description) for spec in specs] == [("f", "Fast."), ("g", "New."), ("k", "Runs.")]
+    assert problems == ()
+
+
+def test_a_name_that_stands_for_something_else_in_the_end_is_no_tool(names: Names) -> None:
+    found = names('''
+        from functools import cache
+
+        def replaced():
+            """Gone."""
+        replaced = None
+
+        def deleted():
+            """Gone."""
+        del deleted
+
+        def wrapped():
+            """Still it."""
+        wrapped = cache(wrapped)
+    ''')
+    assert found == ["sample.wrapped"]
+
+
+@pytest.mark.promise("DSC-3")
+def test_a_tool_has_its_address_signature_and_schema(tool: Tool) -> None:
+    spec = tool('''
+        @decorated
+        async def fetch(*, url: str, tries: int = 3, **headers: str) -> dict[str, int]:
+            """Fetch it."""
+    ''')
+    assert spec.handler == PackHandler(pack="sample", function="fetch", file="/packs/sample.py", line=3, is_async=True)
+    assert spec.signature == "sample.fetch(*, url: str, tries: int = 3, **headers: str) -> dict[str, int]"
+    assert spec.input_schema == {
+        "type": "object",
+        "properties": {"url": {"type": "string"}, "tries": {"type": "integer", "default": 3}},
+        "required": ["url"],
+        "additionalProperties": {"type": "string"},
+    }
+    assert spec.output_schema == {"type": "object", "additionalProperties": {"type": "integer"}}
+    assert spec.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("signature", "shown"),
+    [
+        ("() -> None", "() -> None"),
+        ("(a, b=1)", "(*, a, b=1)"),
+        ("(*, a: 'int | None' = None)", "(*, a: 'int | None' = None)"),
+        ("(*, a: dict[str,\n    list[int]] = {})", "(*, a: dict[str, list[int]] = {})"),
+        ("(*, a: str = '\\x1b[2J')", "(*, a: str = '\\x1b[2J')"),
+        ("(*, a: list[int] = [x for x in y])", "(*, a: list[int] = [x for x in y])"),
+        ("(*, p: t.Optional[X | None] = Path('.'))", "(*, p: t.Optional[X | None] = Path('.'))"),
+    ],
+)
+def test_a_signature_is_one_line(tool: Tool, signature: str, shown: str) -> None:
+    assert tool(f'def f{signature}:\n    """Do it."""\n').signature == f"sample.f{shown}"
+
+
+@pytest.mark.promise("DSC-5")
+def test_a_signature_without_a_star_is_a_problem_with_the_fix(tool: Tool) -> None:
+    spec = tool('def copy(source: str, to="there"):\n    """Copy."""\n')
+    (problem,) = spec.problems
+    assert problem.severity == "warning"
+    assert problem.fix == "Write `def copy(*, source, to='there')`."
+    assert (problem.file, problem.line, problem.pack, problem.tool) == ("/packs/sample.py", 1, "sample", "sample.copy")
+    assert spec.input_schema["required"] == ["source"]
+
+
+@pytest.mark.promise("DSC-5")
+def test_what_a_call_with_keywords_cannot_fill_is_a_problem(tool: Tool) -> None:
+    spec = tool('def f(a, /, *rest, b: int):\n    """Do it."""\n')
+    assert [problem.severity for problem in spec.problems] == ["error", "warning"]
+    assert "`a`" in spec.problems[0].message
+    assert "`*rest`" in spec.problems[1].message
+    assert "`/`" in spec.problems[0].fix
+
+
+def test_keywords_of_any_name_are_additional_properties(tool: Tool) -> None:
+    assert tool('def f(**more):\n    """Do it."""\n').input_schema["additionalProperties"] is True
+    assert tool('def f(**more: list[int]):\n    """Do it."""\n').input_schema["additionalProperties"] == {
+        "type": "array",
+        "items": {"type": "integer"},
+    }
+    unpacked = tool('''
+        from typing import NotRequired, TypedDict, Unpack
+        class Options(TypedDict):
+            size: int
+            name: NotRequired[str]
+        def f(**options: Unpack[Options]):
+            """Do it."""
+    ''').input_schema
+    assert unpacked["properties"] == {"size": {"type": "integer"}, "name": {"type": "string"}}
+    assert unpacked["required"] == ["size"]
+    assert unpacked["additionalProperties"] is False
+
+
+@pytest.mark.promise("SDK-11")
+def test_hints_are_read_from_the_source(tool: Tool) -> None:
+    spec = tool('''
+        import pegboard.sdk as sdk
+        LONG = 60 * 5
+
+        @sdk.hints(read_only=True, destructive=False, timeout=LONG, stdin="text")
+        @sdk.hints(cache_seconds=0.5)
+        def f(*, text: str):
+            """Do it."""
+    ''')
+    assert spec.hints == Hints(read_only=True, destructive=False, timeout=300, stdin="text", cache_seconds=0.5)
+    assert spec.annotations == {"readOnlyHint": True, "destructiveHint": False}
+    assert spec.problems == ()
+
+
+@pytest.mark.promise("SDK-11")
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("readonly=True", "knows no `readonly`"),
+        ("read_only=1", "takes True or False"),
+        ("timeout=0", "positive"),
+        ("timeout='long'", "number of seconds"),
+        ("timeout=how_long()", "known only to the running program"),
+        ("stdin='b'", "names no parameter"),
+        ("**more", r"knows no `\*\*`"),
+    ],
+)
+def test_a_hint_that_makes_no_sense_is_a_problem_and_left_out(tool: Tool, said: str, message: str) -> None:
+    spec = tool(f'from pegboard.sdk import hints\n@hints({said})\ndef f(*, a: str):\n    """Do it."""\n')
+    assert spec.hints == Hints()
+    (problem,) = spec.problems
+    assert problem.line == 2
+    assert re.search(message, problem.message), problem.message
+
+
+def test_somebody_elses_hints_are_not_ours(tool: Tool) -> None:
+    assert tool('from other import hints\n@hints(read_only=True)\ndef f():\n    """Do it."""\n').hints == Hints()
+
+
+@pytest.mark.promise("SDK-14")
+def test_aliases_are_read_from_the_source(tool: Tool) -> None:
+    spec = tool('''
+        from pegboard.sdk import aliases as also
+
+        @also("searchDatasets", "ckan.search", max_depth="maxDepth", path=("dir", "folder"))
+        def search(*, path: str, max_depth: int = 4):
+            """Search."""
+    ''')
+    assert spec.aliases == ("searchDatasets", "ckan.search")
+    assert spec.parameter_aliases == {"maxDepth": "max_depth", "dir": "path", "folder": "path"}
+    assert spec.problems == ()
+
+
+@pytest.mark.promise("SDK-14")
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("pth='dir'", "isn't there"),
+        ("path='size'", "taken"),
+        ("path='x', size='x'", "taken"),
+        ("path=5", "no literal text"),
+        ("f()", "no literal text"),
+    ],
+)
+def test_an_alias_that_makes_no_sense_is_a_problem(tool: Tool, said: str, message: str) -> None:
+    spec = tool(
+        f'from pegboard.sdk import aliases\n@aliases({said})\ndef f(*, path: str, size: int):\n    """Do it."""\n'
+    )
+    (problem,) = spec.problems
+    assert message in problem.message

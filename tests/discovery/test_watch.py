@@ -1,0 +1,164 @@
+"""Watching: whatever changes in a packs folder is told, also where the system gives no notices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import watchfiles
+
+from pegboard.discovery import scan, watch
+
+BOUND = 20.0
+"""Seconds that a notice may take on a busy machine."""
+
+Watching = AsyncGenerator[frozenset[str], None]
+
+
+@pytest.fixture(params=["notices", "sweeps"])
+async def watched(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[..., Watching]]:
+    """Watches folders, once with the system's notices and once as if it had none left; stops after the test."""
+    if request.param == "sweeps":
+
+        def refuse(*_args: object, **_options: object) -> None:
+            raise OSError("no watches left")
+
+        monkeypatch.setattr(watchfiles.main, "RustNotify", refuse)
+    opened: list[Watching] = []
+
+    def start(*paths: Path) -> Watching:
+        opened.append(watch(paths, stop=asyncio.Event()))
+        return opened[-1]
+
+    yield start
+    for watching in opened:
+        await watching.aclose()
+
+
+async def changes_until(watching: Watching, act: Callable[[], object], expected: set[str]) -> None:
+    """Acts, and waits until all expected files were named."""
+    waiting = asyncio.ensure_future(anext(watching))
+    act()
+    named: set[str] = set()
+    async with asyncio.timeout(BOUND):
+        named |= await waiting
+        while not expected <= named:
+            named |= await anext(watching)
+    assert named == expected
+
+
+@pytest.mark.promise("DSC-6")
+async def test_changed_files_are_told(watched: Callable[..., Watching], packs: Path) -> None:
+    file = packs / "one.py"
+    await changes_until(watched(packs), lambda: file.write_text("def f(): ..."), {str(file)})
+
+
+@pytest.mark.promise("DSC-6")
+async def test_new_removed_and_renamed_files_are_told(watched: Callable[..., Watching], packs: Path) -> None:
+    def act() -> None:
+        (packs / "new.py").write_text("")
+        (packs / "two.py").unlink()
+        (packs / "one.py").rename(packs / "_helper.py")
+
+    await changes_until(
+        watched(packs), act, {str(packs / name) for name in ("new.py", "two.py", "one.py", "_helper.py")}
+    )
+
+
+@pytest.mark.promise("DSC-6")
+async def test_what_is_no_python_file_of_the_folder_is_not_told(watched: Callable[..., Watching], packs: Path) -> None:
+    (packs / "sub").mkdir()
+
+    def act() -> None:
+        (packs / "notes.txt").write_text("x")
+        (packs / "sub" / "deep.py").write_text("x")
+        (packs / "one.py").write_text("x = 1")
+
+    await changes_until(watched(packs), act, {str(packs / "one.py")})
+
+
+@pytest.mark.promise("DSC-6")
+async def test_a_folder_that_comes_later_is_noticed(watched: Callable[..., Watching], tmp_path: Path) -> None:
+    later = tmp_path / "deep" / "later"
+
+    def act() -> None:
+        later.mkdir(parents=True)
+        (later / "first.py").write_text("")
+
+    watching = watched(later)
+    await changes_until(watching, act, {str(later / "first.py")})
+    await changes_until(watching, lambda: (later / "second.py").write_text(""), {str(later / "second.py")})
+
+
+async def test_an_empty_folder_that_comes_is_told_too(watched: Callable[..., Watching], tmp_path: Path) -> None:
+    watching = watched(tmp_path / "later")
+    (tmp_path / "later").mkdir()
+    async with asyncio.timeout(BOUND):
+        assert await anext(watching) == frozenset()
+
+
+@pytest.mark.promise("DSC-6")
+async def test_a_folder_that_is_replaced_is_watched_on(watched: Callable[..., Watching], packs: Path) -> None:
+    other = packs.parent / "other"
+    other.mkdir()
+    (other / "three.py").write_text("")
+    await changes_until(
+        watching := watched(packs),
+        lambda: (packs.rename(packs.parent / "old"), other.rename(packs)),
+        {str(packs / name) for name in ("one.py", "two.py", "three.py")},
+    )
+    await changes_until(watching, lambda: (packs / "four.py").write_text(""), {str(packs / "four.py")})
+
+
+async def test_a_single_file_can_be_watched(watched: Callable[..., Watching], packs: Path) -> None:
+    def act() -> None:
+        (packs / "two.py").write_text("x")
+        draft = packs / "draft"
+        draft.write_text('def walk():\n    """Walk."""\n')
+        draft.rename(packs / "one.py")
+
+    watching = watched(packs / "one.py")
+    await changes_until(watching, act, {str(packs / "one.py")})
+    assert [spec.name for spec in scan([packs / "one.py"])[0]] == ["one.walk"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+async def test_watching_ends_when_it_is_stopped(packs: Path, exists: bool) -> None:
+    stop = asyncio.Event()
+    watching = watch([packs if exists else packs / "gone"], stop=stop)
+    waiting = asyncio.ensure_future(anext(watching, None))
+    asyncio.get_running_loop().call_soon(stop.set)
+    async with asyncio.timeout(BOUND):
+        assert await waiting is None
+
+
+async def test_watching_can_be_cancelled_and_leaves_the_stop_alone(packs: Path) -> None:
+    stop = asyncio.Event()
+    watching = watch([packs], stop=stop)
+    waiting = asyncio.ensure_future(anext(watching))
+    (packs / "one.py").touch()
+    async with asyncio.timeout(BOUND):
+        await waiting
+    waiting = asyncio.ensure_future(anext(watching))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    async with asyncio.timeout(BOUND):
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    assert not stop.is_set()
+
+
+async def test_watching_notices_a_link_that_points_elsewhere(watched: Callable[..., Watching], packs: Path) -> None:
+    for name in ("old", "new"):
+        (packs.parent / name).write_text(name)
+    (packs / "link.py").symlink_to(packs.parent / "old")
+
+    def act() -> None:
+        (packs / "draft").symlink_to(packs.parent / "new")
+        (packs / "draft").replace(packs / "link.py")
+
+    await changes_until(watched(packs), act, {str(packs / "link.py")})

@@ -1,0 +1,166 @@
+"""Executors with small limits, and specs of sample packs written by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any  # keywords of Executor and arguments of tools
+from uuid import uuid4
+
+import pytest
+
+from pegboard.executor import Executor
+from pegboard.models import CallEvent, Finished, Log, PackHandler, ToolCall, ToolResult, ToolSpec
+
+WILD = Path(__file__).parents[1] / "packs" / "executor_wild.py"
+
+
+def spec_of(file: Path, function: str) -> ToolSpec:
+    """Describes a function of a pack, with no schema."""
+    handler = PackHandler(pack=file.stem, function=function, file=str(file), line=1)
+    return ToolSpec(name=f"{file.stem}.{function}", pack=file.stem, input_schema={}, handler=handler)
+
+
+class Bench:
+    """An executor to try tools on, and a few words to ask about what they did."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.spec = spec_of
+
+    async def events(
+        self, function: str, file: Path = WILD, *, limit: float = 30.0, call_id: str | None = None, **args: Any
+    ) -> list[CallEvent]:
+        """Runs a tool and gives everything that happened."""
+        async with aclosing(self.stream(function, file, limit=limit, call_id=call_id, **args)) as events:
+            return [event async for event in events]
+
+    def stream(
+        self, function: str, file: Path = WILD, *, limit: float = 30.0, call_id: str | None = None, **args: Any
+    ) -> AsyncGenerator[CallEvent]:
+        """Runs a tool and gives what happens as it happens."""
+        spec = spec_of(file, function)
+        call = ToolCall(id=call_id or uuid4().hex, name=spec.name, args=args, source="cli")
+        return self.executor.run(spec, call, timeout=limit)
+
+    async def run(self, function: str, file: Path = WILD, *, limit: float = 30.0, **args: Any) -> ToolResult:
+        """Runs a tool and gives its result."""
+        return self.result(await self.events(function, file, limit=limit, **args))
+
+    async def still_works(self) -> bool:
+        """Whether the next call gets its answer."""
+        result = await self.run("echo", value=["fine"])
+        return result.ok and result.data == ["fine"]
+
+    @staticmethod
+    def result(events: list[CallEvent]) -> ToolResult:
+        """Gives the result among the events of a call."""
+        *_, last = events
+        assert isinstance(last, Finished)
+        assert sum(isinstance(event, Finished) for event in events) == 1
+        return last.result
+
+    @staticmethod
+    def text(events: list[CallEvent], stream: str | None = None) -> str:
+        """Gives all that a tool printed and logged."""
+        return "".join(event.text for event in events if isinstance(event, Log) and stream in {None, event.stream})
+
+    @staticmethod
+    def read(file: Path | str) -> Any:
+        """Gives what was written into a file as JSON."""
+        return json.loads(Path(file).read_bytes())
+
+    @staticmethod
+    def mode(file: str) -> int:
+        """Gives the permission bits of a file."""
+        return Path(file).stat().st_mode
+
+    @staticmethod
+    def descriptors() -> int:
+        """How many descriptors this process has open."""
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    @staticmethod
+    def workers() -> list[int]:
+        """Gives the worker processes of this process that are alive."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+                command = (folder / "cmdline").read_text()
+            except OSError:  # it ended while we looked
+                continue
+            if int(parent) == os.getpid() and state != "Z" and "pegboard.worker" in command:
+                found.append(int(folder.name))
+        return found
+
+    @staticmethod
+    def block_until(condition: Callable[[], bool]) -> None:
+        """Waits until something is so, 20 seconds at most, and holds up the event loop meanwhile."""
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    @staticmethod
+    async def until(condition: Callable[[], bool]) -> None:
+        """Waits until something is so, 20 seconds at most."""
+        async with asyncio.timeout(20):
+            while not condition():  # noqa: ASYNC110 - processes and files raise no event here
+                await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+async def open_bench(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
+    """Builds executors on demand, and closes them after the test."""
+    opened: list[Executor] = []
+
+    def build(**options: Any) -> Bench:
+        executor = Executor(results=tmp_path / "results", **{"memory_limit": 400_000_000, **options})
+        opened.append(executor)
+        return Bench(executor)
+
+    yield build
+    for executor in opened:
+        await executor.close()
+
+
+@pytest.fixture
+def bench(open_bench: Callable[..., Bench]) -> Bench:
+    """An executor with one worker, so that what a tool breaks would be seen by the next."""
+    return open_bench(workers=1)
+
+
+@pytest.fixture
+def is_gone() -> Callable[[int], bool]:
+    """Tells whether a process group has no process any more; those that are dead but unburied don't count."""
+
+    def is_gone(group: int) -> bool:
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                state, _, its_group = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
+            except OSError:  # it ended while we looked
+                continue
+            if int(its_group) == group and state not in {"Z", "X"}:
+                return False
+        return True
+
+    return is_gone
+
+
+@pytest.fixture
+def wait_for() -> Callable[[Callable[[], bool]], None]:
+    """Waits until something is so, 30 seconds at most, where no event loop runs."""
+
+    def wait_for(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < deadline, "it took too long"
+            time.sleep(0.01)
+
+    return wait_for

@@ -1,0 +1,78 @@
+"""What one call leaves in its process reaches no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any  # a bench is a fixture's
+
+import pytest
+
+pytestmark = pytest.mark.promise("EXE-4")
+
+LEAVING = Path(__file__).parents[1] / "packs" / "executor_leaving.py"
+
+REPLACED = [
+    "thread_that_exits", "busy_pool", "forked_child_that_kills", "unburied_child", "task", "descriptors",
+    "all_descriptors", "limit_descriptors", "limit_processor", "limit_files", "patch_getcwd", "patch_write",
+    "patch_json", "patch_len", "patch_environ", "forget_modules",
+]  # fmt: skip
+KEPT = [
+    "timer_of_processor_time", "timer_of_own_time", "block_signals", "trace", "add_builtin", "idle_pool", "own_pool",
+    "ended_thread", "ended_child",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", REPLACED)
+async def test_a_process_in_which_something_goes_on_or_is_broken_is_not_used_again(bench: Any, function: str) -> None:
+    left = await bench.run(function, LEAVING)
+    assert left.ok, left.error
+    events = await bench.events("whole", LEAVING)
+    assert bench.result(events).ok, bench.result(events).error
+    assert bench.result(events).data != left.data
+    assert bench.text(events) == "whole\n"
+
+
+@pytest.mark.parametrize("function", KEPT)
+async def test_what_can_be_put_back_or_rests_costs_no_process(bench: Any, function: str) -> None:
+    left = await bench.run(function, LEAVING)
+    assert left.ok, left.error
+    after = await bench.run("whole", LEAVING)
+    assert after.data == left.data
+    assert (await bench.run("what_is_blocked", LEAVING)).data == []
+
+
+async def test_what_a_thread_prints_later_is_in_no_other_log(bench: Any, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    assert (await bench.run("thread_that_prints", LEAVING, go=str(go))).ok
+    go.touch()
+    assert bench.text(await bench.events("whole", LEAVING)) == "whole\n"
+
+
+async def test_a_librarys_client_may_rest_with_its_task_until_the_next_call(bench: Any, tmp_path: Path) -> None:
+    library = tmp_path / "site-packages" / "client_of_a_library.py"
+    library.parent.mkdir()
+    library.write_text(
+        "import asyncio\n"
+        "class Client:\n"
+        "    def __init__(self):\n"
+        "        self.asked, self.task = asyncio.Queue(), asyncio.create_task(self.serve())\n"
+        "    async def serve(self):\n"
+        "        count = 0\n"
+        "        while True:\n"
+        "            count += 1\n"
+        "            (await self.asked.get()).set_result(count)\n"
+        "    async def ask(self):\n"
+        "        answer = asyncio.get_running_loop().create_future()\n"
+        "        self.asked.put_nowait(answer)\n"
+        "        return await answer\n"
+    )
+    pack = tmp_path / "pooled.py"
+    pack.write_text(
+        f"import sys\nsys.path.append({str(library.parent)!r})\n"
+        "from client_of_a_library import Client\n"
+        "clients = []\n"
+        "async def ask():\n"
+        "    clients or clients.append(Client())\n"
+        "    return await clients[0].ask()\n"
+    )
+    assert [(await bench.run("ask", pack)).data for _ in range(3)] == [1, 2, 3]

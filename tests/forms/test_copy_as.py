@@ -1,0 +1,285 @@
+"""What is copied makes the same call elsewhere, whatever is in the arguments."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from pegboard.forms import CopyKind, arguments_from_pairs, copied_as, pasted
+from pegboard.forms.json_text import identical
+from pegboard.models import JsonObject, McpHandler, PackHandler, ToolSpec
+
+SHELLS = [shell for shell in ("sh", "bash", "zsh") if shutil.which(shell)]
+
+SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "maybe": {"type": ["string", "null"]},
+        "n": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "mode": {"enum": ["fast", 1, "1", None]},
+        "inner": {"type": "object", "properties": {"k": {"type": "integer"}, "t": {"type": "string"}}},
+        "ops": {"type": "array", "items": {"type": "object", "properties": {"t": {"type": "string"}}}},
+        "both": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        "any": {},
+    },
+}
+
+
+def tool(schema: JsonObject, name: str = "fs.list_dir") -> ToolSpec:
+    handler = PackHandler(pack="fs", function="list_dir", file="/packs/fs.py", line=1)
+    return ToolSpec(name=name, pack="fs", input_schema=schema, handler=handler)
+
+
+TOOL = tool(SCHEMA)
+
+NASTY = [
+    "it's",
+    '"quoted"',
+    "$HOME `id` $(id) \\ \\n",
+    "!history !! ^x^y",
+    "-x",
+    "--args",
+    "-",
+    "--",
+    "a=b",
+    "a.b",
+    "two\nlines\n",
+    "END\nEND",
+    "\r\n\t\x00\x1b[31m\x7f\x85",
+    "\ud800",
+    "\udcff",
+    "ünï 名 🙂",
+    "* ? ~ # ; | & < > ( ) [x] {a,b}",
+    "[1, 2]",
+    '{"a": 1}',
+    "null",
+    "12",
+    "",
+    " ",
+]
+TEXTS = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=[]), max_size=12)
+VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+ARGUMENTS: st.SearchStrategy[JsonObject] = st.builds(
+    lambda named, odd: {**odd, **named},
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "text": TEXTS,
+            "maybe": TEXTS | st.none(),
+            "n": st.integers(),
+            "ratio": st.floats(allow_nan=False, allow_infinity=False),
+            "tags": st.lists(TEXTS, max_size=3),
+            "mode": st.sampled_from(["fast", 1, "1", None]),
+            "inner": st.fixed_dictionaries({}, optional={"k": st.integers(), "t": TEXTS}),
+            "ops": st.lists(st.fixed_dictionaries({}, optional={"t": TEXTS}), max_size=2),
+            "both": TEXTS | st.integers(),
+            "any": VALUES,
+        },
+    ),
+    st.dictionaries(TEXTS, VALUES, max_size=2),
+)
+
+# each word of a call ends with NUL, each call with a word that no argument can be; standard input is one more word
+RECORDER = """
+pegboard() {
+  printf '%s\\0' "$@"
+  for word in "$@"; do :; done
+  if [ "$word" = "-" ]; then cat; printf '\\0'; fi
+  printf 'end of call\\0\\0'
+}
+"""
+
+
+def run_in(shell: str, lines: list[str]) -> list[list[str]]:
+    """Gives the words that each line calls `pegboard` with; the last one is standard input where that is read."""
+    script = RECORDER + "\n".join(lines)
+    done = subprocess.run(
+        [shell], input=script.encode(), capture_output=True, timeout=60, check=True, env={"HOME": "/home/nobody"}
+    )
+    assert done.stderr == b""
+    calls = done.stdout.decode().split("end of call\0\0")
+    assert calls.pop() == ""
+    return [call.split("\0")[:-1] for call in calls]
+
+
+def arguments_of(words: list[str], spec: ToolSpec) -> JsonObject:
+    """Reads the words of one call as the command line is documented to read them."""
+    assert words[:3] == ["tools", "invoke", spec.name]
+    given_: JsonObject | None = None
+    pairs: list[str] = []
+    rest = iter(words[3:])
+    for option in rest:
+        text = next(rest)
+        if option == "--arg":
+            pairs.append(text)
+        else:
+            assert option == "--args"
+            given_ = json.loads(next(rest) if text == "-" else text)
+    return given_ if given_ is not None and not pairs else arguments_from_pairs(spec.input_schema, pairs, given=given_)
+
+
+@pytest.mark.promise("CLI-1")
+@pytest.mark.parametrize("shell", SHELLS)
+@settings(max_examples=8, deadline=None, phases=[Phase.generate])  # to make a batch smaller would take minutes
+@given(batch=st.lists(ARGUMENTS, min_size=30, max_size=30))
+def test_a_copied_line_calls_with_equal_arguments_in_a_real_shell(shell: str, batch: list[JsonObject]) -> None:
+    called = run_in(shell, [copied_as("cli", TOOL, arguments) for arguments in batch])
+    assert len(called) == len(batch)
+    for words, arguments in zip(called, batch, strict=True):
+        assert identical(arguments_of(words, TOOL), arguments)
+
+
+@pytest.mark.promise("CLI-1")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_nasty_text_survives_at_every_place(shell: str) -> None:
+    batch: list[JsonObject] = []
+    for text in NASTY:
+        batch += [
+            {"text": text},
+            {"tags": [text, text]},
+            {"inner": {"t": text}},
+            {"any": text},
+            {"both": text},
+            {text: 1},
+        ]
+        batch += [{"maybe": text}, {"ops": [{"t": text}]}, {"any": {text: [text]}}]
+    called = run_in(shell, [copied_as("cli", TOOL, arguments) for arguments in batch])
+    for words, arguments in zip(called, batch, strict=True):
+        assert identical(arguments_of(words, TOOL), arguments)
+
+
+def test_a_line_is_as_a_person_would_write_it() -> None:
+    arguments: JsonObject = {
+        "text": "src",
+        "n": 2,
+        "tags": ["a", "it's"],
+        "mode": None,
+        "inner": {"k": 1},
+        "ops": [{"t": "x"}, {"t": "y"}],
+        "both": "12",
+        "maybe": None,
+    }
+    assert copied_as("cli", TOOL, arguments) == (
+        "pegboard tools invoke fs.list_dir --arg text=src --arg n=2 --arg tags=a --arg 'tags=it'\"'\"'s' "
+        "--arg mode=null --arg inner.k=1 --arg ops.0.t=x --arg ops.1.t=y --arg 'both=\"12\"' "
+        "--args '{\"maybe\": null}'"
+    )
+    assert copied_as("cli", TOOL, {}) == "pegboard tools invoke fs.list_dir"
+    constant = tool({"properties": {"v": {"const": 1}}, "required": ["v"]})
+    assert copied_as("cli", constant, {}) == "pegboard tools invoke fs.list_dir --args '{}'"
+
+
+def test_a_tool_of_an_odd_name_is_called_by_it() -> None:
+    assert copied_as("cli", tool(SCHEMA, "-x y"), {"n": 1}) == "pegboard tools invoke --arg n=1 -- '-x y'"
+
+
+@pytest.mark.promise("CLI-1")
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"text": "x" * 20_000},
+        {"text": "x" * 200_000},
+        {"tags": ["it's\n$HOME END"] * 60_000},
+        {"x" * 3_000: ["a"] * 100},
+    ],
+)
+def test_what_is_too_long_for_a_command_line_is_handed_over_as_standard_input(
+    shell: str, arguments: JsonObject
+) -> None:
+    line = copied_as("cli", TOOL, arguments)
+    [words] = run_in(shell, [line])
+    assert words[3:5] == ["--args", "-"]
+    assert arguments_of(words, TOOL) == arguments
+    found = pasted(line, TOOL)
+    assert found is not None
+    assert found.arguments == arguments
+
+
+@pytest.mark.parametrize("kind", ["cli", "json", "python", "mcp"])
+@settings(deadline=None)
+@given(arguments=ARGUMENTS)
+def test_what_is_copied_can_be_pasted_and_put_on_any_clipboard(kind: CopyKind, arguments: JsonObject) -> None:
+    text = copied_as(kind, TOOL, arguments)
+    text.encode()
+    found = pasted(text, TOOL)
+    assert found is not None
+    assert identical(found.arguments, arguments)
+    assert found.tool == (None if kind == "json" else "fs.list_dir")
+
+
+@settings(deadline=None)
+@given(arguments=ARGUMENTS)
+def test_json_is_the_object_and_python_a_call_with_it(arguments: JsonObject) -> None:
+    assert identical(json.loads(copied_as("json", TOOL, arguments)), arguments)
+    code = compile(ast.parse(copied_as("python", TOOL, arguments), mode="eval"), "copied", "eval")
+
+    def call_tool(name: str, /, **given_: JsonValue) -> tuple[str, JsonObject]:
+        return name, given_
+
+    name, found = eval(code, {"call_tool": call_tool})
+    assert name == "fs.list_dir"
+    assert identical(found, arguments)
+
+
+def test_python_is_written_with_keywords_as_far_as_the_names_allow() -> None:
+    assert copied_as("python", TOOL, {"text": "it's", "n": 1, "a-b": None, "class": True, "ﬁ": 1.0}) == (
+        'call_tool("fs.list_dir", text="it\'s", n=1, **{"a-b": None, "class": True, "ﬁ": 1.0})'
+    )
+    assert copied_as("python", TOOL, {"text": "x" * 90}).splitlines()[1:3] == [
+        '    "fs.list_dir",',
+        f'    text="{"x" * 90}",',
+    ]
+
+
+def test_mcp_is_a_request_on_one_line_by_the_name_that_the_server_knows() -> None:
+    text = copied_as("mcp", TOOL, {"text": "a\nb"})
+    assert "\n" not in text
+    assert json.loads(text) == {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "fs.list_dir", "arguments": {"text": "a\nb"}},
+    }
+    of_server = TOOL.model_copy(update={"handler": McpHandler(server="files", tool="ls")})
+    assert json.loads(copied_as("mcp", of_server, {}))["params"]["name"] == "ls"
+    found = pasted(copied_as("mcp", of_server, {}), of_server)
+    assert found is not None
+    assert found.tool == "fs.list_dir"
+
+
+def _needs_json(value: JsonValue) -> bool:
+    """Whether a valid value of the corpus can't be a word: a text with a tab, null where text fits, `3.0` for `3`."""
+    return value is None or value == 3.0 or (isinstance(value, str) and "\t" in value)
+
+
+@pytest.mark.promise("TUI-3", "CLI-1")
+def test_every_valid_example_of_the_corpus_is_copied_as_a_line_of_plain_words(data_folder: Path) -> None:
+    files = [data_folder / "schemas" / f"{name}.jsonl" for name in ("open", "hardcases")]
+    rows: list[dict[str, Any]] = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    assert len(rows) > 1400
+    for row in rows:
+        spec = TOOL.model_copy(update={"input_schema": row["schema"]})
+        for example in row["valid"][:2]:
+            line = copied_as("cli", spec, example)
+            found = pasted(line, spec)
+            assert found is not None, row["id"]
+            assert identical(found.arguments, example), row["id"]
+            if " --args " in line:
+                assert any(map(_needs_json, example.values())), (row["id"], line)

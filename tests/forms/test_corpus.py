@@ -1,0 +1,139 @@
+"""Forms of real schemas: each takes what it should, refuses what it should where it is wrong, and sends no more."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from oracle import Place, faulty_places, known_beforehand
+from pydantic import JsonValue
+from rows import Row
+from typist import CannotBeTypedError, fill
+from unfolding import leaves
+
+from pegboard.errors import FormFaults
+from pegboard.forms import Form
+from pegboard.models import JsonObject
+from pegboard.schema.soundness import pointer
+
+NOT_TYPED = {
+    "H11": "a whole number typed in a field of integers is one: 3.0 is sent as 3",
+}
+"""Id → why an example can't be typed field by field as it is."""
+
+MOST_JSON = 0.03
+"""The share of leaf fields that may have no better widget than one for JSON."""
+
+
+def exact(value: JsonValue) -> str:
+    """Gives JSON that tells `1`, `1.0` and `true` apart."""
+    return json.dumps(value, sort_keys=True)
+
+
+def refused(form: Form) -> bool:
+    """Whether the form gives no arguments."""
+    try:
+        form.arguments()
+    except FormFaults:
+        return True
+    return False
+
+
+def gives(form: Form, arguments: JsonObject) -> bool:
+    """Whether the form finds nothing wrong and gives these arguments."""
+    return not form.faults() and exact(form.arguments()) == exact(arguments)
+
+
+@pytest.mark.promise("TUI-3")
+def test_every_valid_example_loads_and_comes_out_equal(corpus: list[Row]) -> None:
+    wrong = []
+    for row in corpus:
+        form, edited = Form(row.schema), Form(row.schema)
+        for example in row.valid:
+            form.load(example)
+            edited.load_text(json.dumps(example))
+            if not all(gives(one, example) for one in (form, edited)):
+                wrong.append(f"{row.id} loses {exact(example)}")
+    assert wrong == []
+
+
+@pytest.mark.promise("TUI-3")
+def test_every_valid_example_can_be_typed_field_by_field(corpus: list[Row]) -> None:
+    wrong = {}
+    for row in corpus:
+        for example in row.valid:
+            form = Form(row.schema)
+            try:
+                fill(form, example)
+                sent = exact(form.arguments())
+            except (CannotBeTypedError, FormFaults) as trouble:
+                wrong[row.id] = str(trouble)
+                continue
+            if sent != exact(example):
+                wrong[row.id] = f"sends {sent}, not {exact(example)}"
+    assert wrong.keys() == NOT_TYPED.keys(), wrong
+
+
+@pytest.mark.promise("TUI-3")
+def test_every_invalid_example_is_refused_where_it_is_wrong(corpus: list[Row]) -> None:
+    wrong = []
+    for row in corpus:
+        form = Form(row.schema)
+        for example, why in zip(row.invalid, row.why or [""] * len(row.invalid), strict=True):
+            form.load(example)
+            found = [fault.path for fault in form.faults()]
+            if exact(form.draft()) != exact(example) or not refused(form):
+                wrong.append(f"{row.id} takes {exact(example)}")
+            missed, strange = compared(found, faulty_places(row.schema, example))
+            if missed or strange or not is_where_said(found, why):
+                wrong.append(f"{row.id}: {why}; missed {missed}, strange {strange}")
+    assert wrong == []
+
+
+def compared(found: list[str], places: list[Place] | None) -> tuple[list[str], list[str]]:
+    """Gives the places where no fault was found, and the faults found elsewhere."""
+    if places is None:
+        return ([] if found else ["any"]), []
+
+    def is_at(path: str, place: Place) -> bool:
+        return path == place[0] or (place[1] and path.startswith(place[0] + "/"))
+
+    missed = [place[0] for place in places if not any(is_at(path, place) for path in found)]
+    return missed, [path for path in found if not any(is_at(path, place) for place in places)]
+
+
+def is_where_said(found: list[str], why: str) -> bool:
+    """Whether a fault is at, in or around the argument that the words name, where they name one."""
+    nested = re.search(r"nested (\S+?)\.(.+) (?:wrong type|missing)", why)
+    named = re.search(r"'([^']*)'", why)
+    if nested is None and named is None:
+        return True
+    path = pointer(nested[1], nested[2]) if nested else pointer(named[1] if named else "")
+    return any(f"{one}/".startswith(f"{path}/") or f"{path}/".startswith(f"{one}/") for one in found)
+
+
+@pytest.mark.promise("TUI-3")
+def test_an_untouched_form_sends_what_is_required_and_known_and_nothing_optional(corpus: list[Row]) -> None:
+    wrong = []
+    for row in corpus:
+        if not isinstance(row.schema, dict) or {"anyOf", "oneOf", "allOf", "if"} & row.schema.keys():
+            continue
+        form = Form(row.schema)
+        sent, missing = known_beforehand(row.schema, row.schema, "")
+        if exact(form.draft()) != exact(sent):
+            wrong.append(f"{row.id} sends {form.text()}, not {exact(sent)}")
+        faults = [fault.path for fault in form.faults()]
+        if sorted(faults) != sorted(missing):
+            wrong.append(f"{row.id} has faults at {faults}, not {missing}")
+        if any(field.touched for field in form.walk()):
+            wrong.append(f"{row.id} is touched")
+    assert wrong == []
+
+
+@pytest.mark.promise("TUI-3")
+def test_hardly_any_field_is_left_to_json_and_each_of_them_says_why(corpus: list[Row]) -> None:
+    found = [(row.id, field) for row in corpus for field in leaves(Form(row.schema))]
+    as_json = {f"{name} {field.path}": field.reason for name, field in found if field.kind == "json"}
+    assert all(as_json.values()), as_json
+    assert len(as_json) <= MOST_JSON * len(found), as_json

@@ -1,0 +1,557 @@
+"""Forms without a screen: what is put in comes out, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from pegboard.errors import FormFaults
+from pegboard.forms import ChoiceField, Field, Form, ListField, MapField, TextField, VariantField
+from pegboard.models import JsonObject
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+PROPERTIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null", "any"])
+        | st.lists(st.sampled_from(["string", "integer", "null"]), min_size=1, max_size=3),
+        "enum": st.lists(JSON, max_size=4),
+        "const": JSON,
+        "default": JSON,
+        "items": st.sampled_from([{"type": "string"}, {"type": "integer"}, {"enum": [1, "a", None]}, {}, True, []]),
+        "anyOf": st.lists(st.sampled_from([{"type": "null"}, {"type": "string"}, {"type": "array"}, True]), max_size=3),
+        "$ref": st.sampled_from(["#", "#/properties/a", "#/nowhere"]),
+        "minimum": JSON,
+        "title": JSON,
+        "description": JSON,
+        "examples": JSON,
+    },
+)
+
+
+def form(properties: JsonObject, *required: str) -> Form:
+    """Builds the form of an object with these properties."""
+    return Form({"type": "object", "properties": properties, "required": [*required]})
+
+
+def only(schema: JsonValue, *, required: bool = False) -> tuple[Form, Field]:
+    """Builds the form of one property `x`, and gives its field too."""
+    built = form({"x": schema}, *(["x"] if required else []))
+    return built, built.fields[0]
+
+
+def told(built: Form) -> dict[str, str]:
+    """Gives the faults as path → sentence."""
+    return {fault.path: fault.message for fault in built.faults()}
+
+
+def exact(value: JsonValue) -> str:
+    """Gives JSON that tells `1`, `1.0` and `true` apart."""
+    return json.dumps(value, sort_keys=True)
+
+
+@pytest.mark.promise("TUI-3")
+def test_an_untouched_form_sends_required_constants_and_required_valid_defaults_and_nothing_else() -> None:
+    built = form(
+        {
+            "mode": {"const": "fast"},
+            "region": {"type": "string", "default": "eu"},
+            "wrong": {"type": "integer", "default": "5"},
+            "optional": {"type": "string", "default": "x"},
+            "maybe": {"const": 1},
+            "tags": {"type": "array", "items": {"type": "string"}, "default": []},
+            "switch": {"type": "boolean", "default": True},
+            "free": {"type": "object"},
+            "nothing": {"type": ["string", "null"], "default": None},
+        },
+        "mode",
+        "region",
+        "wrong",
+    )
+    assert built.draft() == {"mode": "fast", "region": "eu"}
+    assert told(built) == {"/wrong": "is required"}
+
+
+@pytest.mark.promise("TUI-3")
+def test_an_optional_field_is_unset_null_or_a_value_and_the_empty_text_is_a_value() -> None:
+    built, field = only({"type": ["string", "null"]})
+    assert isinstance(field, TextField)
+    assert (field.state, built.arguments()) == ("unset", {})
+    field.empty()
+    assert (field.state, built.arguments()) == ("value", {"x": ""})
+    field.set_null()
+    assert (field.state, built.arguments()) == ("null", {"x": None})
+    field.write("null")
+    assert (field.state, built.arguments()) == ("value", {"x": "null"})
+    field.write("")
+    assert (field.state, built.arguments()) == ("unset", {})
+
+
+def test_a_required_empty_text_can_be_sent_but_only_by_an_act() -> None:
+    built, field = only({"type": "string"}, required=True)
+    assert isinstance(field, TextField)
+    assert told(built) == {"/x": "is required"}
+    field.empty()
+    assert built.arguments() == {"x": ""}
+
+
+@pytest.mark.parametrize("text", ["007", "true", "null", '{"a":1}', "  spaces ", "a\nb\tc\r\n", "é\u202e\ud800"])
+def test_text_is_taken_to_the_letter(text: str) -> None:
+    built, field = only({"type": "string"})
+    field.write(text)
+    assert built.arguments() == {"x": text}
+
+
+@pytest.mark.promise("TUI-3")
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("integer", "12", 12),
+        ("integer", " -3 ", -3),
+        ("integer", "+5", 5),
+        ("integer", "90071992547409910123", 90071992547409910123),
+        ("integer", "1e3", 1000),
+        ("integer", "1e22", 10**22),
+        ("integer", "3.0", 3),
+        ("integer", "-0.0", 0),
+        ("number", "3", 3),
+        ("number", "3.0", 3.0),
+        ("number", "-74.01", -74.01),
+        ("number", "1e-7", 1e-7),
+        ("number", ".5", 0.5),
+        ("number", "90071992547409910123", 90071992547409910123),
+    ],
+)
+def test_numbers_are_exact(kind: str, text: str, value: float) -> None:
+    built, field = only({"type": kind})
+    field.write(text)
+    assert exact(built.arguments()) == exact({"x": value})
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "sentence"),
+    [
+        ("integer", "ten", 'must be an integer, not "ten"'),
+        ("integer", "1_000", 'must be an integer, not "1_000"'),
+        ("integer", "1,000", 'must be an integer, not "1,000"'),
+        ("integer", "1.5", "must be an integer, not 1.5"),
+        ("integer", "1e-999999999", "must be an integer, not 1e-999999999"),
+        ("integer", "1e999999999", "is too large"),
+        ("integer", "1e99999999999999999999", "is too large"),
+        ("integer", "9" * 5000, "has too many digits"),
+        ("integer", "\u0661", 'must be an integer, not "\u0661"'),
+        ("number", "1e999", "is too large"),
+        ("number", "NaN", 'must be a number, not "NaN"'),
+        ("number", "3,5", 'must be a number, not "3,5"'),
+    ],
+)
+def test_what_is_no_number_stays_as_typed_and_is_a_fault(kind: str, text: str, sentence: str) -> None:
+    built, field = only({"type": kind})
+    field.write(text)
+    assert told(built) == {"/x": sentence}
+    assert field.text == text
+    with pytest.raises(FormFaults):
+        built.arguments()
+
+
+@pytest.mark.promise("TUI-3")
+def test_choices_keep_their_types_and_null_is_a_state() -> None:
+    built, field = only({"enum": [1, "1", True, None, "", {"a": 1}]})
+    assert isinstance(field, ChoiceField)
+    assert [option.label for option in field.options] == ["1", '"1"', "true", '""', '{"a": 1}']
+    assert field.nullable
+    values: list[JsonValue] = [1, "1", True, "", {"a": 1}]
+    for index, value in enumerate(values):
+        field.choose(index)
+        assert exact(built.arguments()) == exact({"x": value})
+        assert field.chosen == index
+    field.set_null()
+    assert built.arguments() == {"x": None}
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "nullable", "label"),
+    [
+        ({"type": "string"}, "text", False, "string"),
+        ({"type": "string", "format": "date"}, "text", False, "string · date"),
+        ({"type": ["integer", "null"]}, "number", True, "integer or null"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}, "number", True, "integer or null"),
+        ({"anyOf": [{"$ref": "#/$defs/e"}, {"type": "null"}]}, "choice", True, "choice or null"),
+        ({"type": ["string", "null"], "enum": ["a"]}, "choice", False, "choice"),
+        ({"type": ["string", "null"], "enum": ["a", None]}, "choice", True, "choice or null"),
+        ({"oneOf": [{"const": "a", "title": "An A"}, {"const": "b"}]}, "choice", False, "choice"),
+        ({"allOf": [{"$ref": "#/$defs/e"}]}, "choice", False, "choice"),
+        ({"const": None}, "const", True, "constant"),
+        ({"type": ["null", "null"]}, "const", True, "null"),
+        ({"type": "boolean"}, "switch", False, "boolean"),
+        ({"type": "array", "items": {"type": "number"}}, "list", False, "list of number"),
+        ({"type": ["array", "null"], "items": {"$ref": "#/$defs/e"}}, "multi", True, "list of choice or null"),
+        ({"type": "array"}, "list", False, "list"),
+        ({"type": "array", "items": {"type": "object"}}, "list", False, "list of object"),
+        ({"items": {"type": "array", "items": {"type": "integer"}}}, "list", False, "list of list of integer"),
+        ({"type": "array", "prefixItems": [{"type": "string"}, {}]}, "tuple", False, "list of 2"),
+        ({"type": "object", "properties": {}}, "map", False, "object"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, "map", False, "map of integer"),
+        ({"type": "object", "properties": {"k": {}}}, "section", False, "object"),
+        ({"properties": {"k": {}}}, "section", False, "object"),
+        ({"type": "object", "additionalProperties": False}, "section", False, "object"),
+        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, "variant", False, "text or number"),
+        ({"type": ["string", "integer", "null"]}, "variant", True, "text or integer or null"),
+        ({"type": ["integer", "number"]}, "number", False, "number"),
+        ({"anyOf": [{"type": "integer"}, {"type": "number"}]}, "number", False, "number"),
+        ({"oneOf": [{"type": "integer"}, {"type": "array", "items": {"type": "string"}}]}, "variant", False, None),
+        ({"pattern": "a"}, "text", False, "string"),
+        ({"minimum": 1}, "number", False, "number"),
+        ({"anyOf": [{"type": "string", "format": "date"}, {"type": "string"}]}, "text", False, "string"),
+        ({"type": "string", "enum": []}, "json", False, "choice"),
+        ({}, "variant", True, "any"),
+        (True, "variant", True, "any"),
+        ({"type": "any"}, "json", False, "any"),
+        ({"$ref": "#/$defs/missing"}, "json", False, "any"),
+    ],
+)
+def test_each_schema_gets_the_field_that_fits(schema: JsonValue, kind: str, nullable: bool, label: str | None) -> None:
+    built = Form({"properties": {"x": schema}, "$defs": {"e": {"type": "string", "enum": ["a", "b"]}}})
+    field = built.fields[0]
+    assert (field.kind, field.nullable) == (kind, nullable)
+    assert label is None or field.type_label == label
+    assert bool(field.reason) == (kind == "json")
+
+
+def test_a_field_tells_what_its_schema_says() -> None:
+    built = form(
+        {
+            "max_rows": {
+                "title": "Max Rows",
+                "description": "How many.",
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 10,
+                "multipleOf": 2,
+                "default": 4,
+                "examples": [2, 6],
+            },
+            "name": {"title": "Display name", "type": "string", "minLength": 1, "maxLength": 40, "pattern": "^[a-z]*$"},
+            "ids": {"type": "array", "items": {"type": "integer"}, "maxItems": 3, "uniqueItems": True},
+        },
+        "name",
+    )
+    rows, name, ids = built.fields
+    assert (rows.label, rows.description, rows.limits) == ("max_rows", "How many.", "1 to 10, multiple of 2")
+    assert (rows.has_default, rows.default, rows.examples, rows.required) == (True, 4, (2, 6), False)
+    assert (name.label, name.limits, name.required) == ("Display name", "1 to 40 characters, pattern ^[a-z]*$", True)
+    assert ids.limits == "at most 3 items, no item twice"
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [
+        *[(name, True) for name in ("password", "api_key", "apiKey", "X-API-Key", "access_token", "clientSecret")],
+        *[(name, False) for name in ("token", "max_tokens", "page_token", "secretary", "key", "passwords_file")],
+    ],
+)
+def test_secrets_are_known_by_name(name: str, secret: bool) -> None:
+    field = form({name: {"type": "string"}}).fields[0]
+    assert isinstance(field, TextField)
+    assert field.secret is secret
+
+
+def test_secrets_do_not_stand_in_the_masked_text_and_survive_its_editing() -> None:
+    built = form({"password": {"type": "string"}, "n": {"type": "integer"}})
+    built.load({"password": "hunter2", "n": 1})
+    masked = built.text(masked=True)
+    assert "hunter2" not in masked
+    built.load_text(masked.replace("1", "2"))
+    assert built.arguments() == {"password": "hunter2", "n": 2}
+    built.load_text('{"password": "other"}')
+    assert built.arguments() == {"password": "other"}
+
+
+def test_rows_are_added_removed_and_moved_and_a_cleared_list_is_not_sent() -> None:
+    built, field = only({"type": "array", "items": {"type": "integer"}})
+    assert isinstance(field, ListField)
+    for text in ("1", "2", "3"):
+        field.add().write(text)
+    field.add(0).write("zero")
+    assert told(built) == {"/x/0": 'must be an integer, not "zero"'}
+    field.rows[0].write("0")
+    assert built.arguments() == {"x": [0, 1, 2, 3]}
+    assert field.move(0, 2) == 2
+    assert field.move(0, -5) == 0
+    assert built.arguments() == {"x": [1, 2, 0, 3]}
+    assert [row.path for row in field.rows] == ["/x/0", "/x/1", "/x/2", "/x/3"]
+    for _ in range(4):
+        field.remove(0)
+    assert built.arguments() == {}
+    field.empty()
+    assert built.arguments() == {"x": []}
+    field.add()
+    assert told(built) == {"/x/0": "is empty"}
+
+
+def test_a_row_of_text_may_be_empty() -> None:
+    built, field = only({"type": "array", "items": {"type": ["string", "null"]}})
+    assert isinstance(field, ListField)
+    field.add()
+    field.add().set_null()
+    assert built.arguments() == {"x": ["", None]}
+
+
+@pytest.mark.promise("TUI-3")
+def test_what_fits_no_field_is_kept_and_is_a_fault() -> None:
+    built = Form(
+        {
+            "properties": {
+                "n": {"type": "integer"},
+                "s": {"type": "string"},
+                "l": {"type": "array", "items": {"type": "string"}},
+                "c": {"enum": ["a"]},
+                "b": {"type": "boolean"},
+            },
+            "additionalProperties": False,
+        }
+    )
+    odd: JsonObject = {"n": "5", "s": None, "l": "x", "c": [1], "b": "true", "extra": 1}
+    built.load(odd)
+    assert built.draft() == odd
+    assert list(told(built)) == ["/n", "/s", "/l", "/c", "/b", "/extra"]
+    assert built.fields[-1].label == "other arguments"
+
+
+def test_what_was_loaded_comes_out_as_it_was_until_it_is_edited() -> None:
+    built, field = only({"type": "integer"})
+    built.load({"x": 3.0})
+    assert exact(built.arguments()) == '{"x": 3.0}'
+    field.write("3.0")
+    assert exact(built.arguments()) == '{"x": 3}'
+
+
+def test_loading_replaces_everything_and_reset_makes_it_untouched() -> None:
+    built = form({"a": {"type": "string"}, "b": {"const": 1}}, "b")
+    built.load({"a": "x"})
+    assert built.draft() == {"a": "x"}
+    built.reset()
+    assert built.draft() == {"b": 1}
+    assert not any(field.touched for field in built.fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"a": 1', "is not JSON: expecting ',' delimiter (line 1, column 8)"),
+        ('{\n "a": nope}', "is not JSON: expecting value (line 2, column 7)"),
+        ("hello", 'is not JSON: expecting value (line 1, column 1); text stands in quotes: "hello"'),
+        ('{"a": 1, "a": 2}', 'has the key "a" twice'),
+        ('{"a": NaN}', "is not JSON: NaN is no JSON value"),
+        ("1e999", "has the number 1e999, which is too large"),
+        pytest.param("9" * 5000, "has a number with too many digits", id="digits"),
+        pytest.param("[" * 100_000, "is nested too deeply", id="depth"),
+    ],
+)
+@pytest.mark.parametrize("schema", [{"$ref": "#/nowhere"}, {"type": "array"}, {"properties": {"a": {}}}])
+def test_json_is_read_strictly_and_stays_as_typed(schema: JsonValue, text: str, sentence: str) -> None:
+    built, field = only(schema)
+    field.write(text)
+    assert told(built) == {"/x": sentence}
+    assert field.text == text
+
+
+@pytest.mark.promise("TUI-3")
+def test_the_json_text_and_the_fields_are_two_ways_and_lose_nothing() -> None:
+    built = form({"n": {"type": "integer"}, "s": {"type": "string"}, "j": {"$ref": "#/nowhere"}})
+    number, text, free = built.fields
+    number.write("ten")
+    free.write('{"half": ')
+    assert json.loads(built.text()) == {"n": "ten", "j": '{"half": '}
+    built.load_text('{"n": "ten", "s": "new", "j": "{\\"half\\": "}')
+    assert (number.text, text.text, free.text) == ("ten", "new", '{"half": ')
+    built.load_text('{"n": 5')
+    assert built.has_text_fault
+    assert built.text() == '{"n": 5'
+    assert number.text == "ten"
+    assert told(built) == {"": "is not JSON: expecting ',' delimiter (line 1, column 8)"}
+    built.load_text("[1]")
+    assert told(built) == {"": 'must be a JSON object, like {"name": "value"}'}
+    with pytest.raises(FormFaults):
+        built.arguments()
+    built.drop_text()
+    assert (number.text, text.text) == ("ten", "new")
+    built.load_text('{"n": 5}')
+    assert built.arguments() == {"n": 5}
+
+
+def test_arguments_beyond_the_named_ones_have_a_field_where_the_schema_allows_them() -> None:
+    built = Form({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "integer"}})
+    rest = built.fields[-1]
+    assert isinstance(rest, MapField)
+    assert (rest.label, rest.path) == ("other arguments", "")
+    rest.write('{"b": "x"}')
+    assert told(built) == {"/b": 'must be an integer, not the text "x"'}
+    rest.write('{"b": 1}')
+    assert built.arguments() == {"b": 1}
+    rest.add("a").field.write("1")
+    assert told(built) == {"/a": "has a field of its own"}
+    rest.remove(1)
+    rest.add()
+    assert told(built) == {"/": "has no name yet"}
+    rest.write("[]")
+    assert told(built) == {"": "must be a JSON object"}
+    assert [field.name for field in Form({"properties": {}}).fields] == []
+
+
+def test_a_required_name_without_a_property_has_a_field() -> None:
+    built = Form({"properties": {"a": {}}, "required": ["ghost"]})
+    assert told(built) == {"/ghost": "is required"}
+    assert built.fields[1].reason == "the schema requires it and says no more of it"
+    built.fields[1].write("1")
+    assert built.arguments() == {"ghost": "1"}
+
+
+def test_a_form_of_a_changed_schema_takes_over_what_was_put_in() -> None:
+    before = form(
+        {"a": {"type": "integer"}, "b": {"type": "string"}, "gone": {"type": "string"}, "d": {"const": 1}}, "d"
+    )
+    before.fields[0].write("ten")
+    before.fields[1].write("kept")
+    after = form({"b": {"type": "string"}, "a": {"type": "integer"}, "d": {"const": 2}}, "d")
+    after.take_over(before)
+    assert after.draft() == {"b": "kept", "a": "ten", "d": 2}
+    assert after.fields[1].text == "ten"
+    before.load_text("{")
+    after.take_over(before)
+    assert after.text() == "{"
+
+
+def test_what_is_around_something_unreadable_is_not_judged() -> None:
+    built = Form({"properties": {"n": {"type": "integer"}, "m": {}}, "minProperties": 1, "required": ["m"]})
+    built.fields[0].write("ten")
+    assert told(built) == {"/n": 'must be an integer, not "ten"', "/m": "is required"}
+
+
+NONSENSE = st.recursive(
+    JSON | st.sampled_from(["string", "array", "#", "#/properties/a"]),
+    lambda inner: st.dictionaries(
+        st.sampled_from(
+            ["type", "enum", "required", "properties", "items", "anyOf", "oneOf", "allOf", "$ref", "a", "b"]
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=16,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(schema=NONSENSE, arguments=st.dictionaries(st.sampled_from(["a", "b"]), JSON, max_size=2))
+def test_whatever_the_schema_is_there_is_a_form_that_loses_nothing(schema: JsonValue, arguments: JsonObject) -> None:
+    built = Form(schema)
+    built.load(arguments)
+    built.faults()
+    built.load_text(built.text())
+    assert exact(built.draft()) == exact(arguments)
+
+
+NAMES = ["$filter", "a-b", "a_b", "a.b", "class", "", "😀", "A", "a", "page[size]", "a/b", "a~b", " ", "1", "from<"]
+
+
+def test_ids_are_legal_and_different_whatever_the_names() -> None:
+    built = form({key: {"type": "array", "items": {"type": "string"}} for key in NAMES})
+    ids = [field.id for field in built.fields]
+    for field in built.fields:
+        assert isinstance(field, ListField)
+        ids.append(field.add().id)
+    assert len(set(ids)) == 2 * len(NAMES)
+    assert all(re.fullmatch(r"[a-zA-Z_-][a-zA-Z0-9_-]*", one) for one in ids)
+    assert ids[: len(NAMES)] == [field.id for field in form({key: {} for key in NAMES}).fields]
+
+
+def test_the_field_at_a_pointer_is_the_nearest() -> None:
+    built = form({"a": {"type": "array", "items": {"type": "string"}}, "ab": {}})
+    field = built.fields[0]
+    assert isinstance(field, ListField)
+    row = field.add()
+    assert built.field_at("/a/0") is row
+    assert built.field_at("/a/7") is field
+    assert built.field_at("/ab/x/y") is built.fields[1]
+    assert built.field_at("/nope") is None
+
+
+@pytest.mark.parametrize("schema", [None, True, False, 1, "x", [], {}, {"$ref": "#"}, {"type": "array"}])
+def test_any_json_value_in_the_place_of_a_schema_makes_a_form(schema: JsonValue) -> None:
+    assert Form(schema).fields == ()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    properties=st.dictionaries(st.sampled_from(["a", "b", "ä", ""]), PROPERTIES | JSON, max_size=3),
+    arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3),
+)
+def test_whatever_is_loaded_into_whatever_form_comes_out_or_is_a_fault(
+    properties: JsonObject, arguments: JsonObject
+) -> None:
+    built = form(properties)
+    built.load(arguments)
+    assert exact(built.draft()) == exact(arguments)
+    if built.faults():
+        with pytest.raises(FormFaults):
+            built.arguments()
+    else:
+        assert exact(built.arguments()) == exact(arguments)
+        again = form(properties)
+        again.load_text(built.text())
+        assert exact(again.arguments()) == exact(arguments)
+
+
+@pytest.mark.promise("TUI-3")
+def test_every_row_of_the_corpus_makes_a_form_that_gives_its_examples_back(data_folder: Path) -> None:
+    wrong: list[str] = []
+    for file in ("open.jsonl", "hardcases.jsonl"):
+        for line in (data_folder / "schemas" / file).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            built = Form(row["schema"])
+            assert all(field.reason for field in built.fields if field.kind == "json")
+            for example in row["valid"]:
+                built.load(example)
+                if built.faults() or exact(built.arguments()) != exact(example):
+                    wrong.append(f"{row['id']} loses {example}")
+            for example in row["invalid"]:
+                built.load(example)
+                if not built.faults():
+                    wrong.append(f"{row['id']} takes {example}")
+    assert wrong == []
+
+
+@pytest.mark.promise("TUI-3")
+def test_the_tag_of_a_union_is_sent_with_the_variant_though_the_schema_does_not_require_it() -> None:
+    variants: list[JsonValue] = [
+        {
+            "type": "object",
+            "title": kind.title(),
+            "properties": {"kind": {"const": kind, "default": kind}, "size": {"type": "integer"}},
+        }
+        for kind in ("circle", "square")
+    ]
+    shape: JsonObject = {"oneOf": variants, "discriminator": {"propertyName": "kind"}}
+    form = Form({"type": "object", "properties": {"shape": shape}, "required": ["shape"]})
+    assert form.draft() == {}
+    variant = form.field_at("/shape")
+    assert isinstance(variant, VariantField)
+    variant.choose(1)
+    assert form.arguments() == {"shape": {"kind": "square"}}
+    variant.choose(0)
+    size = form.field_at("/shape/size")
+    assert size is not None
+    size.write("3")
+    assert form.arguments() == {"shape": {"kind": "circle", "size": 3}}
+    form.load({"shape": {"size": 3}})
+    assert form.draft() == {"shape": {"size": 3}}

@@ -1,0 +1,134 @@
+"""Results that are used again: within a session, of tools that say so, and of no others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.models import ToolCall, ToolResult
+from pegboard.runtime import Runtime
+
+PACK = '''
+import itertools
+from pathlib import Path
+from pegboard.sdk import ToolFailed, hints
+
+_count = itertools.count(1)
+
+@hints(read_only=True, cache_seconds=600)
+def counted(*, step: float = 1) -> int:
+    """Counts its own runs in this process."""
+    return next(_count)
+
+@hints(read_only=True, cache_seconds=0.2)
+def brief() -> int:
+    """Counts, and may be used again for a moment."""
+    return next(_count)
+
+@hints(read_only=True)
+def fresh() -> int:
+    """Counts, and says nothing of caching."""
+    return next(_count)
+
+@hints(cache_seconds=600)
+def changing() -> int:
+    """Counts, and doesn't say that it only reads."""
+    return next(_count)
+
+@hints(read_only=True, cache_seconds=600)
+def failing(*, file: str) -> str:
+    """Fails the first time."""
+    if Path(file).exists():
+        return "well"
+    Path(file).touch()
+    raise ToolFailed("Not yet.")
+'''
+
+
+@pytest.fixture
+def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]) -> Runtime:
+    return open_runtime(write_pack("count.py", PACK))
+
+
+async def _call(runtime: Runtime, tool: str, session: str | None = "s", **args: object) -> ToolResult:
+    call = {"name": f"count.{tool}", "args": args, "source": "form", "session": session}
+    return (await runtime.result(ToolCall.model_validate(call)))[1]
+
+
+@pytest.mark.promise("ASK-3")
+@pytest.mark.parametrize(
+    ("tool", "first", "second", "cached"),
+    [
+        ("counted", {}, {}, True),
+        ("counted", {"step": 1}, {"step": 1}, True),
+        ("counted", {"step": 1}, {"step": 2}, False),
+        ("counted", {"step": 1}, {"step": 1.0}, False),
+        ("fresh", {}, {}, False),
+        ("changing", {}, {}, False),
+    ],
+)
+async def test_only_the_same_call_of_a_tool_that_reads_and_says_so_is_answered_from_before(
+    runtime: Runtime, tool: str, first: dict[str, object], second: dict[str, object], cached: bool
+) -> None:
+    before = await _call(runtime, tool, "s", **first)
+    after = await _call(runtime, tool, "s", **second)
+    assert (before.meta.cached, after.meta.cached) == (False, cached)
+    assert (after.data == before.data) is cached
+
+
+@pytest.mark.promise("ASK-3")
+async def test_it_holds_within_one_session_only(runtime: Runtime) -> None:
+    await _call(runtime, "counted")
+    assert not (await _call(runtime, "counted", "other")).meta.cached
+    assert not (await _call(runtime, "counted", None)).meta.cached
+    assert not (await _call(runtime, "counted", None)).meta.cached
+
+
+@pytest.mark.promise("ASK-3")
+async def test_a_result_that_is_too_old_is_not_used_again(runtime: Runtime) -> None:
+    first = await _call(runtime, "brief")
+    async with asyncio.timeout(30):
+        while (again := await _call(runtime, "brief")).meta.cached:
+            assert again.data == first.data
+    assert again.data != first.data
+
+
+@pytest.mark.promise("ASK-3")
+async def test_a_failure_is_never_used_again(runtime: Runtime, tmp_path: Path) -> None:
+    file = str(tmp_path / "seen")
+    assert not (await _call(runtime, "failing", file=file)).ok
+    second = await _call(runtime, "failing", file=file)
+    assert (second.data, second.meta.cached) == ("well", False)
+    assert (await _call(runtime, "failing", file=file)).meta.cached
+
+
+@pytest.mark.promise("ASK-3")
+async def test_it_can_be_switched_off(
+    runtime: Runtime, open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _call(runtime, "counted")
+    monkeypatch.setenv("PEGBOARD_ASK__CACHE", "false")
+    off = open_runtime(*runtime.folders)
+    assert not (await _call(off, "counted")).meta.cached
+
+
+@pytest.mark.promise("ASK-3")
+async def test_a_session_that_goes_on_in_another_process_has_its_results_unless_something_else_changed(
+    runtime: Runtime,
+    open_runtime: Callable[..., Runtime],
+    write_pack: Callable[[str, str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = await _call(runtime, "counted")
+    later = open_runtime(*runtime.folders)
+    again = await _call(later, "counted")
+    assert (again.data, again.meta.cached) == (first.data, True)
+    monkeypatch.chdir(tmp_path)
+    assert not (await _call(later, "counted")).meta.cached, "somewhere else, the same words may mean another thing"
+    assert (await _call(later, "counted")).meta.cached
+    write_pack("count.py", PACK + "\n# changed\n")
+    assert not (await _call(later, "counted")).meta.cached

@@ -1,0 +1,110 @@
+"""What becomes of a call whose tool lacks something, through a real runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.models import CallSource, JsonObject, ToolCall, ToolError, ToolResult
+from pegboard.runtime import Runtime
+
+PACK = '''
+from pegboard.sdk import get_secret, requires_cli, requires_secret
+
+@requires_cli("needed-here", min_version="2", install="make needed-here")
+def work(*, times: int = 1) -> str:
+    """Needs a program."""
+    return "done"
+
+@requires_secret("NEEDED_KEY")
+@requires_cli("needed-here")
+def ask() -> str:
+    """Needs a program and a secret."""
+    return "answered"
+
+def free() -> str:
+    """Reads a secret, and does without it too."""
+    return get_secret("OTHER_KEY") or "nothing"
+'''
+
+
+@pytest.fixture
+def runtime(
+    write_pack: Callable[[str, str], Path],
+    open_runtime: Callable[..., Runtime],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Runtime:
+    """A runtime with tools that need a program which isn't there."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    return open_runtime(write_pack("needy.py", PACK))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[[str], None]:
+    """Puts the program that is needed on the path, in a version."""
+
+    def put(version: str) -> None:
+        file = tmp_path / "bin" / "needed-here"
+        file.write_text(f"#!/bin/sh\necho needed-here {version}\n")
+        file.chmod(0o755)
+
+    return put
+
+
+async def _call(runtime: Runtime, tool: str, source: CallSource = "form", args: JsonObject | None = None) -> ToolResult:
+    return (await runtime.result(ToolCall(name=tool, args=args or {}, source=source)))[1]
+
+
+def _error(result: ToolResult) -> ToolError:
+    assert result.error is not None
+    return result.error
+
+
+@pytest.mark.promise("EXE-3", "EXE-7")
+@pytest.mark.parametrize("source", ["form", "cli", "ask", "mcp", "script"])
+async def test_a_tool_that_lacks_something_fails_in_the_words_of_the_report_whoever_calls(
+    runtime: Runtime, source: CallSource
+) -> None:
+    error = _error(await _call(runtime, "needy.work", source))
+    [row] = runtime.health("needy.work")
+    assert (error.code, error.detail) == ("execution_error", "dependency_missing")
+    assert row.error == "`needed-here` is not on the PATH."
+    assert f"{row.error} How to get it: make needed-here" in error.message
+    [record] = runtime.history()
+    assert (record.tool, record.ok, record.error) == ("needy.work", False, error)
+
+
+async def test_everything_that_a_tool_lacks_is_told_at_once(runtime: Runtime) -> None:
+    error = _error(await _call(runtime, "needy.ask"))
+    assert "needed-here" in error.message
+    assert "NEEDED_KEY is not set." in error.message
+
+
+async def test_faults_of_the_arguments_come_first(runtime: Runtime) -> None:
+    assert _error(await _call(runtime, "needy.work", args={"times": "x"})).code == "invalid_args"
+
+
+async def test_what_has_come_meanwhile_is_noticed_at_the_next_call(
+    runtime: Runtime, program: Callable[[str], None]
+) -> None:
+    assert _error(await _call(runtime, "needy.work")).detail == "dependency_missing"
+    program("1.0")
+    assert "`needed-here` is 1.0; at least 2 is needed." in _error(await _call(runtime, "needy.work")).message
+    program("2.0")
+    assert (await _call(runtime, "needy.work")).data == "done"
+    spec = runtime.tool("needy.work")
+    assert spec is not None
+    assert runtime.state(spec) == "ready"
+
+
+@pytest.mark.promise("SDK-10")
+async def test_a_tool_that_can_do_without_what_is_missing_runs(runtime: Runtime) -> None:
+    assert (await _call(runtime, "needy.free")).data == "nothing"
+    spec = runtime.tool("needy.free")
+    assert spec is not None
+    assert runtime.state(spec) == "degraded"

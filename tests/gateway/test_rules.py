@@ -1,0 +1,229 @@
+"""Which calls of models run, ask or are refused: by the user's rules, and by what the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.models import ApprovalRequested, CallEvent, CallSource, Finished, JsonObject, Started, ToolCall, ToolSpec
+from pegboard.models.approval import Approval
+from pegboard.runtime import Runtime
+
+PACK = '''
+from pegboard.sdk import call_tool, hints
+
+@hints(read_only=True)
+def read(*, path: str = "a.txt") -> str:
+    """Reads."""
+    return path
+
+def write(*, path: str = "src/default.txt", text: str = "", tags: list[str] | None = None, force: bool = False) -> str:
+    """Writes."""
+    return f"{path}: {text}"
+
+@hints(destructive=True)
+def drop(*, path: str) -> str:
+    """Deletes."""
+    return path
+
+@hints(read_only=True)
+def through(*, path: str) -> str:
+    """Says that it only reads, and writes by way of another tool."""
+    return call_tool("book.write", path=path)
+'''
+
+
+@pytest.fixture
+def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]) -> Runtime:
+    return open_runtime(write_pack("book.py", PACK))
+
+
+def _rule(runtime: Runtime, text: str) -> None:
+    runtime.paths.approvals.parent.mkdir(parents=True, exist_ok=True)
+    runtime.paths.approvals.write_text(text, encoding="utf-8")
+
+
+def _action(runtime: Runtime, tool: str, args: JsonObject | None = None, source: CallSource = "ask") -> str:
+    verdict = runtime.would(ToolCall(name=f"book.{tool}", args=args or {}, source=source))
+    assert verdict is not None
+    return verdict.action
+
+
+class _Person:
+    """Answers as it was told to, and keeps what it was asked about; stands in for a person at the keyboard."""
+
+    def __init__(self, *answers: Approval) -> None:
+        self._answers = iter(answers)
+        self.asked: list[ToolCall] = []
+
+    async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+        self.asked.append(call)
+        return next(self._answers)
+
+
+async def _call(
+    runtime: Runtime, tool: str, source: CallSource = "ask", session: str | None = "s", **args: object
+) -> tuple[list[CallEvent], Finished]:
+    call = ToolCall.model_validate({"name": f"book.{tool}", "args": args, "source": source, "session": session})
+    events = [event async for event in runtime.call(call)]
+    assert isinstance(events[-1], Finished)
+    return events, events[-1]
+
+
+@pytest.mark.promise("ASK-7")
+def test_without_rules_what_only_reads_runs_and_the_rest_asks(runtime: Runtime) -> None:
+    assert [_action(runtime, tool) for tool in ("read", "write", "drop")] == ["allow", "ask", "ask"]
+
+
+@pytest.mark.promise("ASK-7")
+@pytest.mark.parametrize(
+    ("rules", "args", "action"),
+    [
+        ('[[rule]]\nallow = "book.*"', {}, "allow"),
+        ('[[rule]]\nallow = ["other.*", "book.write"]', {}, "allow"),
+        ('[[rule]]\nallow = "book.writ"', {}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "src/**" }', {"path": "src/a/b.py"}, "allow"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "src/**" }', {"path": "docs/b.md"}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "src/**" }', {"path": "src/../.ssh/id"}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "src/*" }', {"path": "src/a/b.py"}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "src/**/b.??" }', {"path": "src/b.py"}, "allow"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = ["docs/*", "src/*"] }', {"path": "src/b"}, "allow"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "src/*" }', {}, "allow"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { path = "src/*", text = "a" }', {"path": "src/b"}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { force = "false" }', {"force": True}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { tags = "a*" }', {"tags": ["a1", "a2"]}, "allow"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { tags = "a*" }', {"tags": ["a1", "b"]}, "ask"),
+        ('[[rule]]\nallow = "book.write"\nwhere = { tags = "a*" }', {"tags": []}, "ask"),
+        ('[[rule]]\ndeny = "book.write"\nwhere = { tags = "a*" }', {"tags": ["a1", "b"]}, "deny"),
+        ('[[rule]]\ndeny = "book.write"\nwhere = { path = "/etc/**" }', {"path": "//etc/../etc/x"}, "deny"),
+        ('[[rule]]\nallow = "*"\n[[rule]]\nask = "book.write"', {}, "ask"),
+        ('[[rule]]\nask = "book.write"\n[[rule]]\nallow = "*"', {}, "allow"),
+        ('[[rule]]\ndeny = "book.write"\n[[rule]]\nallow = "*"', {}, "deny"),
+        ('[[rule]]\nallow = "book.*"\nscope = "mcp"', {}, "ask"),
+        ('[[rule]]\nallow = "book.*"\nscope = "ask"', {}, "allow"),
+    ],
+)
+def test_a_rule_decides_by_tool_arguments_and_scope(
+    runtime: Runtime, rules: str, args: JsonObject, action: str
+) -> None:
+    _rule(runtime, rules)
+    assert _action(runtime, "write", args) == action
+
+
+@pytest.mark.promise("ASK-7")
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[[rule]", "no TOML"),
+        ('[[rule]]\nallow = "a"\ndeny = "b"', "rule 1: should have exactly one"),
+        ('[[rule]]\nallow = "*"\n[[rule]]\nalow = "b"', "rule 2"),
+        ("rules = 3", "rules"),
+    ],
+)
+def test_while_the_rules_cant_be_read_every_call_asks(runtime: Runtime, text: str, told: str) -> None:
+    _rule(runtime, text)
+    assert [_action(runtime, tool) for tool in ("read", "write")] == ["ask", "ask"]
+    [problem] = [problem for problem in runtime.problems() if problem.file == str(runtime.paths.approvals)]
+    assert told in problem.message
+    _rule(runtime, '[[rule]]\nallow = "*"\n')
+    assert _action(runtime, "write") == "allow"
+
+
+@pytest.mark.promise("ASK-7", "EXE-7")
+@pytest.mark.parametrize("source", ["form", "cli", "script"])
+async def test_rules_are_not_for_what_the_user_starts(runtime: Runtime, source: CallSource) -> None:
+    _rule(runtime, '[[rule]]\ndeny = "*"')
+    events, finished = await _call(runtime, "write", source)
+    assert finished.result.ok
+    assert not any(isinstance(event, ApprovalRequested) for event in events)
+
+
+@pytest.mark.promise("ASK-7")
+async def test_what_a_rule_denies_is_not_even_asked_about(runtime: Runtime) -> None:
+    _rule(runtime, '[[rule]]\ndeny = "book.read"')
+    person = _Person(Approval(answer="once"))
+    runtime.approve_with(person)
+    _, finished = await _call(runtime, "read", "mcp")
+    assert finished.result.error is not None
+    assert (finished.result.error.detail, person.asked) == ("denied", [])
+    assert "approvals.toml" in finished.result.error.message
+
+
+@pytest.mark.promise("ASK-7")
+async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtime) -> None:
+    _, finished = await _call(runtime, "through", path="a")
+    assert finished.result.error is not None
+    assert "nobody is here to approve it" in finished.result.error.message
+    person = _Person(Approval(answer="once"))
+    runtime.approve_with(person)
+    _, finished = await _call(runtime, "through", path="a")
+    assert finished.result.data == "a: "
+    assert [call.name for call in person.asked] == ["book.write"]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_once_is_for_one_call(runtime: Runtime) -> None:
+    person = _Person(Approval(answer="once"), Approval(answer="reject", reason="Not there."))
+    runtime.approve_with(person)
+    events, finished = await _call(runtime, "write", text="a")
+    assert isinstance(events[0], ApprovalRequested)
+    assert events[0].call.args == {"text": "a"}
+    assert "may change things" in events[0].reason
+    assert finished.result.ok
+    _, finished = await _call(runtime, "write", text="a")
+    assert finished.result.error is not None
+    assert finished.result.error.detail == "denied"
+    assert "Not there." in finished.result.error.message
+
+
+@pytest.mark.promise("ASK-7")
+async def test_for_the_session_is_for_that_tool_in_that_session(runtime: Runtime) -> None:
+    no = Approval(answer="reject")
+    runtime.approve_with(_Person(Approval(answer="session"), no, no))
+    assert (await _call(runtime, "write"))[1].result.ok
+    assert (await _call(runtime, "write", text="other"))[1].result.ok
+    assert not (await _call(runtime, "write", session="other"))[1].result.ok
+    assert not (await _call(runtime, "drop", path="a"))[1].result.ok
+    assert not runtime.paths.approvals.exists()
+
+
+@pytest.mark.promise("ASK-7")
+async def test_always_becomes_a_rule_that_other_processes_have_too(
+    runtime: Runtime, open_runtime: Callable[..., Runtime]
+) -> None:
+    _rule(runtime, '# mine\n[[rule]]\ndeny = "book.write"\nwhere = { path = "secret/**" }')
+    runtime.approve_with(_Person(Approval(answer="always")))
+    assert (await _call(runtime, "write"))[1].result.ok
+    text = runtime.paths.approvals.read_text()
+    assert text.startswith("# mine\n")
+    assert '[[rule]]\nallow = "book.write"\n' in text
+    other = open_runtime(*runtime.folders)
+    assert (await _call(other, "write", session="other"))[1].result.ok
+    assert not (await _call(other, "write", path="secret/a"))[1].result.ok, "what is denied stays denied"
+    assert not (await _call(other, "drop", path="a"))[1].result.ok
+
+
+@pytest.mark.promise("ASK-7")
+async def test_an_approval_that_cant_be_kept_holds_for_the_call_and_is_a_problem(runtime: Runtime) -> None:
+    runtime.paths.approvals.mkdir(parents=True)
+    runtime.approve_with(_Person(Approval(answer="always")))
+    assert (await _call(runtime, "write"))[1].result.ok
+    assert any("can't be kept" in problem.message for problem in runtime.problems())
+
+
+@pytest.mark.promise("ASK-7")
+async def test_edited_arguments_are_checked_again_and_those_that_run(runtime: Runtime) -> None:
+    runtime.approve_with(
+        _Person(Approval(answer="once", args={"text": "better"}), Approval(answer="once", args={"text": 3}))
+    )
+    events, finished = await _call(runtime, "write", text="a")
+    assert finished.result.data == "src/default.txt: better"
+    started = next(event for event in events if isinstance(event, Started))
+    assert started.call.args == finished.call.args == {"text": "better"}
+    assert runtime.history()[0].args == {"text": "better"}
+    _, finished = await _call(runtime, "write", text="a")
+    assert finished.result.error is not None
+    assert finished.result.error.code == "invalid_args"
+    assert [fault.path for fault in finished.result.error.faults] == ["/text"]

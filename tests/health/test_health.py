@@ -1,0 +1,312 @@
+"""The report over what tools need: real programs, real libraries, and secrets of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import aclosing, closing
+from pathlib import Path
+
+import pytest
+
+from pegboard.health import Health
+from pegboard.models import Requirement, ToolSpec, ToolState
+
+Program = Callable[[str, str], Path]
+Needs = Callable[[str], None]
+
+
+@pytest.mark.promise("CLI-5", "SDK-9")
+def test_the_report_has_a_row_for_each_thing_that_each_tool_needs(
+    health: Health, needs: Needs, program: Program, secrets: dict[str, str]
+) -> None:
+    file = program("needy", "echo needy 1.9")
+    secrets["KEY"] = ".env"
+    needs("""
+        first: requires_cli("needy",min_version="2",install="make_needy") requires_secret("KEY")
+        second: requires_lib("no_such_library") requires_cli("needy")
+        third:
+    """)
+    assert {row.tool for row in health.check()} == {"needy.first", "needy.second"}
+    rows = [row.model_dump(mode="json", by_alias=True) for row in health.rows()]
+    assert rows[0] == {
+        "tool": "needy.first",
+        "kind": "cli",
+        "name": "needy",
+        "status": "outdated",
+        "version": "1.9",
+        "minVersion": "2",
+        "path": str(file),
+        "install": "make_needy",
+        "error": "`needy` is 1.9; at least 2 is needed.",
+    }
+    assert [(row["tool"], row["kind"], row["status"], row["path"]) for row in rows[1:]] == [
+        ("needy.first", "secret", "ok", ".env"),
+        ("needy.second", "lib", "missing", None),
+        ("needy.second", "cli", "ok", str(file)),
+    ]
+
+
+def test_what_was_not_looked_for_has_no_row_and_its_tool_is_ready(
+    health: Health, needs: Needs, tools: list[ToolSpec]
+) -> None:
+    needs('first: requires_cli("no-such-program")')
+    assert health.rows() == ()
+    assert health.state(tools[0]) == "ready"
+
+
+def test_what_many_tools_need_is_looked_for_once(
+    health: Health, needs: Needs, program: Program, tmp_path: Path
+) -> None:
+    program("needy", f"echo x >> {tmp_path}/runs; echo needy 2.0")
+    needs("""
+        first: requires_cli("needy")
+        second: requires_cli("needy",install="otherwise")
+    """)
+    assert [(row.tool, row.install) for row in health.check()] == [
+        ("needy.first", "Install needy so that it is on the PATH."),
+        ("needy.second", "otherwise"),
+    ]
+    assert (tmp_path / "runs").read_text() == "x\n"
+
+
+def test_what_is_known_is_not_looked_for_again_unless_that_is_asked_for(
+    health: Health, needs: Needs, program: Program, tmp_path: Path, tools: list[ToolSpec]
+) -> None:
+    program("one", f"echo one >> {tmp_path}/runs; echo one 1.0")
+    program("two", f"echo two >> {tmp_path}/runs; echo two 1.0")
+    needs('first: requires_cli("one")\nsecond: requires_cli("two")')
+    assert len([*health.check()]) == len([*health.check()]) == 2
+    assert sorted((tmp_path / "runs").read_text().split()) == ["one", "two"]
+    program("one", f"echo one >> {tmp_path}/runs; echo one 2.0")
+    assert [row.version for row in health.check(tools[:1])] == ["1.0"]
+    assert [row.version for row in health.check(tools[:1], again=True)] == ["2.0"]
+    assert [row.version for row in health.rows()] == ["2.0", "1.0"]
+    assert len([*health.check(again=True)]) == 2
+    assert sorted((tmp_path / "runs").read_text().split()) == ["one", "one", "one", "two", "two"]
+
+
+async def test_some_things_are_looked_for_again_for_all_tools_that_need_them_and_no_others(
+    health: Health, needs: Needs, program: Program, tools: list[ToolSpec], tmp_path: Path
+) -> None:
+    program("one", "echo one 1.0")
+    program("two", f"echo two >> {tmp_path}/runs; echo two 1.0")
+    needs("""
+        first: requires_cli("one") requires_cli("two")
+        second: requires_cli("one",install="otherwise")
+        third: requires_cli("one",min_version="3")
+    """)
+    assert len([*health.check()]) == 4
+    program("one", "echo one 2.0")
+    async with aclosing(health.checking(again=True, only=[tools[1].requirements[0]])) as rows:
+        assert [(row.tool, row.version) async for row in rows] == [("needy.first", "2.0"), ("needy.second", "2.0")]
+    assert [row.version for row in health.rows()] == ["2.0", "1.0", "2.0", "1.0"]
+    assert (tmp_path / "runs").read_text() == "two\n"
+
+
+async def test_a_slow_answer_does_not_take_the_place_of_one_that_was_asked_for_later(
+    health: Health, needs: Needs, program: Program, tmp_path: Path
+) -> None:
+    waits = f"echo $$ > {tmp_path}/pid; until test -e {tmp_path}/go; do sleep 0.05; done"
+    old = program("needy", f"{waits}; echo needy 1.0")
+    needs('first: requires_cli("needy")')
+    early = asyncio.create_task(_versions(health))
+    await asyncio.to_thread(_pid_in, tmp_path / "pid")
+    old.unlink()  # a shell goes on reading the file that it began with
+    program("needy", "echo needy 2.0")
+    assert await _versions(health) == ["2.0"]
+    (tmp_path / "go").touch()
+    assert await early == ["2.0"]
+    assert [row.version for row in health.rows()] == ["2.0"]
+
+
+async def _versions(health: Health) -> list[str | None]:
+    async with aclosing(health.checking(again=True)) as rows:
+        return [row.version async for row in rows]
+
+
+def test_a_requirement_that_changed_is_looked_for_and_the_others_are_not(
+    health: Health, needs: Needs, program: Program, tmp_path: Path, tools: list[ToolSpec]
+) -> None:
+    program("one", "echo one 1.0")
+    program("two", f"echo two >> {tmp_path}/runs; echo two 1.0")
+    needs('first: requires_cli("one") requires_cli("two")')
+    assert {row.status for row in health.check()} == {"ok"}
+    needs('first: requires_cli("one",min_version="3") requires_cli("two")')
+    assert health.state(tools[0]) == "ready"
+    assert {row.name: row.status for row in health.check()} == {"one": "outdated", "two": "ok"}
+    assert health.state(tools[0]) == "blocked"
+    assert (tmp_path / "runs").read_text() == "two\n"
+
+
+@pytest.mark.promise("SDK-9", "TUI-2")
+async def test_rows_come_as_they_are_found_and_the_loop_goes_on_meanwhile(
+    health: Health, needs: Needs, program: Program, tmp_path: Path
+) -> None:
+    program("slow", f"until test -e {tmp_path}/go; do sleep 0.05; done; echo slow 1.0")
+    program("quick", "echo quick 2.0")
+    needs('first: requires_cli("slow")\nsecond: requires_cli("quick")')
+    async with aclosing(health.checking()) as rows:
+        assert (await anext(rows)).name == "quick"
+        assert [row.name for row in health.rows()] == ["quick"]
+        (tmp_path / "go").touch()  # only a loop that isn't held up gets here
+        assert [row.name async for row in rows] == ["slow"]
+
+
+@pytest.mark.promise("SDK-9")
+def test_two_hundred_things_are_looked_for_at_the_same_time(
+    health: Health, needs: Needs, program: Program, tmp_path: Path
+) -> None:
+    gate, here = tmp_path / "gate", tmp_path / "here"
+    os.mkfifo(gate)
+    here.mkdir()
+    names = [f"tool{number}" for number in range(200)]
+    for name in names:
+        program(name, f": > {here}/{name}; : < {gate}; echo {name} 1.0")  # nobody passes until the gate is opened
+    needs("\n".join(f'{name}: requires_cli("{name}")' for name in names))
+    seen: list[int] = []
+
+    def open_gate() -> None:
+        bound = time.monotonic() + 50
+        while len(list(here.iterdir())) < len(names) and time.monotonic() < bound:
+            time.sleep(0.02)
+        seen.append(len(list(here.iterdir())))
+        os.close(os.open(gate, os.O_WRONLY))
+
+    opener = threading.Thread(target=open_gate)
+    opener.start()
+    rows = [*health.check()]
+    opener.join()
+    assert seen == [len(names)]
+    assert {row.tool for row in rows} == {f"needy.{name}" for name in names}
+    assert {row.status for row in rows} == {"ok"}
+
+
+async def test_a_keyring_that_waits_holds_nobody_else_up_and_nobody_waits_for_it(
+    tools: list[ToolSpec], needs: Needs, program: Program, tmp_path: Path
+) -> None:
+    unlocked = threading.Event()
+
+    def find_secret(name: str) -> tuple[str | None, str]:
+        unlocked.wait(600)
+        return "keyring", ""
+
+    program("needy", "echo needy 1.0")
+    needs('first: requires_secret("KEY") requires_cli("needy")')
+    health = Health(
+        lambda: tools, find_secret=find_secret, environ={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, timeout=600
+    )
+    try:
+        async with aclosing(health.checking()) as rows:
+            assert (await anext(rows)).name == "needy"
+        assert not unlocked.is_set()
+        assert [row.name for row in health.rows()] == ["needy"]
+    finally:
+        unlocked.set()
+
+
+@pytest.mark.promise("SDK-9")
+@pytest.mark.parametrize("way", ["blocking", "loop", "cancelled"])
+async def test_programs_that_still_run_when_nobody_wants_to_know_are_killed(
+    health: Health, needs: Needs, program: Program, tmp_path: Path, way: str
+) -> None:
+    program("slow", f"echo $$ > {tmp_path}/pid; sleep 600")
+    needs('first: requires_lib("json")\nsecond: requires_cli("slow")')
+    if way == "blocking":
+        with closing(health.check()) as found:
+            assert next(found).name == "json"
+            pid = await asyncio.to_thread(_pid_in, tmp_path / "pid")
+    elif way == "loop":
+        async with aclosing(health.checking()) as rows:
+            assert (await anext(rows)).name == "json"
+            pid = await asyncio.to_thread(_pid_in, tmp_path / "pid")
+    else:
+        task = asyncio.create_task(_all(health))
+        pid = await asyncio.to_thread(_pid_in, tmp_path / "pid")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert not _is_running(pid)
+
+
+async def _all(health: Health) -> None:
+    async with aclosing(health.checking()) as rows:
+        async for _ in rows:
+            pass
+
+
+def _pid_in(file: Path) -> int:
+    bound = time.monotonic() + 60
+    while not (file.exists() and file.read_text().strip()) and time.monotonic() < bound:
+        time.sleep(0.02)
+    return int(file.read_text())
+
+
+def _is_running(pid: int) -> bool:
+    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        ('requires_lib("json")', "ready"),
+        ('requires_lib("json") requires_cli("no-such-program")', "blocked"),
+        ('requires_cli("fails") requires_cli("no-such-program")', "blocked"),
+        ('requires_cli("fails")', "degraded"),
+        ('requires_cli("old",min_version="2")', "blocked"),
+        ('requires_secret("KEY")', "blocked"),
+        ("", "ready"),
+    ],
+)
+def test_a_tool_is_blocked_by_what_is_missing_and_degraded_by_what_can_not_be_told(
+    health: Health, needs: Needs, tools: list[ToolSpec], program: Program, said: str, state: ToolState
+) -> None:
+    program("old", "echo old 1.0")
+    program("fails", "exit 3")
+    needs(f"first: {said}")
+    for _ in health.check():
+        pass
+    assert health.state(tools[0]) == state
+
+
+@pytest.mark.promise("SDK-10")
+def test_a_secret_that_a_tool_can_do_without_degrades_it(
+    health: Health, needs: Needs, tools: list[ToolSpec], secrets: dict[str, str]
+) -> None:
+    needs('first:\nsecond: requires_secret("OTHER")')
+    optional = Requirement(kind="secret", name="KEY", optional=True)
+    tools[0] = tools[0].model_copy(update={"requirements": (optional,)})
+    [row] = health.check(tools[:1])
+    assert (row.status, row.blocks, health.state(tools[0])) == ("missing", False, "degraded")
+    secrets["KEY"] = "environment"
+    [row] = health.check(tools[:1], again=True)
+    assert (row.status, row.path, health.state(tools[0])) == ("ok", "environment", "ready")
+
+
+def test_it_knows_which_tools_can_not_work_without_something(
+    health: Health, needs: Needs, tools: list[ToolSpec]
+) -> None:
+    needs("""
+        first: requires_cli("rg")
+        second: requires_cli("rg",install="otherwise") requires_lib("json")
+        third: requires_cli("rg",min_version="13")
+        fourth: requires_lib("json")
+    """)
+    assert health.blocks(tools[0].requirements[0]) == ("needy.first", "needy.second")
+    assert health.blocks(tools[2].requirements[0]) == ("needy.third",)
+    optional = Requirement(kind="lib", name="json", optional=True)
+    tools[3] = tools[3].model_copy(update={"requirements": (optional,)})
+    assert health.blocks(optional) == ("needy.second",)
+
+
+def test_a_server_is_not_looked_for_here(health: Health, needs: Needs, tools: list[ToolSpec]) -> None:
+    needs("first:")
+    server = Requirement(kind="server", name="files")
+    tools[0] = tools[0].model_copy(update={"requirements": (server,)})
+    assert [*health.check()] == []
+    assert (health.state(tools[0]), health.blocks(server)) == ("ready", ())

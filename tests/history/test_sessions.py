@@ -1,0 +1,207 @@
+"""Sessions in the history's database: through the class that everybody uses, with real files and processes."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pegboard.errors import SessionError
+from pegboard.history import History, Sessions
+from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
+
+WRITER = """
+import sys
+from pathlib import Path
+from pegboard.history import History, Sessions
+from pegboard.models.conversation import UserMessage
+
+folder = Path(sys.argv[1])
+history = History(folder / "history.db", folder / "results")
+sessions = Sessions(history, folder / "sessions")
+sessions.start("s")
+for number in range(50):
+    sessions.append("s", UserMessage(text=f"{sys.argv[2]} {number}"))
+history.close()
+"""
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pegboard.history import History, Sessions
+
+folder = Path(sys.argv[1])
+with Sessions(History(folder / "history.db", folder / "results"), folder / "sessions").held("s") as free:
+    print(free, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def sessions(history: History, tmp_path: Path) -> Sessions:
+    """The sessions of an empty history."""
+    return Sessions(history, tmp_path / "state" / "sessions")
+
+
+def _talk(sessions: Sessions, session: str, *said: str) -> None:
+    sessions.start(session, model="scripted:model")
+    for text in said:
+        sessions.append(session, UserMessage(text=text))
+
+
+@pytest.mark.promise("ASK-6")
+def test_what_was_said_is_there_when_it_is_opened_again(
+    sessions: Sessions, open_history: Callable[..., History], tmp_path: Path
+) -> None:
+    call = ProposedCall(provider_id="1", name="a_b", arguments='{"x": ')
+    said: list[Message] = [
+        UserMessage(text=" Grüße\n\x1b[31m\u202e "),
+        ModelMessage(text="", calls=(call,)),
+        ToolMessage(provider_id="1", name="a_b", text="no", ok=False),
+    ]
+    sessions.start("s", model="scripted:model", system="Be brief.")
+    for message in said[:2]:
+        sessions.append("s", message)
+    sessions.append("s", said[2], call="our id")
+    other = Sessions(open_history(), tmp_path / "state" / "sessions")
+    entries = other.entries("s")
+    assert [entry.message for entry in entries] == said
+    assert [entry.position for entry in entries] == [0, 1, 2]
+    assert entries[2].call == "our id"
+    found = other.get("s")
+    assert found is not None
+    assert (found.messages, found.model, found.system) == (3, "scripted:model", "Be brief.")
+    assert found.name == "Grüße [31m"
+
+
+@pytest.mark.promise("ASK-6")
+def test_sessions_are_listed_by_their_last_change_and_found_by_name_and_words(sessions: Sessions) -> None:
+    _talk(sessions, "one", "About STRASSE 100%")
+    _talk(sessions, "two", "about cats")
+    sessions.append("one", ModelMessage(text="", calls=(ProposedCall(provider_id="1", name="x", arguments="needle"),)))
+    assert [session.id for session in sessions.list()] == ["one", "two"]
+    assert [session.id for session in sessions.list("Straße")] == ["one"]
+    assert [session.id for session in sessions.list("100%")] == ["one"]
+    assert [session.id for session in sessions.list("needle")] == ["one"]
+    assert sessions.list("%") == sessions.list("100%")
+    sessions.rename("two", " Pets ")
+    assert [session.name for session in sessions.list("pets")] == ["Pets"]
+
+
+@pytest.mark.promise("ASK-6")
+def test_a_name_that_was_given_stays_and_a_long_beginning_is_cut(sessions: Sessions) -> None:
+    _talk(sessions, "s", "word " * 50)
+    name = sessions.list()[0].name
+    assert len(name) <= 60
+    assert name.endswith("…")
+    sessions.rename("s", "Mine")
+    sessions.append("s", UserMessage(text="More."))
+    assert sessions.list()[0].name == "Mine"
+
+
+@pytest.mark.promise("ASK-6")
+def test_a_session_that_was_deleted_is_gone_and_takes_nothing_more(sessions: Sessions) -> None:
+    _talk(sessions, "s", "a")
+    sessions.delete("s")
+    assert (sessions.get("s"), sessions.entries("s"), sessions.list()) == (None, (), ())
+    with pytest.raises(SessionError, match="no session 's'"):
+        sessions.append("s", UserMessage(text="b"))
+    with pytest.raises(SessionError, match="no session"):
+        sessions.delete("s")
+    with pytest.raises(SessionError, match="no session"):
+        sessions.rename("s", "x")
+
+
+@pytest.mark.parametrize("id_", ["", " ", "a\nb", "x" * 201, "\x1b"])
+def test_an_id_that_cant_be_seen_is_refused(sessions: Sessions, id_: str) -> None:
+    with pytest.raises(SessionError, match="visible"):
+        sessions.start(id_)
+
+
+def test_a_branch_has_the_beginning_and_leaves_the_other_as_it_is(sessions: Sessions) -> None:
+    _talk(sessions, "s", "a", "b", "c")
+    sessions.branch("s", "t", before=2)
+    sessions.append("t", UserMessage(text="d"))
+    assert [entry.message.text for entry in sessions.entries("t")] == ["a", "b", "d"]
+    assert [entry.message.text for entry in sessions.entries("s")] == ["a", "b", "c"]
+    with pytest.raises(SessionError, match="already"):
+        sessions.branch("s", "t", before=1)
+    with pytest.raises(SessionError, match="no session"):
+        sessions.branch("nobody", "u", before=1)
+
+
+@pytest.mark.promise("ASK-6", "STO-3")
+def test_processes_and_threads_that_write_at_once_lose_nothing(sessions: Sessions, tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    sessions.start("s")
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(folder), name], stderr=subprocess.PIPE, text=True)
+        for name in ("one", "two")
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(50):
+            pool.submit(sessions.append, "s", UserMessage(text=f"here {number}"))
+    for writer in writers:
+        _, errors = writer.communicate(timeout=60)
+        assert (writer.returncode, errors) == (0, "")
+    entries = sessions.entries("s")
+    assert [entry.position for entry in entries] == [*range(150)]
+    for name in ("one", "two"):
+        own = [entry.message.text for entry in entries if entry.message.text.startswith(name)]
+        assert own == [f"{name} {number}" for number in range(50)]
+
+
+@pytest.mark.promise("ASK-6")
+def test_a_session_is_held_by_one_and_let_go_when_its_process_is_killed(sessions: Sessions, tmp_path: Path) -> None:
+    sessions.start("s")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / "state")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        with sessions.held("s") as free, sessions.held("other") as other:
+            assert (free, other) == (False, True)
+        with pytest.raises(SessionError, match="in use"):
+            sessions.delete("s")
+        holder.kill()
+        holder.wait(30)
+        with sessions.held("s") as free:
+            assert free
+
+
+@pytest.mark.promise("STO-3")
+def test_a_history_that_was_begun_without_sessions_gets_them(
+    open_history: Callable[..., History], tmp_path: Path
+) -> None:
+    first = open_history()
+    first.records()
+    first.close()
+    with sqlite3.connect(tmp_path / "state" / "history.db") as raw:
+        raw.execute("DROP TABLE sessions")
+        raw.execute("DROP TABLE messages")
+    raw.close()
+    later = open_history()
+    sessions = Sessions(later, tmp_path / "state" / "sessions")
+    _talk(sessions, "s", "a")
+    assert [session.id for session in sessions.list()] == ["s"]
+    assert later.problems == ()
+
+
+@pytest.mark.promise("STO-3")
+def test_a_damaged_message_is_left_out_and_the_others_stay(
+    sessions: Sessions, history: History, tmp_path: Path
+) -> None:
+    _talk(sessions, "s", "a", "b")
+    history.close()
+    with sqlite3.connect(tmp_path / "state" / "history.db") as raw:
+        raw.execute("UPDATE messages SET message = '{' WHERE position = 0")
+    raw.close()
+    assert [entry.message.text for entry in sessions.entries("s")] == ["b"]

@@ -1,0 +1,141 @@
+"""Result files that killed processes leave are deleted after a while, and nothing else is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pegboard.history import History
+from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
+
+OpenHistory = Callable[..., History]
+NOW = datetime.now(UTC)
+LARGE = "x" * 70_000
+
+WRITER = """
+import os, sys
+from pegboard.worker import serve
+def hang(*_):
+    print("written", flush=True)
+    sys.stdin.read()
+os.replace = hang
+serve._write_whole(sys.argv[1], b"[1, 2, 3]")
+"""
+
+
+def age(results: Path, days: float = 8) -> None:
+    """Makes every file of a folder older."""
+    past = time.time() - days * 86_400
+    for file in results.iterdir():
+        os.utime(file, (past, past))
+
+
+def kept(results: Path) -> set[str]:
+    return {file.name for file in results.iterdir()}
+
+
+def record(history: History, call_id: str, data: str = LARGE) -> None:
+    call = ToolCall(id=call_id, name="a.x", source="cli")
+    history.record(call, ToolResult(ok=True, data=data), NOW)
+    history.flush()
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "state" / "results"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.promise("STO-3")
+def test_what_a_killed_worker_was_writing_is_deleted_after_a_week(history: History, results: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(results / "1f.json")]
+    worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"written\n"
+        history.sweep()
+        assert kept(results) == {f"1f.json.{worker.pid}"}
+    finally:
+        worker.kill()
+        worker.communicate(timeout=30)
+    assert worker.returncode == -signal.SIGKILL
+    history.sweep()
+    assert kept(results) == {f"1f.json.{worker.pid}"}
+    age(results)
+    history.sweep()
+    assert kept(results) == set()
+
+
+def test_what_a_killed_history_was_writing_is_deleted_after_a_week(history: History, results: Path) -> None:
+    (results / ".ab.json.a1_b2cde").write_text("[")
+    age(results)
+    history.sweep()
+    assert kept(results) == set()
+
+
+@pytest.mark.promise("STO-3")
+def test_a_whole_result_stays_as_long_as_a_call_has_it_whatever_its_name(
+    open_history: OpenHistory, results: Path
+) -> None:
+    other = open_history()
+    record(other, "recorded")
+    record(other, "an odd id/")
+    truncated = Truncation(shown_bytes=1, total_bytes=9, file=str(results / f"{'5' * 64}.json"))
+    (results / f"{'5' * 64}.json").write_text("[1, 2, 3]")
+    call = ToolCall(id="another odd id", name="a.x", source="cli")
+    other.record(call, ToolResult(ok=True, data=[1], meta=ResultMeta(truncated=truncated)), NOW)
+    other.flush()
+    expected = kept(results)
+    assert len(expected) == 3
+    (results / "orphan.json").write_text("[1, 2, 3]")
+    (results / "fresh.json").write_text("[1, 2, 3]")
+    age(results)
+    os.utime(results / "fresh.json")
+    open_history().sweep()
+    assert kept(results) == {*expected, "fresh.json"}
+    result = other.result("an odd id/")
+    assert result is not None
+    assert result.data == LARGE
+
+
+def test_what_isnt_named_like_ours_stays(history: History, results: Path, tmp_path: Path) -> None:
+    (results / "notes.txt").write_text("mine")
+    (results / "a folder.json").mkdir()
+    (results / "link.json").symlink_to(tmp_path)
+    age(results)
+    os.utime(results / "link.json", (1, 1), follow_symlinks=False)
+    expected = kept(results)
+    history.sweep()
+    assert kept(results) == expected
+
+
+@pytest.mark.promise("STO-3")
+def test_results_of_a_database_that_was_set_aside_stay(open_history: OpenHistory, results: Path) -> None:
+    first = open_history()
+    record(first, "recorded")
+    first.close()
+    (results.parent / "history.db").write_bytes(b"no database" * 100)
+    age(results)
+    second = open_history()
+    second.sweep()
+    assert kept(results) == {"recorded.json"}
+    assert [problem.message for problem in second.problems] == [
+        "The history could not be used: file is not a database."
+    ]
+    second.close()
+    open_history().sweep()
+    assert kept(results) == {"recorded.json"}
+
+
+def test_sweeping_where_nothing_ever_was_makes_no_database(history: History, tmp_path: Path) -> None:
+    history.sweep()
+    assert not (tmp_path / "state").exists()

@@ -1,0 +1,150 @@
+"""Tools whose parameters are no JSON types."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, Optional, Required, TypedDict, Union
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, Field
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = 2
+
+
+@dataclass
+class Point:
+    x: int
+    at: date
+
+
+class Person(BaseModel):
+    name: str
+    born: date | None = None
+    friends: list[Person] = []
+
+
+class Plain(TypedDict):
+    a: int
+
+
+class Dated(TypedDict, total=False):
+    when: date
+
+
+class Nested(TypedDict):
+    dated: NotRequired[Dated]
+    more: list[Nested]
+    colour: Required[Colour]
+
+
+class Bare(TypedDict):
+    count: int
+
+
+@dataclass
+class Holder:
+    dated: Dated
+
+
+class Opaque:
+    pass
+
+
+def dicts(
+    *,
+    maybe: Optional[Dated] = None,
+    several: list[Dated] = (),
+    nested: Nested = None,
+    by_number: dict[int, str] = None,
+    by_day: dict[date, int] = None,
+    holder: Holder = None,
+    quoted: list["Dated"] = None,
+):
+    """Returns everything given."""
+    return {name: repr(value) for name, value in locals().items() if value}
+
+
+def opaque(*, value: Opaque = None):
+    """Has a parameter of a type that nothing can be made into."""
+    return repr(value)
+
+
+def integers(
+    *,
+    some: list[int] = None,
+    by_name: dict[str, int] = None,
+    maybe: Optional[list[int]] = None,
+    deep: dict[str, list[dict[str, Union[int, str, None]]]] = None,
+    either: Union[list[int], dict[str, int], int, None] = None,
+    numbers: list[float] = None,
+    mixed: list[Union[int, float]] = None,
+    bare: list[Bare] = None,
+):
+    """Returns everything given, and whether pydantic's converters were needed."""
+    given = {name: repr(value) for name, value in locals().items() if value is not None}
+    return given
+
+
+def kinds(
+    *,
+    day: date = None,
+    at: datetime = None,
+    length: timedelta = None,
+    price: Decimal = None,
+    id: UUID = None,
+    path: Path = None,
+    raw: bytes = None,
+    colour: Colour = None,
+    point: Point = None,
+    person: Person = None,
+    dated: Dated = None,
+    tags: set[str] = None,
+    pair: tuple[int, str] = None,
+    days: list[date] = None,
+    by_day: dict[str, Optional[date]] = None,
+    either: Union[int, date, None] = None,
+    even: Annotated[int, AfterValidator(lambda value: value // 2 * 2)] = None,
+):
+    """Returns the type of everything given."""
+    return {name: repr(value) for name, value in locals().items() if value is not None}
+
+
+def native(
+    *,
+    text: str = "",
+    number: int = 0,
+    ratio: float = 0.0,
+    some: list[int] | None = None,
+    choice: Literal["a", 1, None] = "a",
+    anything: Any = None,
+    nested: dict[str, list[Plain]] | None = None,
+    limited: Annotated[int, Field(ge=1)] = 1,
+    maybe: Optional[int] = None,
+    unknown: NotDefinedAnywhere = None,
+):
+    """Tells the types of what came, and whether pydantic's converters were needed."""
+    import sys
+
+    return {name: repr(value) for name, value in locals().items() if name != "sys"}
+
+
+def fields(*, count: int = Field(10, ge=1), tags: list[str] = Field(default_factory=list)):
+    """Has its defaults written as pydantic fields."""
+    return [count, tags]
+
+
+def with_rest(*, first: int, **rest: date):
+    """Takes more keywords than it names."""
+    return [first, rest]
+
+
+def no_annotations(first, second=2):
+    """Has no annotations."""
+    return [first, second]

@@ -1,0 +1,441 @@
+"""Tools that do what tools should not."""
+
+import asyncio
+import ctypes
+import fcntl
+import json
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from pegboard.sdk import ToolFailed, log, progress
+
+
+def echo(*, value=None):
+    """Returns the value."""
+    return value
+
+
+def where():
+    """Returns the process, its folder and its file mask."""
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return {"pid": os.getpid(), "cwd": os.getcwd(), "umask": mask}
+
+
+def loop_for_ever():
+    """Loops in Python."""
+    print("looping")
+    while True:
+        pass
+
+
+def hang_in_c(*, sign=None):
+    """Hangs in C code that never lets go of the interpreter, beside a child that sleeps."""
+    child = subprocess.Popen(["sleep", "1000"])
+    if sign:
+        Path(sign).write_text(json.dumps({"group": os.getpgrp(), "pid": os.getpid(), "child": child.pid}))
+    ctypes.PyDLL(None).pause()
+
+
+def exit_hard(*, code=3):
+    """Ends the process."""
+    print("last words")
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def exit_soft():
+    """Raises SystemExit."""
+    sys.exit(4)
+
+
+def interrupt():
+    """Raises KeyboardInterrupt."""
+    raise KeyboardInterrupt
+
+
+def segfault():
+    """Reads at address zero."""
+    ctypes.string_at(0)
+
+
+def rubbish():
+    """Prints what is no text."""
+    os.write(1, bytes(range(256)) * 10)
+    os.write(2, b"\xff\xfe\x00\x1b[31m" * 10)
+    print("\ud800 alone")
+    return "printed"
+
+
+def read_stdin():
+    """Reads standard input to its end."""
+    return sys.stdin.read()
+
+
+def leave_child(*, sign=None):
+    """Starts a child that holds the output open and prints for ever, and returns at once."""
+    child = subprocess.Popen(["sh", "-c", "while :; do echo noise; sleep 0.01; done"])
+    if sign:
+        Path(sign).write_text(json.dumps({"group": os.getpgrp(), "child": child.pid}))
+    return child.pid
+
+
+def leave_orphan(*, sign):
+    """Has a process started that is nobody's child and prints for ever; returns at once."""
+    subprocess.run(["sh", "-c", "(while :; do echo noise; sleep 0.01; done) &"], check=True)
+    Path(sign).write_text(json.dumps({"group": os.getpgrp()}))
+
+
+def leave_printer(*, go, done):
+    """Has a process started that waits for one file, prints, and makes another; returns at once."""
+    script = f"(while [ ! -e {go} ]; do sleep 0.01; done; echo late; touch {done}) &"
+    subprocess.run(["sh", "-c", script], check=True)
+
+
+def fork_and_return():
+    """Forks, and both processes return."""
+    return "child" if os.fork() == 0 else "parent"
+
+
+def big(*, megabytes=60):
+    """Returns a long text."""
+    return {"text": "x" * (megabytes * 1_000_000), "after": "whole"}
+
+
+def many(*, count=100_000):
+    """Returns many rows."""
+    return {"total": count, "rows": [{"n": n, "name": f"row {n}"} for n in range(count)]}
+
+
+def big_under_a_mask():
+    """Returns a long text, after it has forbidden everybody to read files made from now on."""
+    os.umask(0o777)
+    return "x" * 2_000_000
+
+
+def fail_strangely():
+    """Fails in its own words, with data that can't be read."""
+
+    def items():
+        yield 1
+        raise LookupError("no second item")
+
+    raise ToolFailed("failed", data={"items": items()})
+
+
+def fail_with_object():
+    """Fails in its own words, with data that has no JSON form."""
+    raise ToolFailed("failed", 404, data=object())
+
+
+def no_json():
+    """Returns an object that has no JSON form."""
+    return {"results": [1, {"lock": threading.Lock()}]}
+
+
+def cycle():
+    """Returns a list that contains itself."""
+    value = [1]
+    value.append(value)
+    return {"value": value}
+
+
+def deep(*, levels=100_000):
+    """Returns deeply nested lists."""
+    value = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+def raise_unspeakable():
+    """Raises an exception whose text can't be had."""
+    raise Unspeakable
+
+
+def raise_long():
+    """Raises an exception with a long text."""
+    raise ValueError("long " * 1_000_000)
+
+
+def raise_group():
+    """Raises a group."""
+    raise ExceptionGroup("several", [ValueError("one"), KeyError("two")])
+
+
+def recurse():
+    """Calls itself for ever."""
+    return recurse()
+
+
+def raise_surrogate():
+    """Raises an exception whose text has no UTF-8 form."""
+    log("\udc80 said")
+    raise ValueError("a\udc80b")
+
+
+def _inner(number):
+    raise ValueError(f"{number} is not to my taste")
+
+
+def raise_deeper(*, number=3):
+    """Raises in a function of its own."""
+    return _inner(number)
+
+
+async def raise_async():
+    """Raises in a coroutine."""
+    await wait()
+    _inner(3)
+
+
+def fail(*, message="no such dataset", code="not_found", data=None):
+    """Fails in its own words."""
+    raise ToolFailed(message, code, data)
+
+
+def hog():
+    """Allocates without end."""
+    held = []
+    while True:
+        held.append(bytearray(10_000_000))
+
+
+_HELD = []
+
+
+def hog_globally():
+    """Allocates without end, in small pieces, and holds on to it all."""
+    while True:
+        _HELD.append([None] * 1000)
+
+
+def hog_linked():
+    """Allocates without end, in the smallest pieces."""
+    global _HELD
+    while True:
+        _HELD = (_HELD,)
+
+
+def hog_shared(*, megabytes):
+    """Fills shared memory, and keeps it."""
+    print("filling")
+    shared = mmap.mmap(-1, megabytes * 2**20)
+    for start in range(0, len(shared), mmap.PAGESIZE):
+        shared[start] = 1
+    time.sleep(1000)
+
+
+def make_a_mess(*, folder):
+    """Changes everything around it."""
+    os.chdir(folder)
+    os.umask(0o777)
+    os.environ.clear()
+    os.environ["HOME"] = "/nowhere"
+    sys.path.insert(0, folder)
+    sys.stdout = open(os.devnull, "w")
+    sys.stderr = None
+    sys.setrecursionlimit(200)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(1)
+    return "made"
+
+
+def find_a_mess():
+    """Tells what another tool could have changed."""
+    print("seen")
+    return {
+        "home": os.environ.get("HOME"),
+        "path": bool(os.environ.get("PATH")),
+        "sys.path": sys.path[0],
+        "sigterm": signal.getsignal(signal.SIGTERM) is signal.SIG_DFL,
+        "alarm": signal.alarm(0),
+        "recursion": sys.getrecursionlimit(),
+        "pid": os.getpid(),
+    }
+
+
+def close_descriptors():
+    """Closes all descriptors, the worker's own too."""
+    os.closerange(0, 100)
+    return "closed"
+
+
+def redirect_stdout():
+    """Puts another file under standard output."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return "redirected"
+
+
+def close_stdout():
+    """Closes standard output, as an object and underneath."""
+    sys.stdout.close()
+    return "closed"
+
+
+def forge_answers():
+    """Writes into every descriptor it can find."""
+    for descriptor in range(3, 30):
+        try:
+            os.write(descriptor, b"not an answer\n")
+        except OSError:
+            pass
+    time.sleep(1000)
+
+
+def forge(*, lines):
+    """Writes lines of its own where only answers should be written."""
+    for descriptor in range(3, 30):
+        try:
+            if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
+                os.write(descriptor, "".join(f"{line}\n" for line in lines).encode())
+        except OSError:
+            pass
+    return "honest"
+
+
+def run_own_loop():
+    """Runs an event loop of its own."""
+
+    async def inner():
+        await asyncio.sleep(0)
+        return "inner"
+
+    return asyncio.run(inner())
+
+
+async def wait(*, seconds=0.0, value=None):
+    """Is asynchronous."""
+    await asyncio.sleep(seconds)
+    return value
+
+
+async def which_loop():
+    """Tells which loop it runs on."""
+    return id(asyncio.get_running_loop())
+
+
+async def exit_in_async():
+    """Raises SystemExit in a coroutine."""
+    sys.exit(5)
+
+
+def coroutine():
+    """Is not asynchronous, but returns a coroutine."""
+    return wait(value="awaited")
+
+
+def generate():
+    """Yields."""
+    yield from range(3)
+
+
+async def generate_async():
+    """Yields asynchronously."""
+    for number in range(3):
+        yield number
+
+
+def flood(*, megabytes=200):
+    """Prints much."""
+    line = b"y" * 99 + b"\n"
+    for _ in range(megabytes):
+        rest = line * 10_000
+        while rest:
+            rest = rest[os.write(1, rest) :]
+    return "done"
+
+
+def speak():
+    """Uses every way of saying something."""
+    print("to stdout")
+    print("to stderr", file=sys.stderr)
+    log("to whoever watches")
+    progress(1, 3, "one")
+    progress(3, 3, "three")
+    sys.stdout.write("no newline")
+    return "said"
+
+
+def log_at_length(*, characters):
+    """Says one long line."""
+    log("y" * characters)
+    return "said"
+
+
+def log_then_print():
+    """Says something in two ways, in this order."""
+    log("logged")
+    print("printed")
+
+
+def speak_from_threads():
+    """Says something from many threads at once."""
+
+    def say(number):
+        for _ in range(50):
+            log(f"thread {number} " + "z" * 5000)
+            progress(number, 8)
+
+    threads = [threading.Thread(target=say, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return "said"
+
+
+async def speak_async():
+    """Says something from a coroutine."""
+    log("before")
+    await asyncio.sleep(0)
+    progress(1)
+    return "said"
+
+
+def speak_then_wait(*, sign):
+    """Says something, and then waits until a file exists."""
+    print("waiting")
+    log("logged")
+    progress(1, 2)
+    while not os.path.exists(sign):
+        time.sleep(0.005)
+    return "waited"
+
+
+def show_environment():
+    """Returns the environment."""
+    return dict(os.environ)
+
+
+def limits():
+    """Returns the limits of the process."""
+    import resource
+
+    return {"core": resource.getrlimit(resource.RLIMIT_CORE)[0], "argv": len(sys.argv), "group": os.getpgrp() == os.getpid()}
+
+
+def print_natively():
+    """Prints through the C library's own buffer."""
+    libc = ctypes.CDLL(None)
+    libc.printf(b"from C")
+    return "printed"
+
+
+def need_library():
+    """Imports a library that is not there."""
+    import yaml_that_nobody_has
+
+    return yaml_that_nobody_has

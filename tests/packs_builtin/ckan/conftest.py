@@ -1,0 +1,66 @@
+"""Portals to ask; `web` and `portal` are imported by their names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "fakes"))
+
+from portal import FakePortal
+from web import Answering, Web
+
+from pegboard.packs._ckan import close
+from pegboard.sdk import testing
+
+from .asking import Configure, Serve
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keeps what goes to this machine on this machine."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers, each with what answers, which run until the test is over."""
+    with ExitStack() as running:
+
+        def start(answering: Answering, *, tls: bool = False) -> Web:
+            return running.enter_context(Web(answering, tls=tls).running())
+
+        yield start
+
+
+@pytest.fixture
+async def asking() -> AsyncIterator[Configure]:
+    """Configures the pack for a while: a base URL (or a server), and whatever else `[packs.ckan]` takes."""
+
+    def configure(
+        base_url: str | Web, *, secrets: dict[str, str] | None = None, **config: object
+    ) -> AbstractContextManager[testing.ChosenHost]:
+        url = base_url if isinstance(base_url, str) else f"{base_url.url}/api/3"
+        return testing.host(config={"ckan": {"base_url": url, **config}}, secrets=secrets)
+
+    yield configure
+    await close()
+
+
+@pytest.fixture
+def portal(serve: Serve) -> Web:
+    """A portal with a made-up catalogue."""
+    return serve(FakePortal())
+
+
+@pytest.fixture
+async def asked(portal: Web, asking: Configure) -> AsyncIterator[Web]:
+    """The same, as the one that the pack asks."""
+    with asking(portal):
+        yield portal

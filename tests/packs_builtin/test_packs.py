@@ -1,0 +1,101 @@
+"""The small packs: time, tools, shell; and what all built-in packs have in common."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import pegboard.packs
+from pegboard.packs.shell import pwd
+from pegboard.packs.time import now
+from pegboard.packs.tools import echo
+from pegboard.sdk import ToolFailed
+from pegboard.sdk.reading import read_requirements
+
+FILES = sorted(Path(pegboard.packs.__file__).parent.glob("[!_]*.py"))
+
+
+@pytest.mark.promise("PCK-1")
+def test_now_tells_one_moment_in_two_ways() -> None:
+    before = datetime.now(UTC).timestamp()
+    moment = now()
+    after = datetime.now(UTC).timestamp()
+    assert int(before * 1000) <= moment["timestamp"] <= after * 1000
+    iso = datetime.fromisoformat(moment["iso"])
+    assert iso.utcoffset() is not None
+    assert round(iso.timestamp() * 1000) == moment["timestamp"]
+
+
+@pytest.mark.promise("PCK-1")
+@pytest.mark.parametrize("value", [None, True, 0, -1.5, "", "ü", [], [1, [None]], {}, {"a": {"b": []}}])
+def test_echo_gives_any_value_back_as_it_was(value: object) -> None:
+    assert echo(value=value) == value
+    assert type(echo(value=value)) is type(value)
+
+
+@pytest.mark.promise("PCK-1")
+def test_pwd_is_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert pwd() == str(tmp_path)
+
+
+def test_pwd_says_so_where_the_working_directory_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ToolFailed, match="no longer exists"):
+        pwd()
+
+
+def hints() -> dict[str, dict[str, object]]:
+    """Reads the hints of every built-in tool as discovery does: without running anything."""
+    found: dict[str, dict[str, object]] = {}
+    for file in FILES:
+        for node in ast.parse(file.read_text()).body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
+                continue
+            calls = [item for item in node.decorator_list if isinstance(item, ast.Call)]
+            said = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "hints"]
+            keywords = [keyword for call in said for keyword in call.keywords if keyword.arg]
+            found[f"{file.stem}.{node.name}"] = {str(item.arg): ast.literal_eval(item.value) for item in keywords}
+    return found
+
+
+@pytest.mark.promise("PCK-1")
+def test_every_built_in_tool_is_read_only_and_only_pwd_may_be_cached() -> None:
+    said = hints()
+    assert {name.partition(".")[0] for name in said} == {file.stem for file in FILES}
+    assert all(tool["read_only"] is True for tool in said.values())
+    assert [name for name, tool in said.items() if "cache_seconds" in tool] == ["shell.pwd"]
+
+
+def test_importing_the_folder_loads_no_pack() -> None:
+    code = "import sys, pegboard.packs; print([name for name in sys.modules if name.startswith('pegboard.packs.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+def imported(nodes: Iterable[ast.AST]) -> set[str]:
+    """Gives the libraries that these import; the standard one, the SDK, helpers and what types are made of aside."""
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add("" if node.module == "pegboard.sdk" else str(node.module).partition(".")[0])
+    return {name for name in names - {"", "annotated_types", "pydantic"} if name not in sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_packs_import_libraries_late_and_say_that_they_need_them(file: Path) -> None:
+    tree = ast.parse(file.read_text())
+    assert imported(tree.body) == set()
+    said = {requirement.name for requirement in read_requirements(tree).pack if requirement.kind == "lib"}
+    assert imported(ast.walk(tree)) <= said

@@ -1,0 +1,212 @@
+"""The sqlite pack tells what a database holds, and can't be brought to change or to open anything else."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.packs import sqlite
+from pegboard.sdk import ToolFailed
+
+
+@pytest.fixture
+def shop(work: Path) -> Path:
+    """A database with two tables, a view, an index and a full-text search."""
+    file = work / "shop.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript("""
+            CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL DEFAULT 'nobody');
+            CREATE TABLE "or der" (
+                customer INTEGER REFERENCES customer (id), number INTEGER, paid REAL, note BLOB,
+                PRIMARY KEY (customer, number));
+            CREATE VIEW paid AS SELECT name, sum(paid) AS total FROM customer, "or der" ON id = customer GROUP BY name;
+            CREATE INDEX by_name ON customer (name);
+            CREATE VIRTUAL TABLE found USING fts5 (word);
+            INSERT INTO found VALUES ('hammer');
+            INSERT INTO customer VALUES (1, 'Ann'), (2, 'Bob'), (3, 'Çem');
+            INSERT INTO "or der" VALUES (1, 1, 1.5, x'00ff'), (1, 2, 2.5, NULL), (2, 1, 9e999, zeroblob(100));
+        """)
+    return file
+
+
+def ask(sql: str, **more: Any) -> list[dict[str, Any]]:
+    return sqlite.query(database="shop.db", sql=sql, **more)["rows"]
+
+
+def test_a_query_gives_columns_and_rows(shop: Path) -> None:
+    assert sqlite.query(database="shop.db", sql="SELECT id, name FROM customer ORDER BY id DESC") == {
+        "columns": ["id", "name"],
+        "rows": [{"id": 3, "name": "Çem"}, {"id": 2, "name": "Bob"}, {"id": 1, "name": "Ann"}],
+        "truncated": False,
+    }
+    assert sqlite.query(database="shop.db", sql="SELECT * FROM customer WHERE 0")["columns"] == ["id", "name"]
+
+
+def test_parameters_are_bound_by_place_and_by_name(shop: Path) -> None:
+    assert ask("SELECT name FROM customer WHERE id = ?", parameters=[2]) == [{"name": "Bob"}]
+    assert ask("SELECT :a AS a, :b AS b", parameters={"a": "'; DROP", "b": None}) == [{"a": "'; DROP", "b": None}]
+    with pytest.raises(ToolFailed, match="binding"):
+        ask("SELECT ?")
+
+
+def test_columns_of_one_name_are_told_apart_and_blobs_are_shown(shop: Path) -> None:
+    assert ask("SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a") == [{"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}]
+    notes = ask('SELECT note FROM "or der"')
+    assert [row["note"] for row in notes] == ["x'00ff'", None, f"x'{'00' * 64}'… (100 bytes)"]
+
+
+def test_a_limit_says_that_there_are_more_rows(shop: Path) -> None:
+    found = sqlite.query(database="shop.db", sql="SELECT id FROM customer", max_rows=2)
+    assert (len(found["rows"]), found["truncated"]) == (2, True)
+    assert sqlite.query(database="shop.db", sql="SELECT id FROM customer", max_rows=3)["truncated"] is False
+
+
+def test_what_takes_for_ever_is_stopped(shop: Path) -> None:
+    endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    with pytest.raises(ToolFailed, match=r"took longer than 0\.2 s") as failed:
+        ask(endless, seconds=0.2)
+    assert failed.value.code == "too_slow"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM customer",
+        "UPDATE sqlite_master SET sql = ''",
+        "INSERT INTO customer VALUES (9, 'x')",
+        "CREATE TABLE x (a)",
+        "CREATE TEMP TABLE x (a)",
+        "DROP TABLE customer",
+        "ATTACH 'other.db' AS other",
+        "ATTACH ':memory:' AS other",
+        "VACUUM INTO 'copy.db'",
+        "PRAGMA writable_schema = ON",
+        "PRAGMA query_only = OFF",
+        "PRAGMA user_version = 5",
+        "PRAGMA journal_mode = WAL",
+        "SELECT load_extension('evil')",
+        "WITH gone AS (SELECT 1) DELETE FROM customer",
+    ],
+)
+def test_nothing_is_changed_and_no_other_file_is_opened(shop: Path, sql: str) -> None:
+    before = shop.read_bytes(), sorted(path.name for path in shop.parent.iterdir())
+    with pytest.raises(
+        ToolFailed, match=r"Only queries that read|no such function|not authorized|prohibited|may not be modified"
+    ) as failed:
+        ask(sql)
+    assert failed.value.code in {"read_only", "sql_failed"}
+    assert (shop.read_bytes(), sorted(path.name for path in shop.parent.iterdir())) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "PRAGMA table_info(customer)",
+        "PRAGMA user_version",
+        "PRAGMA journal_mode",
+        "EXPLAIN QUERY PLAN SELECT * FROM customer",
+        "VALUES (1)",
+        "SELECT count(*) FROM pragma_table_list",
+        "SELECT value FROM json_each('[1, 2]')",
+        "SELECT word FROM found WHERE found MATCH 'hammer'",
+    ],
+)
+def test_what_only_tells_is_run(shop: Path, sql: str) -> None:
+    assert ask(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "more"),
+    [
+        ("SELEC 1", {}),
+        ("SELECT * FROM nothing", {}),
+        ("SELECT 1; SELECT 2", {}),
+        ("SELECT '\ud800'", {}),
+        ("SELECT ?", {"parameters": [2**70]}),
+        ("SELECT ?", {"parameters": [[1]]}),
+        ("SELECT 1\0", {}),
+        ("SELECT zeroblob(100000000)", {}),
+    ],
+)
+def test_what_sqlite_does_not_take_is_told(shop: Path, sql: str, more: dict[str, Any]) -> None:
+    with pytest.raises(ToolFailed) as failed:
+        ask(sql, **more)
+    assert failed.value.code == "sql_failed"
+
+
+def test_tables_are_told_with_columns_keys_and_indexes(shop: Path) -> None:
+    customer, found, *_, order, paid = sqlite.tables(database="shop.db", count_rows=True)
+    assert customer["columns"] == [
+        {"name": "id", "type": "INTEGER", "not_null": False, "default": None, "primary_key": 1},
+        {"name": "name", "type": "TEXT", "not_null": True, "default": "'nobody'", "primary_key": 0},
+    ]
+    assert (customer["kind"], customer["rows"], customer["indexes"]) == ("table", 3, ["by_name"])
+    assert str(customer["sql"]).startswith("CREATE TABLE customer")
+    assert (order["name"], order["rows"]) == ("or der", 3)
+    assert [column["primary_key"] for column in order["columns"]] == [1, 2, 0, 0]
+    assert (found["kind"], found["rows"]) == ("virtual", 1)
+    assert order["references"] == [{"columns": ["customer"], "table": "customer", "to": ["id"]}]
+    assert (paid["kind"], [column["name"] for column in paid["columns"]], paid["rows"]) == (
+        "view",
+        ["name", "total"],
+        2,
+    )
+
+
+def test_a_view_that_is_broken_hides_no_table(shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.execute("CREATE VIEW broken AS SELECT * FROM missing")
+    told = {table["name"]: table.get("error") for table in sqlite.tables(database="shop.db")}
+    assert "missing" in str(told.pop("broken"))
+    assert set(told.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("database", "code"),
+    [
+        ("a.txt", "not_a_database"),
+        ("nothing.db", "not_found"),
+        ("sub", "not_a_file"),
+        ("pipe", "not_a_file"),
+        ("../outside/secret.txt", "outside"),
+        ("to_secret", "outside"),
+        ("shop.db?mode=rwc", "not_found"),
+    ],
+)
+def test_what_is_no_database_in_the_folder_is_refused(shop: Path, database: str, code: str) -> None:
+    with pytest.raises(ToolFailed) as failed:
+        sqlite.tables(database=database)
+    assert failed.value.code == code
+    assert not (shop.parent / "nothing.db").exists()
+
+
+@pytest.fixture
+def shop_in_use(shop: Path) -> Iterator[sqlite3.Connection]:
+    """The database in WAL mode, with a row that stands in the log only."""
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("INSERT INTO customer VALUES (4, 'Dan')")
+        connection.commit()
+        yield connection
+
+
+def test_what_others_have_just_written_is_seen(shop_in_use: sqlite3.Connection) -> None:
+    assert ask("SELECT name FROM customer WHERE id = 4") == [{"name": "Dan"}]
+
+
+def test_a_database_with_a_log_is_read_and_nothing_is_left_beside_it(shop: Path) -> None:
+    with closing(sqlite3.connect(shop)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    before = sorted(path.name for path in shop.parent.iterdir())
+    assert len(ask("SELECT * FROM customer")) == 3
+    assert sorted(path.name for path in shop.parent.iterdir()) == before
+
+
+def test_names_that_mean_something_in_addresses_are_only_names(shop: Path) -> None:
+    odd = shop.rename(shop.parent / "50%20 a?b#c.db")
+    assert "customer" in {table["name"] for table in sqlite.tables(database=odd.name)}

@@ -1,0 +1,241 @@
+"""The web pack reads pages from a real server, whatever they are and however they are sent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from pegboard.packs import web
+from pegboard.sdk import ToolFailed, lazy_client, testing
+
+Reply = tuple[int, Mapping[str, str], bytes]
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+
+PAGE = """<!DOCTYPE html><html><head><title> A  page </title><script>evil()</script></head><body>
+<h1>Head &amp; shoulders</h1><p>Some <b>bold</b> text
+over lines, a <a href="/next#there">link</a>.<ul><li>one<li>two</ul>
+<table><tr><th>A<th>B<tr><td>1<td>2</table><pre>code  here
+  indented</pre><!-- no --><style>p{}</style><a href="mailto:x@y.z">mail</a></body></html>"""
+
+
+class Site:
+    """What the server answers, by path, and what it was asked."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.replies: dict[str, Reply] = {"/page": (200, HTML, PAGE.encode())}
+        self.asked: list[tuple[str, dict[str, str]]] = []
+
+    def put(self, path: str, body: bytes, status: int = 200, **headers: str) -> str:
+        """Has the server answer at a path, and gives the address."""
+        self.replies[path] = status, {name.replace("_", "-"): value for name, value in headers.items()}, body
+        return self.url + path
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A server on this machine, and a client of the pack that this test alone uses."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told.asked.append((self.path, dict(self.headers)))
+            status, headers, body = told.replies.get(self.path.partition("?")[0], (404, {}, b"not here"))
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    told = Site(f"http://127.0.0.1:{server.server_port}")
+    with testing.host():
+        yield told
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_page_is_read_as_markdown(site: Site) -> None:
+    page = web.fetch(url=site.url + "/page")
+    assert page == {
+        "url": site.url + "/page",
+        "type": "text/html",
+        "title": "A page",
+        "length": len(page["text"]),
+        "text": f"""# Head & shoulders
+
+Some **bold** text
+over lines, a [link]({site.url}/next#there).
+
+- one
+- two
+
+| A | B |
+| --- | --- |
+| 1 | 2 |
+
+```
+code  here
+  indented
+```
+
+[mail](mailto:x@y.z)""",
+    }
+
+
+def test_a_page_is_read_as_text_and_as_it_is(site: Site) -> None:
+    assert web.fetch(url=site.url + "/page", format="text")["text"].split("\n") == [
+        "Head & shoulders", "Some bold text over lines, a link.", "one", "two", "A B", "1 2", "code  here",
+        "  indented", "mail",
+    ]  # fmt: skip
+    assert web.fetch(url=site.url + "/page", format="source")["text"] == PAGE
+
+
+def test_a_long_page_is_read_on_where_it_ended(site: Site) -> None:
+    url = site.put("/long", b"0123456789" * 10, Content_Type="text/plain")
+    first = web.fetch(url=url, max_characters=95)
+    assert (len(first["text"]), first["length"], first["next"]) == (95, 100, 95)
+    rest = web.fetch(url=url, start=first["next"])
+    assert (rest["text"], "next" in rest) == ("56789", False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/html; charset=latin-1", "<p>grün".encode("latin-1")),
+        ("text/html", '<meta charset="latin-1"><p>grün'.encode("latin-1")),
+        ("text/html", "<p>grün".encode()),
+        ("text/html", "<p>grün".encode("cp1252")),
+        ("text/html; charset=made-up", "<p>grün".encode()),
+        ("", "<!doctype html><p>grün".encode()),
+        ("text/plain; charset=utf-16", "grün".encode("utf-16")),
+        ("text/plain; charset=made-up", "grün".encode()),
+        ("application/xhtml+xml", "<html><body><p>grün</p></body></html>".encode()),
+    ],
+)
+def test_its_characters_are_read_as_it_says(site: Site, kind: str, body: bytes) -> None:
+    assert web.fetch(url=site.put("/x", body, Content_Type=kind))["text"].strip("\ufeff") == "grün"
+
+
+@pytest.mark.promise("SDK-5")
+def test_redirects_are_followed_and_told(site: Site) -> None:
+    url = site.put("/old", b"", 302, Location="/page")
+    assert web.fetch(url=url)["url"] == site.url + "/page"
+    loop = site.put("/loop", b"", 302, Location="/loop")
+    with pytest.raises(ToolFailed, match="redirects") as failed:
+        web.fetch(url=loop)
+    assert failed.value.code == "request_failed"
+
+
+@pytest.mark.parametrize("kind", ["image/png", "application/pdf", "application/octet-stream", ""])
+def test_what_is_not_text_is_refused_with_its_type_and_size(site: Site, kind: str) -> None:
+    with pytest.raises(ToolFailed, match=r"\(6 bytes\), not text") as failed:
+        web.fetch(url=site.put("/x", b"\0PNG\xff\xfe", Content_Type=kind))
+    assert failed.value.code == "not_text"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/ld+json", "application/rss+xml", "text/x-python"])
+def test_text_that_is_no_page_comes_as_it_is(site: Site, kind: str) -> None:
+    assert web.fetch(url=site.put("/x", b"<b>1</b>  2", Content_Type=kind))["text"] == "<b>1</b>  2"
+
+
+@pytest.mark.promise("SDK-5")
+def test_a_failure_tells_status_and_words(site: Site) -> None:
+    with pytest.raises(ToolFailed, match=r"^HTTP error \(404\): not here$") as failed:
+        web.fetch(url=site.url + "/nothing")
+    assert (failed.value.code, failed.value.data) == ("http_error", {"status": 404, "url": site.url + "/nothing"})
+
+
+@pytest.mark.promise("SDK-5")
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/", "ftp://example.org/", "file:///etc/passwd", "nonsense", "http://["]
+)
+def test_where_no_answer_comes_it_says_so(site: Site, url: str) -> None:
+    with pytest.raises(ToolFailed, match=r"^Request failed: .+") as failed:
+        web.fetch(url=url)
+    assert failed.value.code == "request_failed"
+
+
+@pytest.fixture
+def small_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A configuration that allows pages of 1,000 bytes."""
+    monkeypatch.setattr(web, "_client", lazy_client(web._client_of_config))
+    with testing.host(config={"web": {"max_bytes": 1000, "user_agent": "tester/1"}}):
+        yield
+
+
+@pytest.mark.promise("SDK-7", "SDK-10")
+def test_too_large_a_page_is_not_read_to_its_end_even_if_it_came_small(site: Site, small_limit: None) -> None:
+    assert web.fetch(url=site.put("/fits", b"x" * 1000, Content_Type="text/plain"))["length"] == 1000
+    bomb = site.put("/bomb", gzip.compress(b"x" * 10_000_000), Content_Type="text/plain", Content_Encoding="gzip")
+    with pytest.raises(ToolFailed, match=r"more than 1,000 bytes"):
+        web.fetch(url=bomb)
+    assert {headers["User-Agent"] for _, headers in site.asked} == {"tester/1"}
+
+
+def test_a_compressed_page_is_read(site: Site) -> None:
+    url = site.put("/x", gzip.compress(b"<p>hi"), Content_Type="text/html", Content_Encoding="gzip")
+    assert web.fetch(url=url)["text"] == "hi"
+
+
+def test_a_page_that_is_nested_without_end_is_read_as_text(site: Site) -> None:
+    url = site.put("/deep", b"<div>" * 20_000 + b"<p>hi", Content_Type="text/html")
+    assert web.fetch(url=url)["text"] == "hi"
+
+
+@pytest.mark.promise("SDK-3")
+def test_many_pages_are_one_text_and_one_that_fails_harms_no_other(site: Site) -> None:
+    one, gone = site.put("/one", b"<p>" + b"x" * 50, Content_Type="text/html"), site.url + "/gone"
+    assert web.fetch_many(urls=[gone, one], max_characters=3) == (
+        f"=== {gone} ===\nError: HTTP error (404): not here\n\n=== {one} ===\nxxx\n… 47 more characters"
+    )
+
+
+def test_json_is_fetched_with_parameters_and_headers(site: Site) -> None:
+    value: Any = {"a": [1, None, 12345678901234567890], "ü": "😀"}
+    url = site.put("/api", json.dumps(value).encode(), Content_Type="text/plain")
+    assert web.get_json(url=url, parameters={"q": "a b", "n": 1}, headers={"Accept": "application/x"}) == value
+    path, headers = site.asked[-1]
+    assert (path, headers["Accept"]) == ("/api?q=a+b&n=1", "application/x")
+
+
+def test_parameters_of_the_address_are_kept_where_none_are_given(site: Site) -> None:
+    web.get_json(url=site.put("/api", b"1", Content_Type="application/json") + "?q=1")
+    assert site.asked[-1][0] == "/api?q=1"
+
+
+def test_what_is_not_json_says_so_with_its_beginning(site: Site) -> None:
+    with pytest.raises(ToolFailed, match="text/html, which is not JSON") as failed:
+        web.get_json(url=site.url + "/page")
+    assert failed.value.code == "not_json"
+    assert "A  page" in str(failed.value.data)
+
+
+def test_links_are_listed_once_in_full(site: Site) -> None:
+    body = b'<base href="/b/"><a href="x#1"></a><a href=x>The  x</a><a href="//h/y">y</a><a href="javascript:1">z</a><a href="http://[">'
+    url = site.put("/links", body, Content_Type="text/html")
+    assert web.links(url=url) == [
+        {"text": "The x", "url": site.url + "/b/x"},
+        {"text": "y", "url": "http://h/y"},
+        {"text": "", "url": "http://["},
+    ]
+    assert len(web.links(url=url, max_links=1)) == 1
+    with pytest.raises(ToolFailed, match="not HTML"):
+        web.links(url=site.put("/t", b"x", Content_Type="text/plain"))
+
+
+@pytest.mark.promise("SDK-7")
+def test_one_client_serves_all_calls(site: Site) -> None:
+    client: Callable[[], object] = web._client
+    assert client() is client()

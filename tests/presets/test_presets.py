@@ -1,0 +1,298 @@
+"""Presets: what is kept under a name comes back, whatever the names and the values are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from pegboard.errors import PresetError
+from pegboard.models import JsonObject
+from pegboard.presets import Presets
+from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
+from pegboard.runtime import Runtime
+
+TOOL = "fs.list_dir"
+
+TEXTS = st.text(st.characters(exclude_categories=[]), max_size=8)
+VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+    | st.sampled_from(['"""', 'a\n"', "'", '\\"""\n""', "\r\n", "\x00", "\ud800", "2024-01-01"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS | st.just("$json"), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@pytest.fixture
+def presets(tmp_path: Path) -> Presets:
+    return Presets(tmp_path / "presets")
+
+
+@pytest.mark.promise("STO-3")
+@given(st.dictionaries(TEXTS | st.just("$json"), VALUES, max_size=4))
+def test_any_argument_object_comes_back_exactly_and_in_its_order(arguments: JsonObject) -> None:
+    text = write_toml(arguments)
+    text.encode()
+    assert repr(read_toml(text)) == repr(arguments)
+
+
+def test_a_deep_object_and_a_long_number_come_back() -> None:
+    deep: JsonValue = 10**400
+    for _ in range(150):
+        deep = [{"a": deep}]
+    assert read_toml(write_toml({"deep": deep})) == {"deep": deep}
+
+
+def test_what_is_no_json_is_refused(presets: Presets) -> None:
+    for number in (float("nan"), float("-inf"), 10**5000):
+        with pytest.raises(PresetError):
+            presets.save(TOOL, "numbers", {"x": [number]})
+    assert presets.of(TOOL) == ()
+
+
+def test_a_file_is_toml_that_a_person_would_write(presets: Presets, tmp_path: Path) -> None:
+    arguments: JsonObject = {
+        "path": "src",
+        "filter": {"kind": "file", "size": {"max": 10}, "tags": ["a", "b"]},
+        "depth": 2,
+        "text": 'one "line"\ntwo',
+        "ops": [{"kind": "add", "path": "x"}, {"kind": "del", "path": None}],
+        "none": {},
+    }
+    presets.save(TOOL, "deep", arguments)
+    text = (tmp_path / "presets" / TOOL / "deep.toml").read_text(encoding="utf-8")
+    assert text == (
+        'path = "src"\n'
+        'filter.kind = "file"\n'
+        "filter.size.max = 10\n"
+        'filter.tags = ["a", "b"]\n'
+        "depth = 2\n"
+        'text = """\none "line"\ntwo"""\n'
+        "ops = [\n"
+        '    { kind = "add", path = "x" },\n'
+        '    { kind = "del", path = { "$json" = "null" } },\n'
+        "]\n"
+        "none = {}\n"
+    )
+    assert tomllib.loads(text)["filter"]["size"] == {"max": 10}
+
+
+def test_a_file_written_by_hand_is_a_preset(presets: Presets, tmp_path: Path) -> None:
+    folder = tmp_path / "presets" / TOOL
+    folder.mkdir(parents=True)
+    (folder / "by hand.toml").write_bytes(b'\xef\xbb\xbf# mine\r\npath = "."\r\n\r\n[filter]\r\nkind = "file"\r\n')
+    (folder / "notes.txt").write_text("not a preset")
+    [found] = presets.of(TOOL)
+    assert (found.tool, found.name) == (TOOL, "by hand")
+    assert found.arguments == {"path": ".", "filter": {"kind": "file"}}
+
+
+NAMES = [
+    "plain",
+    "a/b",
+    "../../etc/passwd",
+    ".hidden",
+    'say "hi"',
+    "it's",
+    "ünïcode 名 🙂",
+    "50%2F",
+    "new\nline\x1b[31m",
+    "\ud800",
+    "con:*?<>|",
+    "x.toml",
+    "$HOME",
+]
+
+
+@pytest.mark.promise("STO-3")
+@pytest.mark.parametrize("odd", NAMES)
+def test_odd_names_of_presets_and_tools_are_kept_within_the_folder(presets: Presets, tmp_path: Path, odd: str) -> None:
+    presets.save(odd, odd, {"x": 1})
+    presets.save(odd, "other", {})
+    assert presets.tools() == (odd,)
+    assert {preset.name: preset.arguments for preset in presets.of(odd)} == {odd: {"x": 1}, "other": {}}
+    assert {file.parent.parent for file in tmp_path.rglob("*") if file.is_file()} == {tmp_path / "presets"}
+    presets.rename(odd, odd, "renamed")
+    presets.rename(odd, "renamed", odd)
+    presets.delete(odd, odd)
+    assert [preset.name for preset in presets.of(odd)] == ["other"]
+
+
+def test_many_names_are_many_presets_by_name(presets: Presets) -> None:
+    for number, name in enumerate(reversed(NAMES)):
+        presets.save(TOOL, name, {"number": number})
+    assert sorted(preset.name for preset in presets.of(TOOL)) == sorted(NAMES)
+    assert [preset.name for preset in presets.of(TOOL)] == sorted(NAMES, key=str.casefold)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("", "needs a name"), (" \n", "needs a name"), ("x" * 300, "too long"), ("DEEP", "`deep`")]
+)
+def test_a_name_that_cannot_be_kept_is_refused_in_a_sentence(
+    presets: Presets, tmp_path: Path, name: str, words: str
+) -> None:
+    presets.save(TOOL, "deep", {})
+    presets.save(TOOL, "other", {})
+    with pytest.raises(PresetError, match=words):
+        presets.save(TOOL, name, {})
+    with pytest.raises(PresetError, match=words):
+        presets.rename(TOOL, "other", name)
+    assert [preset.name for preset in presets.of(TOOL)] == ["deep", "other"]
+    assert len(list(tmp_path.rglob("*.*"))) == 3, "nothing but the two files in the tool's folder"
+
+
+def test_saving_again_replaces_unless_told_not_to_and_renaming_never_does(presets: Presets) -> None:
+    presets.save(TOOL, "a", {"x": 1}, replace=False)
+    with pytest.raises(PresetError, match="already"):
+        presets.save(TOOL, "a ", {"x": 0}, replace=False)
+    assert [preset.arguments for preset in presets.of(TOOL)] == [{"x": 1}]
+    presets.save(TOOL, " a ", {"x": 2})
+    presets.save(TOOL, "b", {"x": 3})
+    with pytest.raises(PresetError, match="already"):
+        presets.rename(TOOL, "a", "b")
+    presets.rename(TOOL, "a", "A")
+    assert [(preset.name, preset.arguments) for preset in presets.of(TOOL)] == [("A", {"x": 2}), ("b", {"x": 3})]
+
+
+@pytest.mark.parametrize("act", [lambda p: p.delete(TOOL, "nope"), lambda p: p.rename(TOOL, "nope", "x")])
+def test_a_preset_that_is_not_there_is_said(presets: Presets, act: Callable[[Presets], None]) -> None:
+    with pytest.raises(PresetError, match="no preset `nope`"):
+        act(presets)
+
+
+@pytest.mark.promise("STO-3")
+@pytest.mark.parametrize(
+    ("damage", "words", "line"),
+    [
+        (b"x = 1\ny = = 2\n", "is not TOML", 2),
+        (b"\xff\xfe", "is not UTF-8", None),
+        (b"at = 2024-01-01\n", "write it as text", None),
+        (b"x = inf\n", "no JSON", None),
+        (b'x = { "$json" = "{" }\n', "is not JSON", None),
+        (b'"$json" = "[1]"\n', "no object", None),
+        (b"x = " + b"[" * 5000, "nested too deeply", None),
+    ],
+)
+def test_a_damaged_file_is_a_problem_and_is_set_aside_when_it_is_saved_over(
+    presets: Presets, tmp_path: Path, damage: bytes, words: str, line: int | None
+) -> None:
+    presets.save(TOOL, "good", {})
+    presets.save(TOOL, "bad", {})
+    file = tmp_path / "presets" / TOOL / "bad.toml"
+    file.write_bytes(damage)
+    assert [preset.name for preset in presets.of(TOOL)] == ["good"]
+    [problem] = presets.problems
+    assert words in problem.message
+    assert (problem.file, problem.line, problem.tool) == (str(file), line, TOOL)
+    assert file.read_bytes() == damage
+
+    presets.save(TOOL, "bad", {"x": 1})
+    assert [preset.arguments for preset in presets.of(TOOL)] == [{"x": 1}, {}]
+    [aside] = file.parent.glob("*damaged*")
+    assert aside.read_bytes() == damage
+    assert [problem.file for problem in presets.problems] == [str(aside)]
+    file.write_bytes(b"x = ")
+    presets.save(TOOL, "bad", {"x": 2})
+    assert len(list(file.parent.glob("*damaged*"))) == 2
+
+
+def test_a_mended_file_and_a_deleted_one_are_no_problems_any_more(presets: Presets, tmp_path: Path) -> None:
+    folder = tmp_path / "presets" / TOOL
+    presets.save(TOOL, "a", {})
+    presets.save(TOOL, "b", {})
+    for name in ("a", "b"):
+        (folder / f"{name}.toml").write_text("x = ")
+    assert presets.of(TOOL) == ()
+    assert {problem.file for problem in presets.problems} == {str(folder / "a.toml"), str(folder / "b.toml")}
+    (folder / "a.toml").write_text("x = 1")
+    presets.delete(TOOL, "b")
+    assert [preset.arguments for preset in presets.of(TOOL)] == [{"x": 1}]
+    assert not presets.problems
+
+
+@pytest.mark.promise("STO-3")
+def test_a_folder_that_cannot_be_used_is_a_problem_or_a_preset_error(tmp_path: Path) -> None:
+    (tmp_path / "presets").write_text("a file where the folder should be")
+    presets = Presets(tmp_path / "presets")
+    assert presets.of(TOOL) == ()
+    assert len(presets.problems) >= 1
+    with pytest.raises(PresetError, match="can't be written"):
+        presets.save(TOOL, "x", {})
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from pegboard.presets import Presets
+presets = Presets(Path(sys.argv[1]))
+for round in range(60):
+    presets.save("fs.list_dir", "shared", {"writer": sys.argv[2], "text": sys.argv[2] * 20_000})
+    presets.save("fs.list_dir", f"own-{sys.argv[2]}-{round % 5}", {"round": round})
+    found = {preset.name: preset.arguments for preset in presets.of("fs.list_dir")}
+    shared = found["shared"]
+    assert shared["text"] == shared["writer"] * 20_000
+assert presets.problems == (), presets.problems
+"""
+
+
+@pytest.mark.promise("STO-3")
+def test_processes_that_write_at_once_leave_whole_presets(presets: Presets, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "presets")]
+    writers = [subprocess.Popen([*command, name], stderr=subprocess.PIPE, text=True) for name in "abc"]
+    for writer in writers:
+        _, told = writer.communicate(timeout=60)
+        assert (writer.returncode, told) == (0, "")
+    assert len(presets.of(TOOL)) == 16
+    assert [file.name for file in (tmp_path / "presets" / TOOL).iterdir() if file.suffix != ".toml"] == []
+
+
+def test_only_their_owner_reads_presets_because_they_may_hold_secrets(presets: Presets, tmp_path: Path) -> None:
+    presets.save(TOOL, "x", {"password": "p"})
+    assert (tmp_path / "presets" / TOOL / "x.toml").stat().st_mode & 0o077 == 0
+
+
+def test_the_runtime_keeps_them_in_the_data_folder_under_the_tools_full_name(
+    home: Path, write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    pack = """
+        from pegboard.sdk import aliases
+
+        @aliases("sayHello")
+        def hello(*, name: str) -> str:
+            \"\"\"Greets somebody.\"\"\"
+            return name
+        """
+    runtime = open_runtime(write_pack("greet.py", pack))
+    saved = runtime.save_preset("sayHello", "you", {"name": "you"})
+    runtime.save_preset("gone.tool", "old", {})
+    assert saved.tool == "greet.hello"
+    assert json.loads(json.dumps([p.name for p in runtime.presets("greet.hello")])) == ["you"]
+    assert [preset.tool for preset in runtime.presets()] == ["gone.tool", "greet.hello"]
+    runtime.rename_preset("sayHello", "you", "me")
+    file = home / "data" / "presets" / "greet.hello" / "me.toml"
+    assert file.read_text() == 'name = "you"\n'
+    file.write_text("name = ")
+    assert runtime.presets("greet.hello") == ()
+    assert [problem.file for problem in runtime.problems()] == [str(file)]
+    runtime.delete_preset("greet.hello", "me")
+    assert runtime.problems() == ()
+    assert [preset.tool for preset in runtime.presets()] == ["gone.tool"]
+
+
+@pytest.mark.parametrize("text", ["x", "x = 1\nx = 2", "[a]\n[a]", '"\\uD800" = 1'])
+def test_text_that_is_no_toml_says_so(text: str) -> None:
+    with pytest.raises(TomlTextError, match="is not TOML"):
+        read_toml(text)

@@ -1,0 +1,124 @@
+"""The registry: sources merged, names resolved, allow lists."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pegboard.models import PackHandler, Problem, ToolSpec
+from pegboard.registry import AllowList, Registry
+
+
+def _spec(name: str, *aliases: str, file: str = "/packs/some.py") -> ToolSpec:
+    pack, _, function = name.partition(".")
+    handler = PackHandler(pack=pack, function=function, file=file, line=1)
+    return ToolSpec(name=name, pack=pack, input_schema={"type": "object"}, handler=handler, aliases=aliases)
+
+
+class _Source:
+    """A source of tools whose content the test decides."""
+
+    def __init__(self, *specs: ToolSpec, problems: Sequence[Problem] = ()) -> None:
+        self.specs = list(specs)
+        self.problems = problems
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        return tuple(self.specs), self.problems
+
+
+def _scanned(*sources: _Source) -> Registry:
+    registry = Registry(sources)
+    registry.scan()
+    return registry
+
+
+@pytest.mark.promise("EXE-2")
+def test_tools_of_all_sources_are_listed_by_name_and_found_by_name_and_alias() -> None:
+    registry = _scanned(_Source(_spec("b.two"), _spec("a.one", "eins")), _Source(_spec("c.three")))
+    assert [spec.name for spec in registry.tools()] == ["a.one", "b.two", "c.three"]
+    assert registry.get("b.two") == _spec("b.two")
+    assert registry.get("eins") == registry.get("a.one")
+    assert registry.get("nothing") is None
+
+
+def test_of_two_tools_with_one_name_the_earlier_sources_is_kept_and_the_other_is_a_problem() -> None:
+    registry = _scanned(_Source(_spec("a.one", file="/first.py")), _Source(_spec("a.one", file="/second.py")))
+    kept = registry.get("a.one")
+    assert kept is not None
+    assert kept.location.file == "/first.py"
+    [problem] = registry.problems()
+    assert problem.file == "/second.py"
+    assert "/first.py" in problem.message
+
+
+def test_a_name_wins_over_an_alias_and_the_alias_is_a_problem() -> None:
+    registry = _scanned(_Source(_spec("a.one", "b.two"), _spec("b.two"), _spec("c.three", "drei"), _spec("d", "drei")))
+    assert registry.get("b.two") == _spec("b.two")
+    assert registry.get("drei") == _spec("c.three", "drei")
+    assert {problem.tool for problem in registry.problems()} == {"a.one", "d"}
+
+
+def test_a_scan_tells_whether_anything_changed() -> None:
+    source = _Source(_spec("a.one"))
+    registry = Registry([source])
+    assert registry.scan()
+    assert not registry.scan()
+    source.specs.append(_spec("a.two"))
+    assert registry.scan()
+
+
+def test_a_typo_and_a_missing_pack_lead_to_the_nearest_names() -> None:
+    registry = _scanned(_Source(_spec("fs.read_file"), _spec("fs.list_dir"), _spec("time.now")))
+    assert registry.nearest("fs.red_file", registry.tools())[0] == "fs.read_file"
+    assert registry.nearest("now", registry.tools()) == ["time.now"]
+    assert registry.nearest("zzz", registry.tools()) == []
+
+
+@pytest.mark.promise("DSC-6")
+def test_a_tool_is_stale_when_its_file_changed_or_went(tmp_path: Path) -> None:
+    file = tmp_path / "pack.py"
+    file.write_text("x = 1")
+    os.utime(file, (1_000_000, 1_000_000))
+    spec = _spec("pack.tool", file=str(file))
+    registry = _scanned(_Source(spec))
+    assert not registry.stale(spec)
+    file.write_text("x = 2  # longer")
+    assert registry.stale(spec)
+    file.unlink()
+    assert registry.stale(spec)
+
+
+@pytest.mark.promise("EXE-2")
+@pytest.mark.parametrize(
+    ("patterns", "admitted"),
+    [
+        (None, ["fs.list_dir", "fs.read_file", "time.now"]),
+        ([], []),
+        (["fs.*"], ["fs.list_dir", "fs.read_file"]),
+        (["time.now", "fs.read_*"], ["fs.read_file", "time.now"]),
+        (["uhrzeit"], ["time.now"]),
+        (["FS.*"], []),
+    ],
+)
+def test_an_allow_list_admits_what_its_patterns_match(patterns: list[str] | None, admitted: list[str]) -> None:
+    allow = AllowList(patterns)
+    specs = [_spec("fs.list_dir"), _spec("fs.read_file"), _spec("time.now", "uhrzeit")]
+    assert [spec.name for spec in specs if allow.admits(spec)] == admitted
+
+
+@pytest.mark.promise("EXE-2")
+def test_no_alias_gets_a_tool_past_an_allow_list_made_for_another() -> None:
+    registry = _scanned(_Source(_spec("fs.list"), _spec("a.one", "uhr"), _spec("evil.rm", "fs.list", "fs.x", "uhr")))
+    admitted = {
+        patterns: [spec.name for spec in registry.tools() if AllowList.parse(patterns).admits(spec)]
+        for patterns in ("fs.*", "fs.x", "uhr")
+    }
+    assert admitted == {"fs.*": ["fs.list"], "fs.x": [], "uhr": ["a.one"]}
+
+
+def test_an_allow_list_is_read_from_commas() -> None:
+    assert str(AllowList.parse(" fs.* , time.now")) == "fs.*, time.now"
+    assert not AllowList.parse("").admits(_spec("time.now"))

@@ -1,0 +1,395 @@
+"""A value as a tree, a table, text; the views that fit it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from pegboard.models import ToolError
+from pegboard.results.advice import advice
+from pegboard.results.find import find, pattern
+from pegboard.results.markdown import pieces
+from pegboard.results.paths import Path, jq_path
+from pegboard.results.sizes import count, duration, size
+from pegboard.results.table import Table, nearest_list
+from pegboard.results.text import as_text, json_bytes, json_parts, preview
+from pegboard.results.tree import Tree
+from pegboard.results.views import is_markdown, views
+from pegboard.results.wrap import wrap
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+def at(value: JsonValue, path: Path) -> JsonValue:
+    """The value at a path."""
+    for step in path:
+        assert isinstance(value, dict | list)
+        value = value[step]  # type: ignore[index]  # the path was made from this very value
+    return value
+
+
+def labels(tree: Tree) -> list[str]:
+    """What the rows say, indented."""
+    return ["  " * row.depth + "".join(text for text, _ in row.label()) for row in tree.rows]
+
+
+# Sizes and paths
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (3_449, "3.4 kB"), (60_000_000, "60 MB"), (999_600, "1.0 MB")],
+)
+def test_sizes_are_said_in_the_largest_unit_that_fits(number: int, words: str) -> None:
+    assert size(number) == words
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [(0.44, "0.4 ms"), (12.3, "12 ms"), (999.4, "999 ms"), (999.6, "1.0 s"), (8_000, "8.0 s"), (125_000, "2 min 5 s")],
+)
+def test_durations_are_said_as_people_say_them(milliseconds: float, words: str) -> None:
+    assert duration(milliseconds) == words
+
+
+def test_long_durations_are_said_in_hours() -> None:
+    assert duration(3_780_000) == "1 h 3 min"
+    assert duration(59_990) == "1 min 0 s"
+
+
+def test_counts_have_their_noun() -> None:
+    assert (count(1, "line"), count(12_345, "line"), count(2, "entry", "entries")) == (
+        "1 line",
+        "12,345 lines",
+        "2 entries",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ((), "."),
+        (("results", 3, "title"), ".results[3].title"),
+        ((0, "a"), ".[0].a"),
+        (("a key", "ß", "1st"), '."a key"."ß"."1st"'),
+        (('say "hi"', "a\\(b)"), '."say \\"hi\\""."a\\\\(b)"'),
+    ],
+)
+def test_a_path_is_named_as_jq_takes_it(path: Path, name: str) -> None:
+    assert jq_path(path) == name
+
+
+# Trees
+
+
+def test_a_small_value_is_open_at_first() -> None:
+    assert labels(Tree({"a": 1, "b": [True, None], "c": {"d": "x"}, "e": {}})) == [
+        "4 keys",
+        "  a: 1",
+        "  b: 2 items",
+        "    [0] true",
+        "    [1] null",
+        "  c: 1 key",
+        '    d: "x"',
+        "  e: {}",
+    ]
+
+
+def test_a_large_value_shows_a_page_and_how_much_more_there_is() -> None:
+    tree = Tree(list(range(12_545)))
+    assert labels(tree)[-1] == "  … 12,345 more"
+    tree.open(201)
+    assert len(tree.rows) == 1 + 400 + 1
+    assert labels(tree)[-1] == "  … 12,145 more"
+
+
+def test_closing_takes_away_all_that_is_below_and_nothing_else() -> None:
+    tree = Tree({"a": {"b": {"c": 1}}, "z": 2})
+    before = labels(tree)
+    tree.close(1)
+    assert labels(tree) == ["2 keys", "  a: {b: {1}}", "  z: 2"]
+    tree.open(1)
+    tree.open(2)
+    assert labels(tree) == before
+
+
+def test_a_long_text_opens_into_its_lines() -> None:
+    tree = Tree({"text": "first\n" + "x" * 150})
+    tree.open(1)
+    assert labels(tree) == ["1 key", "  text: 156 characters", "    first", "    " + "x" * 100, "    " + "x" * 50]
+    assert tree.rows[3].path == ("text",)
+
+
+def test_opening_everything_stops_at_a_limit_and_says_so() -> None:
+    few = Tree({"a": [[1, [2, [3]]]] * 50})
+    assert not few.open_all(0)
+    assert all(row.open for row in few.rows if row.can_open)
+    many = Tree([[list(range(150)) for _ in range(150)] for _ in range(150)])
+    assert many.open_all(0)
+    assert 10_000 < len(many.rows) < 40_000
+
+
+def test_revealing_opens_only_the_way_to_a_place() -> None:
+    tree = Tree({"a": [{"n": number, "deep": {"x": [number]}} for number in range(5_000)]})
+    index = tree.reveal(("a", 4_321, "deep", "x", 0))
+    assert tree.rows[index].path == ("a", 4_321, "deep", "x", 0)
+    assert tree.rows[index].value == 4_321
+    with pytest.raises(LookupError):
+        tree.reveal(("b",))
+
+
+def test_the_parent_of_a_row_is_its_container() -> None:
+    tree = Tree({"a": {"b": 1, "c": 2}})
+    assert [tree.parent(index) for index in range(4)] == [0, 0, 1, 1]
+
+
+@given(VALUES)
+def test_every_row_stands_for_the_value_at_its_path(value: JsonValue) -> None:
+    tree = Tree(value)
+    tree.open_all(0)
+    for row in tree.rows:
+        if row.kind == "value":
+            assert at(value, row.path) is row.value
+        assert "\n" not in "".join(text for text, _ in row.label(40))
+
+
+@given(VALUES)
+def test_labels_never_hold_control_characters(value: JsonValue) -> None:
+    tree = Tree(value)
+    tree.open_all(0)
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", "".join(labels(tree)))
+
+
+# Searching
+
+
+@given(VALUES, st.sampled_from(["a", "0", "tru", "ä", "1."]))
+def test_a_search_finds_exactly_the_keys_and_scalars_that_have_the_text(value: JsonValue, wanted: str) -> None:
+    rule = pattern(wanted)
+    for path in find(value, rule):
+        if path is None:
+            continue
+        here = at(value, path)
+        said = [str(step) for step in path[-1:] if isinstance(step, str)]
+        said += [here] if isinstance(here, str) else [] if isinstance(here, dict | list) else [json.dumps(here)]
+        assert any(rule.search(text) for text in said)
+
+
+def test_hits_come_in_reading_order() -> None:
+    value: JsonValue = {"x": ["x", {"b": "ax"}], "y": {"x": 1}}
+    assert [path for path in find(value, pattern("x")) if path is not None] == [
+        ("x",),
+        ("x", 0),
+        ("x", 1, "b"),
+        ("y", "x"),
+    ]
+
+
+def test_case_matters_only_if_a_capital_was_typed() -> None:
+    assert pattern("abc").search("xABC")
+    assert not pattern("Abc").search("abc")
+    assert pattern("a.c(").search("A.C(")
+    assert not pattern("a.c").search("abc")
+
+
+# Tables
+
+
+def test_columns_come_in_the_order_they_first_appear() -> None:
+    table = Table.of([{"b": 1, "a": "x"}, {"c": None, "a": "line\nbreak"}])
+    assert table is not None
+    assert table.columns == ("b", "a", "c")
+    assert [[table.cell(row, column) for column in range(3)] for row in range(2)] == [
+        ["1", "x", ""],
+        ["", "line⏎break", "null"],
+    ]
+    assert [table.is_numeric(column) for column in range(3)] == [True, False, False]
+
+
+def test_a_table_is_found_inside_an_answer_that_has_just_one() -> None:
+    table = Table.of({"success": True, "count": 2, "results": [{"id": 1}, {"id": 2}]})
+    assert table is not None
+    assert table.cell_path(1, 0) == ("results", 1, "id")
+    assert Table.of({"a": [{"x": 1}], "b": [{"y": 1}]}) is None
+
+
+def test_a_table_tells_what_the_answer_around_it_says() -> None:
+    table = Table.of({"ok": True, "results": [{"id": 1}], "of": "a\x1b[1m" + "x" * 90, "facets": {}}, ("result",))
+    assert table is not None
+    assert table.path == ("result", "results")
+    assert table.beside.startswith("ok true · of ")
+    assert table.beside.isprintable()
+    assert len(table.beside) < 70
+
+
+@pytest.mark.parametrize("value", [[], [1], [{}], [{"a": 1}, 2], {"a": 1}, "text", None])
+def test_what_is_no_list_of_objects_has_no_table(value: JsonValue) -> None:
+    assert Table.of(value) is None
+
+
+def test_a_list_of_texts_in_a_cell_is_parted_by_commas() -> None:
+    table = Table.of([{"tags": ["open data", "water\x07"], "none": [], "mixed": ["a", 1]}, {"tags": ["word"] * 90}])
+    assert table is not None
+    assert [table.cell(0, column) for column in range(3)] == ["open data, water␇", "[]", '["a", 1]']
+    assert len(table.cell(1, 0)) == 40
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ([{"a": 1}], ()),
+        ({"ok": True, "result": {"tags": ["a"], "files": [{"a": [{"b": 1}]}], "c": [{"d": 1}]}}, ("result", "files")),
+        ([[{"a": 1}]], (0,)),
+        ({"a": {"b": [1, {"c": 1}]}}, None),
+        ("text", None),
+        ([], None),
+        ([*range(1_000), [{"a": 1}]], None),
+    ],
+)  # fmt: skip
+def test_the_nearest_list_that_may_be_a_table_is_found(value: JsonValue, path: tuple[str | int, ...] | None) -> None:
+    found = nearest_list(value)
+    assert (found and found[0]) == path
+
+
+def test_a_table_leaves_out_columns_beyond_fifty_but_not_from_csv() -> None:
+    table = Table.of([{f"k{number}": number for number in range(60)}])
+    assert table is not None
+    assert (len(table.columns), table.columns_left_out) == (50, 10)
+    assert len(next(csv.reader(io.StringIO(table.csv())))) == 60
+
+
+def test_csv_keeps_every_value_as_it_is() -> None:
+    table = Table.of([{"a": '=1+"2"', "b": None, "c": True}, {"a": "x\ny,z", "d": [1, {"e": "ü"}]}])
+    assert table is not None
+    assert list(csv.reader(io.StringIO(table.csv(), newline=""))) == [
+        ["a", "b", "c", "d"],
+        ['=1+"2"', "", "true", ""],
+        ["x\ny,z", "", "", '[1,{"e":"ü"}]'],
+    ]
+
+
+def test_a_search_in_a_table_gives_cells() -> None:
+    table = Table.of([{"a": "no", "b": {"deep": ["yes"]}}, {"b": "yes"}])
+    assert table is not None
+    assert [place for place in table.find(pattern("yes")) if place] == [(0, 1), (1, 1)]
+
+
+# Text
+
+
+@given(VALUES)
+def test_pretty_json_is_the_same_value(value: JsonValue) -> None:
+    assert json.loads(json_bytes(value, indent=2)) == value
+
+
+def test_lone_surrogates_and_deep_nesting_have_a_text() -> None:
+    deep: JsonValue = "\ud800"
+    for _ in range(300):
+        deep = [deep]
+    assert json.loads(as_text(deep)) == deep
+
+
+@given(VALUES, st.integers(20, 120))
+def test_a_preview_is_one_clean_line_of_bounded_length(value: JsonValue, width: int) -> None:
+    line = preview(value, width)
+    assert line.isprintable() or not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u202e]", line)
+
+
+def test_a_preview_says_how_much_it_leaves_out() -> None:
+    assert preview({"id": 1, "tags": ["a"], "owner": {}, "b": [1, 2]}, 20) == "{id: 1, tags: [1], … 2 more}"
+    assert preview("x" * 50, 10) == '"' + "x" * 9 + '…"'
+    assert len(preview(list(range(100_000)), 60)) < 100
+
+
+def test_the_words_of_a_json_line_are_told_apart() -> None:
+    line = '  "a \\" b": ["x", -1.5e3, true, null],'
+    assert [(line[start:end], part) for start, end, part in json_parts(line)] == [
+        ('"a \\" b"', "key"),
+        ('"x"', "string"),
+        ("-1.5e3", "number"),
+        ("true", "constant"),
+        ("null", "constant"),
+    ]
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs"])), st.integers(2, 40))
+def test_wrapped_rows_join_to_the_line_and_fit(line: str, width: int) -> None:
+    from rich.cells import cell_len
+
+    rows = wrap(line, width)
+    assert "".join(line[start:end] for start, end in rows) == line
+    assert all(end > start for start, end in rows) or line == ""
+    # A variation selector makes the sign before it wider after the fact.
+    assert all(cell_len(line[start:end].replace("\ufe0f", "")) <= width for start, end in rows)
+
+
+def test_lines_break_after_words_where_they_can() -> None:
+    assert wrap("the quick brown fox", 10) == [(0, 10), (10, 19)]
+    assert wrap("word bb日本 日本語", 9) == [(0, 5), (5, 10), (10, 13)]
+    assert wrap("x" * 25, 10) == [(0, 10), (10, 20), (20, 25)]
+
+
+# Views
+
+
+@pytest.mark.parametrize(
+    ("value", "fitting"),
+    [
+        (None, ("text",)),
+        (12, ("text",)),
+        ([], ("text",)),
+        ("", ("text",)),
+        ("plain words", ("text", "markdown")),
+        ("# Title\n\nWords.", ("markdown", "text")),
+        ({"a": 1}, ("tree", "text")),
+        ([{"a": 1}], ("table", "tree", "text")),
+        ({"hits": [{"a": 1}]}, ("table", "tree", "text")),
+        ({"success": True, "count": 9, "hits": [{"a": 1}]}, ("table", "tree", "text")),
+        ({"hits": [{"a": 1}], "facets": {"b": 1}}, ("tree", "table", "text")),
+        ({"hits": [{"a": 1}], "notes": "Words. " * 20}, ("tree", "table", "text")),
+        ({"hits": [{"a": 1}], **{f"field{number}": number for number in range(9)}}, ("tree", "table", "text")),
+        ([1, 2], ("tree", "text")),
+    ],
+)
+def test_the_best_view_comes_first(value: JsonValue, fitting: tuple[str, ...]) -> None:
+    assert views(value) == fitting
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("Some **bold** words and\n\n- a\n- list\n", True),
+        ("```\ncode\n```\nand [a link](https://example.org)", True),
+        ("#!/bin/sh\n# comment\nls -l\n", False),
+        ("import os\n\n# a comment\nprint(1)\n", False),
+        ("- just\n- a list\n", False),
+        ("[" * 100_000, False),
+    ],
+)
+def test_markdown_is_told_by_its_signs(text: str, is_one: bool) -> None:
+    assert is_markdown(text) is is_one
+
+
+@given(st.text(st.sampled_from("ab`~# \n"), max_size=2_000))
+def test_pieces_of_markdown_join_to_the_whole(text: str) -> None:
+    assert "\n".join(pieces(text)) == text
+
+
+def test_a_piece_does_not_end_inside_of_fenced_code() -> None:
+    text = "words\n\n" * 30 + "```\n" + "code\n\n" * 100 + "```\n" + "words\n\n" * 100
+    for piece in pieces(text):
+        assert piece.count("```") % 2 == 0
+
+
+def test_every_kind_of_failure_that_can_be_mended_has_advice() -> None:
+    assert "timeout" in advice(ToolError(code="execution_error", message="", detail="timeout"))
+    assert "spelling" in advice(ToolError(code="tool_not_found", message=""))
+    assert advice(ToolError(code="execution_error", message="", detail="of the author")) == ""

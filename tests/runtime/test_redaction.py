@@ -1,0 +1,121 @@
+"""No secret is in what is told of a call, or kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.models import CallEvent, Finished, Log, ToolCall, ToolResult
+from pegboard.runtime import Runtime
+
+SOURCE = (Path(__file__).parents[1] / "packs" / "teller.py").read_text()
+MARK = "«secret TELLER_KEY»"
+
+pytestmark = pytest.mark.promise("STO-2")
+
+
+@pytest.fixture
+def secret(monkeypatch: pytest.MonkeyPatch) -> str:
+    value = f"sk_live_{secrets.token_hex(16)}"
+    monkeypatch.setenv("TELLER_KEY", value)
+    return value
+
+
+@pytest.fixture
+def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], secret: str) -> Runtime:
+    return open_runtime(write_pack("teller.py", SOURCE))
+
+
+async def _events(runtime: Runtime, tool: str, **args: object) -> list[CallEvent]:
+    call = ToolCall.model_validate({"name": f"teller.{tool}", "args": args, "source": "form", "timeout": 60})
+    return [event async for event in runtime.call(call)]
+
+
+def _result(events: list[CallEvent]) -> ToolResult:
+    assert isinstance(events[-1], Finished)
+    return events[-1].result
+
+
+def _text(events: list[CallEvent], stream: str) -> str:
+    return "".join(event.text for event in events if isinstance(event, Log) and event.stream == stream)
+
+
+async def _kept(home: Path, runtime: Runtime) -> bytes:
+    """Gives all that is on disk of the state folder, once everything is written."""
+    runtime.history()
+    await runtime.close()
+    return b"".join(file.read_bytes() for file in (home / "state").rglob("*") if file.is_file())
+
+
+async def test_what_a_tool_returns_prints_and_logs_is_told_without_the_secret(
+    runtime: Runtime, secret: str, home: Path
+) -> None:
+    events = await _events(runtime, "tell")
+    told = "".join(event.model_dump_json() for event in events)
+    assert secret not in told
+    assert _text(events, "stdout") == f"printed {MARK}\n"
+    assert _text(events, "stderr") == f"errs {MARK}\n"
+    assert _text(events, "log") == f"logged {MARK}\n"
+    data = _result(events).data
+    assert isinstance(data, dict)
+    assert data["is"] == [MARK]
+    assert MARK in data
+    assert MARK in str(data["as"])
+    assert secret.encode() not in await _kept(home, runtime)
+
+
+async def test_a_secret_that_is_printed_bit_by_bit_is_not_told_either(runtime: Runtime) -> None:
+    events = await _events(runtime, "tell_bit_by_bit")
+    assert _text(events, "stdout") == f"<{MARK}>sk_live_no"
+
+
+async def test_a_result_that_is_kept_whole_is_kept_without_the_secret(
+    write_pack: Callable[[str, str], Path],
+    open_runtime: Callable[..., Runtime],
+    secret: str,
+    monkeypatch: pytest.MonkeyPatch,
+    home: Path,
+) -> None:
+    monkeypatch.setenv("PEGBOARD_TOOLS__RESULT_LIMIT", "1000")
+    runtime = open_runtime(write_pack("teller.py", SOURCE))
+    result = _result(await _events(runtime, "tell_at_length"))
+    assert result.meta.truncated is not None
+    whole = await asyncio.to_thread(Path(result.meta.truncated.file).read_text, "utf-8")
+    assert whole.count(MARK) == 10
+    assert secret.encode() not in await _kept(home, runtime)
+
+
+@pytest.mark.parametrize("how", ["said", "raised"])
+async def test_a_failure_is_told_without_the_secret(runtime: Runtime, secret: str, home: Path, how: str) -> None:
+    result = _result(await _events(runtime, "fail", how=how))
+    assert result.error is not None
+    assert MARK in result.error.message
+    assert secret not in result.model_dump_json()
+    assert secret.encode() not in await _kept(home, runtime)
+
+
+async def test_an_argument_reaches_the_tool_as_it_is_and_the_record_without_the_secret(
+    runtime: Runtime, secret: str
+) -> None:
+    assert _result(await _events(runtime, "echo", value=secret)).data == [MARK, len(secret)]
+    [record] = runtime.history()
+    assert record.args == {"value": MARK}
+
+
+async def test_refused_calls_are_recorded_without_the_secret(runtime: Runtime, secret: str) -> None:
+    assert secret not in _result(await _events(runtime, "echo", value=[secret])).model_dump_json()
+    assert secret not in _result(await _events(runtime, "ehco", value=secret)).model_dump_json()
+    assert [record.args for record in runtime.history()] == [{"value": MARK}, {"value": [MARK]}]
+
+
+async def test_a_secret_of_a_dotenv_file_is_not_told(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], home: Path
+) -> None:
+    (home / ".env").write_text("OTHER_TOKEN=some-token-in-a-file\n")
+    runtime = open_runtime(write_pack("teller.py", SOURCE))
+    data = _result(await _events(runtime, "echo", value="it is some-token-in-a-file.")).data
+    assert data == ["it is «secret OTHER_TOKEN».", 27]

@@ -1,0 +1,596 @@
+"""Annotations as JSON Schema, from sources given as text; pydantic, which evaluates them, is the judge of many."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter
+
+from pegboard.discovery import read
+from pegboard.models import Problem, ToolSpec
+
+HEAD = """
+import collections, datetime, decimal, enum, ipaddress, pathlib, re, typing, uuid
+import typing as t
+import collections.abc as c
+import annotated_types as at
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
+from datetime import date
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum, auto
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal, NewType, Optional, TypeAlias, TypeVar, Union
+from typing import Optional as Opt
+from uuid import UUID
+from annotated_types import Ge, Gt, Interval, Len, MaxLen
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, RootModel, SecretStr, conint, constr
+from typing_extensions import Doc, NamedTuple, NotRequired, Required, TypedDict
+"""
+
+
+def tool(parameter: str, head: str = "") -> tuple[ToolSpec, tuple[Problem, ...]]:
+    source = f'{HEAD}{textwrap.dedent(head)}\ndef f(*, {parameter}):\n    """Do it."""\n'
+    specs, problems = read(source, "/packs/sample.py")
+    (spec,) = specs
+    Draft202012Validator.check_schema(spec.input_schema)
+    return spec, problems
+
+
+def properties(parameter: str, head: str = "") -> dict[str, Any]:
+    spec, problems = tool(parameter, head)
+    assert problems == ()
+    found = spec.input_schema["properties"]
+    assert isinstance(found, dict)
+    return found
+
+
+def schema(annotation: str, head: str = "") -> dict[str, Any]:
+    """Gives the schema of a parameter with this annotation, references followed one level."""
+    spec, problems = tool(f"a: {annotation}", head)
+    assert problems == ()
+    whole: Any = spec.input_schema
+    found: dict[str, Any] = dict(whole["properties"]["a"])
+    if "$defs" in whole:
+        found["$defs"] = whole["$defs"]
+    return found
+
+
+def untitled(value: Any) -> Any:
+    """Takes pydantic's generated titles away, and what it adds to maps of anything."""
+    if isinstance(value, dict):
+        return {
+            key: untitled(item)
+            for key, item in value.items()
+            if not (key == "title" and isinstance(item, str)) and not (key == "items" and item == {})
+        }
+    if isinstance(value, list):
+        return [untitled(item) for item in value]
+    return value
+
+
+def judged(annotation: str, head: str = "") -> dict[str, Any]:
+    """Gives pydantic's schema of an annotation, which is evaluated for it."""
+    module = ModuleType("pegboard_judged_sample")
+    names = vars(module)
+    # Dataclasses look for the module that they are defined in.
+    with mock.patch.dict(sys.modules, {module.__name__: module}):
+        exec(compile(HEAD + textwrap.dedent(head), "sample", "exec", dont_inherit=True), names)
+        adapter: TypeAdapter[Any] = TypeAdapter(eval(annotation, names))
+        adapter.rebuild(_types_namespace=names)
+        found: dict[str, Any] = untitled(adapter.json_schema())
+    return found
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "str",
+        "int",
+        "float",
+        "bool",
+        "None",
+        "bytes",
+        "object",
+        "Any",
+        "JsonValue",
+        "list",
+        "list[int]",
+        "t.List[str]",
+        "list[list[int]]",
+        "Sequence[int]",
+        "c.Iterable[str]",
+        "typing.Iterable[str]",
+        "deque[int]",
+        "set[int]",
+        "frozenset[str]",
+        "t.Set[str]",
+        "tuple[int, str]",
+        "tuple[int, ...]",
+        "t.Tuple[int, ...]",
+        "dict",
+        "dict[str, int]",
+        "Mapping[str, list[int]]",
+        "dict[str, Any]",
+        "defaultdict[str, int]",
+        "OrderedDict[str, int]",
+        "t.Dict[str, t.Dict[str, int]]",
+        "Optional[int]",
+        "Opt[str]",
+        "int | None",
+        "int | str | None",
+        "Union[int, str]",
+        "Union[int, Union[str, None]]",
+        "Union[int]",
+        "list[int | None]",
+        "Literal['a']",
+        "Literal['a', 'b']",
+        "Literal[1, 2]",
+        "Literal['a', 1]",
+        "Literal[True, False]",
+        "Literal[Literal['a'], 'b']",
+        "datetime.datetime",
+        "date",
+        "datetime.time",
+        "datetime.timedelta",
+        "UUID",
+        "Path",
+        "pathlib.PurePath",
+        "re.Pattern",
+        "ipaddress.IPv4Address",
+        "SecretStr",
+        "PositiveInt",
+        "Annotated[int, Field(ge=1, le=10)]",
+        "Annotated[int, Field(gt=1, lt=10, multiple_of=2)]",
+        "Annotated[str, Field(min_length=1, max_length=5, pattern='^a')]",
+        "Annotated[list[int], Field(min_length=1, max_length=5)]",
+        "Annotated[dict[str, int], Field(min_length=1)]",
+        "Annotated[int, Field(description='How many.', examples=[1, 2])]",
+        "Annotated[int, Field(multiple_of=3)]",
+        "Annotated[str, Field(json_schema_extra={'format': 'password'})]",
+        "Annotated[int, Ge(1), at.Le(5)]",
+        "Annotated[int, Interval(gt=1, le=5)]",
+        "Annotated[str, Len(1, 5)]",
+        "Annotated[list[str], MaxLen(3)]",
+        "Annotated[float, Gt(0.5), at.MultipleOf(0.5)]",
+        "list[Annotated[int, Ge(1)]]",
+        "conint(ge=1)",
+        "constr(min_length=1, pattern='a')",
+        "dict[str, Annotated[int, Ge(0)]]",
+    ],
+)
+def test_an_annotation_means_what_pydantic_says(annotation: str) -> None:
+    assert schema(annotation) == judged(annotation)
+
+
+CLASSES = '''
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+class Mode(StrEnum):
+    FAST = auto()
+    SLOW = auto()
+
+class Point(TypedDict):
+    """A point."""
+    x: int
+    y: NotRequired[float]
+
+class Loose(TypedDict, total=False):
+    name: Required[str]
+    size: int
+
+class Sub(Point):
+    z: list["Sub"]
+
+@dataclass
+class Window:
+    start: int
+    rows: int = 10
+    tags: list[str] = field(default_factory=list)
+    name: str | None = None
+    secret: ClassVar[int] = 3
+
+@dataclass
+class Wide(Window):
+    rows: int = 20
+    more: "Wide | None" = None
+
+class Model(BaseModel):
+    """A model."""
+    id: int = Field(ge=1, description="Which.")
+    name: str = "x"
+    limits: Annotated[list[int], Field(max_length=3)] = []
+    other: Optional["Other"] = None
+    aka: str = Field("y", alias="alsoKnownAs")
+    _private: int = 3
+
+class Other(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    back: Model | None = None
+
+class Holder(BaseModel):
+    window: Window
+
+class Open(Other, extra="allow"):
+    more: bool = True
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+class Pair(NamedTuple):
+    a: int
+    b: str = "x"
+
+class Numbers(RootModel[list[int]]):
+    pass
+'''
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    "annotation", ["Point", "Loose", "Model", "Other", "Holder", "Open", "Pair", "Numbers", "Wide", "list[Sub]"]
+)
+def test_a_class_of_the_file_means_what_pydantic_says(annotation: str) -> None:
+    def resolved(found: dict[str, Any]) -> dict[str, Any]:
+        """Puts the class that the root refers to in its place, as pydantic does unless it is recursive."""
+        defs = found.pop("$defs", {})
+        while "$ref" in found:
+            found = dict(defs[found["$ref"].removeprefix("#/$defs/")])
+        return {"root": found, "defs": {name: item for name, item in defs.items() if _mentions(name, found, defs)}}
+
+    def _mentions(name: str, root: object, defs: dict[str, Any]) -> bool:
+        return f"#/$defs/{name}'" in str(root) or any(f"#/$defs/{name}'" in str(item) for item in defs.values())
+
+    ours, theirs = resolved(schema(annotation, CLASSES)), resolved(judged(annotation, CLASSES))
+    assert _comparable(ours) == _comparable(theirs)
+
+
+def _comparable(value: Any) -> Any:
+    """Takes away what pydantic generates (docstrings of dataclasses) or leaves out (what a factory gives)."""
+    if isinstance(value, dict):
+        generated = {"description"} if "properties" in value else set()
+        return {
+            key: _comparable(item)
+            for key, item in value.items()
+            if key not in generated and not (key == "default" and item == [])
+        }
+    if isinstance(value, list):
+        return [_comparable(item) for item in value]
+    return value
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        ("Color", {"enum": ["red", "blue"], "type": "string"}),
+        ("Level", {"enum": [1, 2], "type": "integer"}),
+        ("Mode", {"enum": ["fast", "slow"], "type": "string"}),
+        ("Color | None", {"anyOf": [{"enum": ["red", "blue"], "type": "string"}, {"type": "null"}]}),
+        ("Literal[Color.RED, 'x']", {"enum": ["red", "x"], "type": "string"}),
+        (
+            "dict[Color, int]",
+            {
+                "type": "object",
+                "propertyNames": {"enum": ["red", "blue"], "type": "string"},
+                "additionalProperties": {"type": "integer"},
+            },
+        ),
+        ("Made", {"enum": [1, 2], "type": "integer"}),
+        ("Paired", {"const": "x", "type": "string"}),
+        ("Bits", {"enum": [1, 2, 4], "type": "integer"}),
+        ("Child", {"enum": ["c"], "type": "string"} | {"const": "c"}),
+    ],
+)
+def test_enumerations_are_choices_by_value(annotation: str, expected: dict[str, Any]) -> None:
+    head = (
+        CLASSES + 'Made = Enum("Made", "ONE TWO")\nPaired = Enum("Paired", {"X": "x"})\n'
+        "class Bits(enum.Flag):\n    A = auto()\n    B = auto()\n    C = auto()\n"
+        "class Kind(str, Enum):\n    def hello(self): ...\n"
+        'class Child(Kind):\n    C = "c"\n    _ignored = 5\n'
+    )
+    if "const" in expected:
+        expected.pop("enum", None)
+    assert schema(annotation, head) == expected
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("head", "annotation", "expected"),
+    [
+        ("X = int | None", "X", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        ("X: TypeAlias = 'list[Y]'\nY = str", "X", {"type": "array", "items": {"type": "string"}}),
+        ("UserId = NewType('UserId', int)", "UserId", {"type": "integer"}),
+        ("T = TypeVar('T', bound=int)", "list[T]", {"type": "array", "items": {"type": "integer"}}),
+        ("T = TypeVar('T')", "list[T]", {"type": "array"}),
+        ("T = TypeVar('T', int, str)", "T", {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
+        ("Port = Annotated[int, Field(ge=1)]", "Port", {"type": "integer", "minimum": 1}),
+        ("MAX = 2 ** 10", "Annotated[int, Ge(-MAX)]", {"type": "integer", "minimum": -1024}),
+        (
+            "from typing import *",
+            "List[Set[int]]",
+            {
+                "type": "array",
+                "items": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+            },
+        ),
+        (
+            "import typing_extensions as te",
+            "te.Annotated[int, te.Doc('How many.')]",
+            {
+                "type": "integer",
+                "description": "How many.",
+            },
+        ),
+        ("", "Annotated[int, 'How many.']", {"type": "integer", "description": "How many."}),
+        ("", "'int | None'", {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
+        ("", "list['Opt[int]']", {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}),
+        (
+            "",
+            "Annotated[str | None, Field(min_length=2)]",
+            {
+                "anyOf": [{"type": "string", "minLength": 2}, {"type": "null"}],
+            },
+        ),
+        ("", "Any | None", {}),
+        ("", "Decimal", {"anyOf": [{"type": "number"}, {"type": "string"}]}),
+        ("", "collections.Counter[str]", {"type": "object", "additionalProperties": {"type": "integer"}}),
+        ("try:\n    from nowhere import X\nexcept ImportError:\n    pass\nX = int", "X", {"type": "integer"}),
+        ("if True:\n    X = int", "X", {"type": "integer"}),
+    ],
+)
+def test_names_are_followed_within_the_file(head: str, annotation: str, expected: dict[str, Any]) -> None:
+    assert schema(annotation, head) == expected
+
+
+def test_a_recursive_alias_becomes_a_definition() -> None:
+    assert schema("Json", "Json = Union[dict[str, 'Json'], list['Json'], str]") == {
+        "$ref": "#/$defs/Json",
+        "$defs": {
+            "Json": {
+                "anyOf": [
+                    {"type": "object", "additionalProperties": {"$ref": "#/$defs/Json"}},
+                    {"type": "array", "items": {"$ref": "#/$defs/Json"}},
+                    {"type": "string"},
+                ]
+            }
+        },
+    }
+
+
+def test_aliases_that_need_each_other_end() -> None:
+    found = schema("A", "A = list['B']\nB = Union[int, 'A']")
+    Draft202012Validator(found).validate([1, [2, []]])
+    assert not Draft202012Validator(found).is_valid(["x"])
+
+
+def test_variants_with_a_discriminator_are_one_of() -> None:
+    found = schema("Annotated[Cat | Dog, Field(discriminator='kind')]", CLASSES)
+    assert [variant["$ref"] for variant in found["oneOf"]] == ["#/$defs/Cat", "#/$defs/Dog"]
+    assert found["discriminator"] == {"propertyName": "kind"}
+
+
+def test_the_tag_of_a_union_is_required_though_each_class_gives_it_a_default() -> None:
+    head = """
+        class Cat(BaseModel):
+            kind: Literal["cat"] = "cat"
+            lives: int = 9
+
+
+        class Dog(BaseModel):
+            kind: Literal["dog"] = "dog"
+        """
+    found = schema("Annotated[Cat | Dog, Field(discriminator='kind')]", head)
+    validator = Draft202012Validator(found)
+    assert validator.is_valid({"kind": "cat", "lives": 3})
+    assert not validator.is_valid({"lives": 3})
+
+
+def test_fields_are_described_by_docstrings_and_by_the_text_below() -> None:
+    head = '''
+        @dataclass
+        class Box:
+            """A box.
+
+            Attributes:
+                wide: How wide.
+            """
+
+            wide: int
+            _: KW_ONLY
+            high: int
+            """How high."""
+            area: int = field(init=False)
+            unit: InitVar[str] = "cm"
+    '''
+    box = schema("Box", head)["$defs"]["Box"]
+    assert box["description"] == "A box."
+    assert box["properties"]["wide"]["description"] == "How wide."
+    assert box["properties"]["high"]["description"] == "How high."
+    assert box["properties"].keys() == {"wide", "high", "unit"}
+    assert box["required"] == ["wide", "high"]
+
+
+@pytest.mark.promise("DSC-4", "DSC-3")
+@pytest.mark.parametrize(
+    ("parameter", "default"),
+    [
+        ("a: int = 5", 5),
+        ("a: float = -1.5", -1.5),
+        ("a: int = 200 * 1024", 204800),
+        ("a: str = 'x' 'y'", "xy"),
+        ("a: str = 'x' + NAME", "xname"),
+        ("a: bool = not True", False),
+        ("a: Path = Path('.')", "."),
+        ("a: Path = pathlib.Path()", "."),
+        ("a: Decimal = Decimal('1.5')", "1.5"),
+        ("a: list[int] = [1, 2]", [1, 2]),
+        ("a: tuple[int, ...] = (1, 2)", [1, 2]),
+        ("a: frozenset[int] = frozenset()", []),
+        ("a: dict[str, int] = {'x': 1}", {"x": 1}),
+        ("a: Color = Color.RED", "red"),
+        ("a: str = Color.RED.value", "red"),
+        ("a: str = NAME", "name"),
+        ("a: int = Field(3, ge=1)", 3),
+        ("a: int = Field(default=3)", 3),
+        ("a: list[int] = Field(default_factory=list)", []),
+    ],
+)
+def test_defaults_that_can_be_read_are_in_the_schema(parameter: str, default: object) -> None:
+    head = 'NAME = "name"\nclass Color(Enum):\n    RED = "red"\n    BLUE = "blue"\n'
+    spec, problems = tool(parameter, head)
+    assert problems == ()
+    found: Any = spec.input_schema
+    assert found["properties"]["a"]["default"] == default
+    assert "required" not in found
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    "default", ["os.getcwd()", "object()", "_MISSING", "9**9**9", "'x' * 10**9", "1e400", "{1: 2}"]
+)
+def test_a_default_that_cannot_be_read_makes_the_parameter_optional_only(default: str) -> None:
+    spec, problems = tool(f"a: int = {default}")
+    assert problems == ()
+    assert spec.input_schema["properties"] == {"a": {"type": "integer"}}
+    assert "required" not in spec.input_schema
+
+
+def test_a_default_that_would_fill_the_schema_is_left_out() -> None:
+    spec, _ = tool(f"a: list[str] = [{'TEXT, ' * 1_000}]", f"TEXT = {'x' * 60_000!r}")
+    assert spec.input_schema["properties"] == {"a": {"type": "array", "items": {"type": "string"}}}
+
+
+def test_none_as_the_default_makes_null_a_value() -> None:
+    assert properties("a: int = None") == {"a": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}}
+    assert properties("a=None") == {"a": {"default": None}}
+    assert properties("a: Annotated[int, Field(description='x')] = None")["a"] == {
+        "anyOf": [{"type": "integer"}, {"type": "null"}],
+        "description": "x",
+        "default": None,
+    }
+
+
+def test_a_field_without_a_default_is_required() -> None:
+    spec, _ = tool("a: int = Field(..., ge=1), b: int = Field(ge=1), c: Annotated[int, Field(default=1)]")
+    assert spec.input_schema["required"] == ["a", "b", "c"]
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    ("annotation", "expected", "named"),
+    [
+        ("Gone", {}, "`Gone`"),
+        ("np.ndarray", {}, "`np.ndarray`"),
+        ("list[Gone]", {"type": "array"}, "`Gone`"),
+        ("Gone | None", {}, "`Gone`"),
+        ("'list['", {}, "'list['"),
+        ("5", {}, "`5`"),
+        ("Plain", {}, "`Plain`"),
+        ("int()", {}, "`int()`"),
+        ("Unknown", {}, "`Unknown`"),
+        ("t.Callable[[int], str]", {}, "Callable"),
+        ("Literal[f()]", {}, "`f()`"),
+        ("Annotated[int, Field(ge=f())]", {"type": "integer"}, "`ge`"),
+        ("Self", {}, "`Self`"),
+        ("Endless", {}, "`Endless`"),
+    ],
+)
+def test_what_cannot_be_resolved_takes_anything_and_is_a_problem(
+    annotation: str, expected: dict[str, Any], named: str
+) -> None:
+    head = "class Plain: pass\nclass Unknown(Enum):\n    A = f()\nEndless = 'Endless'\n"
+    spec, problems = tool(f"a: int,\n    b: {annotation}", head)
+    assert spec.input_schema["properties"] == {"a": {"type": "integer"}, "b": expected}
+    assert spec.problems == problems
+    assert named in problems[0].message
+    assert "`b`" in problems[0].message
+    assert (problems[0].severity, problems[0].file) == ("warning", "/packs/sample.py")
+    assert problems[0].line == spec.handler.line + 1  # type: ignore[union-attr] # it is a pack's
+
+
+@pytest.mark.promise("DSC-4")
+def test_what_cannot_be_resolved_in_a_class_is_a_problem_of_each_tool_that_takes_it() -> None:
+    source = (
+        "from pydantic import BaseModel\nclass M(BaseModel):\n    a: int\n    b: Gone\n"
+        'def f(*, m: M):\n    """Do it."""\ndef g(*, m: list[M]):\n    """Do it."""\ndef h():\n    """Do it."""\n'
+    )
+    specs, problems = read(source, "/packs/sample.py")
+    assert [len(spec.problems) for spec in specs] == [1, 1, 0]
+    assert {problem.line for problem in problems} == {4}
+
+
+@pytest.mark.promise("DSC-4")
+@pytest.mark.parametrize(
+    "head",
+    [
+        "\n".join(["A0 = int", *(f"A{n} = tuple[A{n - 1}, A{n - 1}]" for n in range(1, 60)), "X = A59"]),
+        "\n".join(["A0 = 1", *(f"A{n} = [A{n - 1}, A{n - 1}]" for n in range(1, 40)), "X = Literal[A39]"]),
+        "\n".join(["A0 = 'aaaa'", *(f"A{n} = A{n - 1} + A{n - 1}" for n in range(1, 60)), "X = Literal[A59]"]),
+        "X = " + "list[" * 90 + "int" + "]" * 90,
+        "\n".join(
+            [
+                "class A0: pass",
+                *(f"class A{n}(A{n - 1}, B{n - 1}): pass\nclass B{n}(A{n - 1}): pass" for n in range(1, 60)),
+            ]
+        )
+        + "\nX = A59",
+    ],
+    ids=["aliases", "lists", "texts", "depth", "classes"],
+)
+def test_what_multiplies_without_end_is_a_problem(head: str) -> None:
+    spec, problems = tool("a: X", head)
+    assert spec.input_schema["properties"] == {"a": {}}
+    assert problems
+
+
+@pytest.mark.promise("DSC-4")
+def test_future_annotations_and_quotes_change_nothing() -> None:
+    plain, _ = read('def f(*, a: int | None = None) -> list[int]:\n    """Do it."""\n', "/packs/s.py")
+    future, _ = read(
+        'from __future__ import annotations\ndef f(*, a: int | None = None) -> list[int]:\n    """Do it."""\n',
+        "/packs/s.py",
+    )
+    quoted, _ = read('def f(*, a: "int | None" = None) -> "list[int]":\n    """Do it."""\n', "/packs/s.py")
+    schemas = [(spec.input_schema, spec.output_schema) for (spec,) in (plain, future, quoted)]
+    assert schemas[0] == schemas[1] == schemas[2]
+
+
+@pytest.mark.parametrize(
+    ("returns", "expected"),
+    [
+        ("", None),
+        ("-> Any", None),
+        ("-> object", None),
+        ("-> None", {"type": "null"}),
+        ("-> 'int'", {"type": "integer"}),
+    ],
+)
+def test_what_comes_back_has_a_schema_where_it_is_said(returns: str, expected: dict[str, Any] | None) -> None:
+    (spec,), _ = read(f'from typing import Any\ndef f() {returns}:\n    """Do it."""\n', "/packs/s.py")
+    assert spec.output_schema == expected
+
+
+def test_the_schema_of_what_comes_back_brings_its_definitions() -> None:
+    source = f'{HEAD}{CLASSES}\ndef f() -> list[Holder]:\n    """Do it."""\n'
+    (spec,), _ = read(source, "/packs/s.py")
+    assert spec.output_schema is not None
+    Draft202012Validator(spec.output_schema).validate([{"window": {"start": 1}}])
+    assert not Draft202012Validator(spec.output_schema).is_valid([{"window": {}}])

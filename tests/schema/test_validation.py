@@ -1,0 +1,291 @@
+"""Validation: any schema, every fault at its place, in a sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from pegboard.models import JsonObject
+from pegboard.schema.formats import FORMATS
+from pegboard.schema.validation import validator
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KEYWORDS = [
+    *("type", "enum", "const", "required", "properties", "items", "prefixItems", "additionalProperties", "anyOf"),
+    *("oneOf", "allOf", "not", "if", "then", "$ref", "$defs", "$id", "$schema", "$anchor", "pattern", "format"),
+    *("minimum", "exclusiveMinimum", "multipleOf", "minLength", "minItems", "uniqueItems", "dependencies"),
+    *("patternProperties", "propertyNames", "dependentRequired", "unevaluatedProperties", "contains", "maxContains"),
+]
+NONSENSE = st.recursive(
+    JSON | st.sampled_from(["string", "object", "array", "#", "#/$defs/a", "#/properties/a", "^(", "http://[x"]),
+    lambda inner: st.dictionaries(st.sampled_from([*KEYWORDS, "a", "b"]), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def told(schema: JsonValue, arguments: JsonObject) -> dict[str, str]:
+    """Gives the faults as path → sentence."""
+    return {fault.path: fault.message for fault in validator(schema).faults(arguments)}
+
+
+def of(inner: JsonValue, value: JsonValue) -> str:
+    """Gives the sentence about `value` as the property `x` with the schema `inner`; empty if there is none."""
+    return told({"type": "object", "properties": {"x": inner}}, {"x": value}).get("/x", "")
+
+
+@pytest.mark.promise("EXE-3")
+def test_all_faults_are_told_at_once_each_with_its_path_in_the_order_of_the_schema() -> None:
+    schema: JsonObject = {
+        "type": "object",
+        "required": ["b", "a/c"],
+        "properties": {
+            "a/c": {"type": "string"},
+            "n": {"type": "integer", "maximum": 3},
+            "b": {},
+            "o": {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}}},
+        },
+        "additionalProperties": False,
+    }
+    faults = validator(schema).faults({"pat": 1, "o": {"l": [1, "two"]}, "n": "ten"})
+    assert [(fault.path, fault.message) for fault in faults] == [
+        ("/a~1c", "is required"),
+        ("/n", 'must be an integer, not the text "ten"'),
+        ("/b", "is required"),
+        ("/o/l/1", 'must be an integer, not the text "two"'),
+        ("/pat", "unknown argument"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "sentence"),
+    [
+        ({"type": "integer"}, True, "must be an integer, not true"),
+        ({"type": "boolean"}, 1, "must be true or false, not 1"),
+        ({"type": ["string", "null"]}, 1.5, "must be text or null, not 1.5"),
+        ({"type": "number"}, float("nan"), "must be a number, not nan"),
+        ({"type": "array"}, {}, "must be a list, not an object"),
+        ({"enum": [1, "1", None]}, True, 'must be one of 1, "1", null, not true'),
+        ({"enum": []}, "x", "is not allowed: no value fits"),
+        ({"const": "a"}, "b", 'must be "a", not "b"'),
+        ({"minimum": 1}, 0, "must be at least 1, not 0"),
+        ({"exclusiveMinimum": 0}, 0, "must be greater than 0, not 0"),
+        ({"multipleOf": 0.1}, 0.35, "must be a multiple of 0.1"),
+        ({"minLength": 1}, "", "must not be empty"),
+        ({"maxLength": 2}, "abc", "must have at most 2 characters, not 3"),
+        ({"pattern": "^[a-z]+$"}, "a\n", "must match the pattern ^[a-z]+$"),
+        ({"pattern": r"^\d$"}, "\u0661", r"must match the pattern ^\d$"),
+        ({"pattern": "^(?<year>[0-9]{4})$"}, "20", "must match the pattern ^(?<year>[0-9]{4})$"),
+        ({"minItems": 1}, [], "must have at least 1 item, not 0"),
+        ({"uniqueItems": True}, [1, 1], "must not have the same item twice"),
+        ({"format": "date"}, "2024-02-30", "must be a date like 2024-05-31"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 5, "must be text or null, not 5"),
+        ({"oneOf": [{"const": "a"}, {"const": "b"}]}, "c", 'must be one of "a", "b", not "c"'),
+        ({"not": {"const": 1}}, 1, "is a combination that the schema rules out"),
+        (False, 1, "is not allowed: no value fits"),
+    ],
+)
+def test_every_rule_has_a_plain_sentence(schema: JsonValue, value: JsonValue, sentence: str) -> None:
+    assert of(schema, value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "integer"}, 3.0),
+        ({"type": "integer"}, 10**400),
+        ({"multipleOf": 0.1}, 0.3),
+        ({"multipleOf": 0.01}, 10**30),
+        ({"enum": [1]}, 1.0),
+        ({"pattern": "b"}, "abc"),
+        ({"format": "no-such-format"}, "x"),
+        ({"minLength": 3}, 5),
+    ],
+)
+def test_what_the_standard_allows_is_allowed(schema: JsonValue, value: JsonValue) -> None:
+    assert of(schema, value) == ""
+
+
+def test_an_unknown_argument_names_the_nearest_one_that_is_not_given_yet() -> None:
+    schema: JsonObject = {"properties": {"path": {}, "paths": {}}, "additionalProperties": False}
+    assert told(schema, {"pth": 1}) == {"/pth": "unknown argument; did you mean `path`?"}
+    assert told(schema, {"pth": 1, "path": 2}) == {"/pth": "unknown argument; did you mean `paths`?"}
+
+
+def test_a_rule_across_fields_stands_at_the_object_and_a_needed_field_at_itself() -> None:
+    assert told({"minProperties": 1}, {}) == {"": "must have at least 1 property, not 0"}
+    assert told({"dependentRequired": {"a": ["b"]}}, {"a": 1}) == {"/b": "is required where `a` is given"}
+    draft_7: JsonObject = {"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": ["b"]}}
+    assert told(draft_7, {"a": 1}) == {"/b": "is required where `a` is given"}
+    assert told({"propertyNames": {"pattern": "^[a-z]+$"}}, {"A": 1}) == {
+        "/A": "the name must match the pattern ^[a-z]+$"
+    }
+
+
+def test_of_a_union_the_variant_that_was_meant_is_told() -> None:
+    email: JsonObject = {
+        "properties": {"kind": {"const": "email"}, "to": {"type": "string"}},
+        "required": ["kind", "to"],
+    }
+    sms: JsonObject = {
+        "properties": {"kind": {"const": "sms"}, "phone": {"type": "string"}},
+        "required": ["kind", "phone"],
+    }
+    assert told({"oneOf": [email, sms]}, {"kind": "sms", "phone": 5}) == {"/phone": "must be text, not 5"}
+    assert list(told({"oneOf": [email, sms]}, {})) == [""]
+    assert of({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}, 0) == "must be at least 1, not 0"
+
+
+def test_the_draft_follows_the_schema_and_older_ways_of_writing_are_understood() -> None:
+    bounds: JsonObject = {"type": "integer", "minimum": 1, "exclusiveMinimum": True}
+    assert of(bounds, 1) == "must be greater than 1, not 1"
+    pair: JsonObject = {"type": "array", "items": [{"type": "integer"}, {"type": "string"}], "additionalItems": False}
+    for dialect in ("http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"):
+        schema: JsonObject = {"$schema": dialect, "properties": {"x": pair}}
+        assert told(schema, {"x": [1, "a"]}) == {}
+        assert told(schema, {"x": ["a", "a"]}) == {"/x/0": 'must be an integer, not the text "a"'}
+        assert told(schema, {"x": [1, "a", 2]}) == {"/x": "has too many items"}
+
+
+@pytest.mark.promise("EXE-3")
+@pytest.mark.parametrize(
+    ("schema", "flaw"),
+    [
+        ({"properties": {"x": {"type": "any"}}}, "/properties/x/type"),
+        ({"properties": {"x": {"required": True}}}, "/properties/x/required"),
+        ({"properties": {"x": {"pattern": "("}}}, "/properties/x/pattern"),
+        ({"properties": {"x": {"$ref": "#/$defs/Missing"}}}, "/properties/x/$ref"),
+        ({"properties": {"x": {"$ref": "https://example.org/s.json"}}}, "/properties/x/$ref"),
+        ({"properties": {"x": 5}}, "/properties/x"),
+        ({"properties": 5}, "/properties"),
+        ({"patternProperties": {"(": {}}}, "/patternProperties/("),
+        ("nonsense", ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_a_flaw_of_the_schema_is_left_out_and_told_and_the_rest_holds(schema: JsonValue, flaw: str) -> None:
+    assert [one.path for one in validator(schema).flaws] == [flaw]
+    assert validator(schema).faults({"x": 1}) == ()
+    if isinstance(schema, dict):
+        assert told({**schema, "required": ["y"]}, {"x": 1}) == {"/y": "is required"}
+
+
+def test_references_are_followed_within_the_schema_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a reference was fetched")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    schema: JsonObject = {
+        "properties": {
+            "remote": {"$ref": "http://127.0.0.1:9/x.json"},
+            "named": {"$ref": "#item"},
+            "sibling": {"$ref": "#/properties/plain", "maximum": 3},
+            "plain": {"type": "integer"},
+            "next": {"$ref": "#"},
+        },
+        "$defs": {"i": {"$anchor": "item", "type": "string"}},
+    }
+    faults = told(schema, {"remote": 1, "named": 2, "sibling": 4, "next": {"plain": "x"}})
+    assert list(faults) == ["/named", "/sibling", "/next/plain"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"$ref": "#/$defs/a"}}},
+        {"properties": {"a": {"$ref": "#/x-own/list"}}, "x-own": {"list": {"type": "nonsense", "items": 5}}},
+        {"properties": {"a": {"$ref": "#/properties/a/type"}}},
+        {"$id": "http://[", "properties": {"a": {"$ref": "b"}}},
+        {"$id": "x/", "properties": {"a": {"$id": "y/", "$ref": "#/properties/a"}}},
+    ],
+)
+def test_a_schema_that_turns_in_circles_or_points_at_nonsense_raises_nothing(schema: JsonValue) -> None:
+    assert isinstance(validator(schema).faults({"a": [1]}), tuple)
+
+
+def test_arguments_and_schemas_nested_without_end_are_a_fault() -> None:
+    deep: JsonValue = 1
+    for _ in range(5000):
+        deep = [deep]
+    recursive: JsonObject = {
+        "properties": {"x": {"$ref": "#/$defs/l"}},
+        "$defs": {"l": {"items": {"$ref": "#/$defs/l"}}},
+    }
+    assert told(recursive, {"x": deep}) == {"": "is nested too deeply to be checked"}
+    assert validator({"enum": [deep]}).flaws
+
+
+@settings(max_examples=400, deadline=None)
+@given(schema=NONSENSE, arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3))
+def test_no_schema_and_no_arguments_raise_anything(schema: JsonValue, arguments: JsonObject) -> None:
+    assert isinstance(validator(schema).faults(arguments), tuple)
+
+
+def test_the_schema_and_the_arguments_given_stay_as_they_were() -> None:
+    schema: JsonObject = {"$schema": "x", "properties": {"a": {"type": "any", "items": [{}]}}}
+    before = json.dumps(schema)
+    validator(schema).faults({"a": 1})
+    assert json.dumps(schema) == before
+
+
+def test_one_schema_has_one_validator() -> None:
+    schema: JsonObject = {"type": "object"}
+    assert validator(schema) is validator(schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("date", ["2024-02-29"], ["2024-2-29", "20240229", "2023-02-29"]),
+        (
+            "date-time",
+            ["2024-05-06T07:08:09Z", "2024-05-06t07:08:09.123+02:00", "2016-12-31T23:59:60Z"],
+            ["2024-05-06T07:08:09", "2024-05-06", "2024-05-06T25:08:09Z", "2024-05-06T07:08:09+99:00"],
+        ),
+        ("time", ["07:08:09Z"], ["07:08", "7:08:09Z"]),
+        ("duration", ["P1D", "PT1.5S", "P1Y2M3DT4H", "P2W"], ["P", "PT", "1D", "P1DT"]),
+        ("email", ["a@b"], ["a", "a b@c", "@"]),
+        ("hostname", ["example.org", "a-b"], ["-a", "a..b", "a_b"]),
+        ("ipv4", ["192.0.2.1"], ["1.2.3", "01.2.3.4"]),
+        ("ipv6", ["::1"], ["::g", "1.2.3.4"]),
+        ("regex", ["a+"], ["("]),
+        ("uri", ["https://a/b?c#d", "urn:x:y", "mailto:a@b"], ["a/b", "http://a b", "//x"]),
+        ("uuid", ["123e4567-e89b-12d3-a456-426614174000"], ["123e4567e89b12d3a456426614174000", "x"]),
+    ],
+)
+def test_formats_are_checked(name: str, good: list[str], bad: list[str]) -> None:
+    fits = FORMATS[name][1]
+    assert [text for text in good if not fits(text)] == []
+    assert [text for text in bad if fits(text)] == []
+
+
+@pytest.mark.promise("EXE-3")
+def test_every_example_of_the_corpus_is_judged_right(data_folder: Path) -> None:
+    wrong: list[str] = []
+    for file in ("open.jsonl", "hardcases.jsonl"):
+        for line in (data_folder / "schemas" / file).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            checker = validator(row["schema"])
+            wrong += [f"{row['id']} refuses {example}" for example in row["valid"] if checker.faults(example)]
+            for example in row["invalid"]:
+                faults = checker.faults(example)
+                if not faults or not all(re.fullmatch("(/.*)?", fault.path) and fault.message for fault in faults):
+                    wrong.append(f"{row['id']} takes {example}")
+    assert wrong == []
+
+
+def test_a_pattern_that_would_take_for_ever_is_a_fault() -> None:
+    [fault] = validator({"properties": {"x": {"pattern": "^(a|a)*$"}}}).faults({"x": "a" * 60 + "b"})
+    assert "takes too long" in fault.message

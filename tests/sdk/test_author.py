@@ -1,0 +1,92 @@
+"""A pack as an author writes it, with the test that its author writes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard.sdk import ToolFailed, call_tool, check_deps, get_pack, log, testing
+from pegboard.sdk.testing import Progress
+
+pytestmark = pytest.mark.promise("SDK-15")
+
+PACKS = Path(__file__).parents[1] / "packs"
+
+
+@pytest.fixture
+def weather(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Imports the pack as any module."""
+    monkeypatch.syspath_prepend(str(PACKS))
+    monkeypatch.delitem(importlib.import_module("sys").modules, "sdk_weather", raising=False)
+    return importlib.import_module("sdk_weather")
+
+
+def test_a_forecast_comes_from_the_service(weather: Any, url: str) -> None:
+    with testing.host(config={"weather": {"url": url}}, secrets={"WEATHER_KEY": "sunny"}) as host:
+        assert weather.forecast(city="bern") == {"city": "bern", "text": "Rain in bern."}
+        assert call_tool("weather.forecast", city="rome")["city"] == "rome"
+    assert host.logged == ["client built"]
+
+
+def test_what_the_service_refuses_is_told(weather: Any, url: str) -> None:
+    refused = pytest.raises(ToolFailed, match=r"^HTTP error \(401\): no such key$")
+    with testing.host(config={"weather": {"url": url}}, secrets={"WEATHER_KEY": "rainy"}), refused:
+        weather.forecast(city="bern")
+
+
+def test_without_a_key_it_fails_in_its_own_words(weather: Any) -> None:
+    with testing.host(secrets={"OTHER_KEY": "sunny"}) as host, pytest.raises(ToolFailed) as failed:
+        weather.forecast(city="bern")
+    assert failed.value.code == "no_key"
+    assert host.logged == []
+
+
+def test_many_cities_are_one_text_and_progress_is_told(weather: Any, url: str) -> None:
+    with testing.host(config={"weather": {"url": url}}, secrets={"WEATHER_KEY": "sunny"}) as host:
+        text = weather.forecasts(cities=["bern", "atlantis"])
+    assert text == "=== bern ===\nRain in bern.\n\n=== atlantis ===\nError: HTTP error (404): no such city"
+    assert [said[:2] for said in host.progressed] == [(1, 2), (2, 2)]
+    assert isinstance(host.progressed[0], Progress)
+
+
+@pytest.mark.promise("SDK-2")
+async def test_another_pack_is_played_by_functions_of_the_test(weather: Any, url: str) -> None:
+    places = {"nearest": lambda: "bern"}
+    chosen = {"weather": {"url": url}}
+    with testing.host(config=chosen, secrets={"WEATHER_KEY": "sunny"}, packs={"places": places}):
+        assert (await weather.here())["city"] == "bern"
+        assert dir(get_pack("places")) == ["nearest"]
+    with testing.host(), pytest.raises(ValueError, match=r"^Pack not found: places$"):
+        await weather.here()
+
+
+@pytest.mark.promise("SDK-10")
+def test_a_pack_is_not_given_a_secret_that_it_did_not_name(weather: Any) -> None:
+    weather.get_secret = importlib.import_module("pegboard.sdk").get_secret
+    ask = eval("lambda name: get_secret(name)", vars(weather))
+    with testing.host(secrets={"BANK_PIN": "1234", "WEATHER_KEY": "sunny"}) as host:
+        assert (ask("BANK_PIN"), ask("WEATHER_KEY")) == (None, "sunny")
+    assert len(host.logged) == 1
+    with testing.host(secrets={"BANK_PIN": "1234"}, config={"weather": {"secrets": ["BANK_PIN"]}}):
+        assert ask("BANK_PIN") == "1234"
+
+
+@pytest.mark.promise("SDK-9")
+def test_what_it_needs_is_checked_against_the_chosen_secrets(weather: Any) -> None:
+    with testing.host(secrets={"WEATHER_KEY": "sunny"}):
+        assert {row["status"] for row in check_deps("weather")} == {"ok"}
+    with testing.host():
+        rows = check_deps("weather")
+    assert {(row["status"], row["install"]) for row in rows} == {("missing", "Ask the weather service for one.")}
+    assert [row["tool"] for row in rows] == ["weather.forecast", "weather.forecasts", "weather.here"]
+
+
+def test_the_host_of_before_is_back_afterwards(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ZeroDivisionError), testing.host():
+        log(f"kept {1 // 0}")
+    log("heard")
+    assert capsys.readouterr().err == "heard\n"

@@ -1,0 +1,110 @@
+"""One thing for many items."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from pegboard.sdk import ToolFailed, batch_execute, normalize_items, testing
+from pegboard.sdk.host import install, installed
+
+pytestmark = pytest.mark.promise("SDK-3")
+
+
+@pytest.mark.promise("SDK-4")
+def test_items_without_a_label_are_their_own() -> None:
+    assert normalize_items(["a"]) == [("a", "a")]
+    assert normalize_items([1, (2, "two")]) == [(1, "1"), (2, "two")]
+    assert normalize_items(iter(())) == []
+
+
+def test_every_item_has_its_section_in_the_order_of_the_items() -> None:
+    later = threading.Event()
+
+    def shout(word: str) -> str:
+        if word == "a":
+            assert later.wait(30)
+        else:
+            later.set()
+        return word.upper()
+
+    items: list[str | tuple[str, str]] = ["a", ("b", "second")]
+    assert batch_execute(items, shout) == "=== a ===\nA\n\n=== second ===\nB"
+
+
+def test_two_items_with_one_label_stay_two_sections() -> None:
+    assert batch_execute([(1, "x"), (2, "x")], str) == "=== x ===\n1\n\n=== x ===\n2"
+
+
+def test_an_item_that_raises_becomes_its_error_and_harms_no_other() -> None:
+    def check(word: str) -> str:
+        if word == "bad":
+            raise ValueError("no good")
+        if word == "worse":
+            raise ToolFailed("In my own words.", code="x")
+        return "fine"
+
+    assert batch_execute(["bad", "good", "worse"], check) == (
+        "=== bad ===\nError: ValueError: no good\n\n=== good ===\nfine\n\n=== worse ===\nError: In my own words."
+    )
+
+
+def test_what_is_no_text_is_written_as_json() -> None:
+    assert batch_execute(["ä"], lambda item: {"it": item}) == '=== ä ===\n{\n  "it": "ä"\n}'
+
+
+def test_the_function_may_be_asynchronous() -> None:
+    async def double(number: int) -> str:
+        await asyncio.sleep(0)
+        return str(number * 2)
+
+    assert batch_execute([2], double) == "=== 2 ===\n4"
+
+
+@pytest.mark.parametrize(("given", "most"), [({}, 8), ({"max_workers": 3}, 3)])
+def test_no_more_than_the_allowed_number_run_at_once(given: dict[str, int], most: int) -> None:
+    running: set[int] = set()
+    seen: list[int] = []
+    full = threading.Barrier(most, timeout=30)  # opens only if that many do run at once
+    lock = threading.Lock()
+
+    def work(item: int) -> str:
+        with lock:
+            running.add(item)
+            seen.append(len(running))
+        full.wait()
+        with lock:
+            running.discard(item)
+        return ""
+
+    batch_execute(range(most * 3), work, **given)
+    assert max(seen) == most
+
+
+def test_progress_is_told_as_items_finish() -> None:
+    with testing.host() as host:
+        batch_execute(["a", ("b", "bee")], str, max_workers=1)
+    assert host.progressed == [(1, 2, "a"), (2, 2, "bee")]
+
+
+def test_no_items_make_no_text() -> None:
+    assert batch_execute([], str) == ""
+
+
+def test_a_cancelled_batch_begins_no_further_items() -> None:
+    begun: list[int] = []
+
+    class Cancelled(testing.ChosenHost):
+        def progress(self, done: float, total: float | None, message: str) -> None:
+            raise KeyboardInterrupt
+
+    before = installed()
+    install(Cancelled({}, {}, {}))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            batch_execute(range(10_000), begun.append, max_workers=1)
+    finally:
+        install(before)
+    assert len(begun) < 10_000

@@ -1,0 +1,271 @@
+"""Calling the tools of other packs in a plain script."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.sdk import ToolFailed, call_tool, get_pack
+
+pytestmark = pytest.mark.promise("SDK-15")
+
+Script = Callable[..., None]
+
+SHELF = '''
+import asyncio
+from pegboard.sdk import ToolFailed, aliases, call_tool, get_config, get_pack, get_secret, log
+
+def count(thing: str, of: int = 1) -> dict[str, object]:
+    """Counts things."""
+    return {"thing": thing, "of": of}
+
+@aliases("shelf.find", thing=("what", "item"))
+def search(*, thing: str) -> str:
+    """Finds a thing."""
+    return f"found {thing}"
+
+async def later(*, thing: str) -> str:
+    """Counts later."""
+    await asyncio.sleep(0)
+    return f"later {thing}"
+
+async def nested(*, depth: int) -> int:
+    """Calls itself."""
+    return depth if depth == 0 else call_tool("shelf.sync", depth=depth)
+
+def sync(*, depth: int) -> int:
+    """Calls the other one."""
+    return 1 + get_pack("shelf").nested(depth=depth - 1)
+
+def several():
+    """Gives them one by one."""
+    yield from "ab"
+
+async def several_later():
+    """Gives them one by one, later."""
+    for letter in "ab":
+        yield letter
+
+def fail(*, how: str) -> None:
+    """Fails."""
+    if how == "said":
+        raise ToolFailed("Not today.", "closed", {"until": 9})
+    raise KeyError(how)
+
+def undocumented(): ...
+
+def _private():
+    """Is no tool."""
+'''
+
+
+@pytest.fixture
+def shelf(script: Script) -> None:
+    """Puts the pack `shelf` on the path."""
+    script(shelf=SHELF)
+
+
+@pytest.mark.promise("SDK-2")
+@pytest.mark.usefixtures("shelf")
+def test_a_tool_is_called_by_its_name_and_gives_what_it_returns() -> None:
+    assert call_tool("shelf.count", thing="saw") == {"thing": "saw", "of": 1}
+    assert call_tool("shelf.later", thing="saw") == "later saw"
+    assert call_tool("shelf.several") == call_tool("shelf.several_later") == ["a", "b"]
+
+
+@pytest.mark.promise("SDK-2")
+@pytest.mark.usefixtures("shelf")
+def test_built_in_packs_can_be_called_too() -> None:
+    assert call_tool("tools.echo", value=[1]) == [1]
+
+
+@pytest.mark.promise("SDK-2")
+@pytest.mark.usefixtures("shelf")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere.count", "Pack not found: nowhere"),
+        ("shelf.cuont", "Tool not found: shelf.cuont. Did you mean shelf.count?"),
+        ("shelf._private", "Tool not found: shelf._private."),
+        ("shelf.undocumented", "Tool not found: shelf.undocumented."),
+        ("count", "A tool is called by its full name, pack.tool: count has no dot. Did you mean "),
+        ("", "A tool is called by its full name"),
+    ],
+)
+def test_a_name_that_is_no_tools_is_an_error_that_names_the_nearest(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message.replace(".", r"\.").replace("?", r"\?")):
+        call_tool(name)
+
+
+@pytest.mark.promise("SDK-2")
+@pytest.mark.usefixtures("shelf")
+def test_calls_work_from_a_thread_from_an_event_loop_and_nested() -> None:
+    answers: list[object] = []
+    thread = threading.Thread(target=lambda: answers.append(call_tool("shelf.later", thing="a")))
+    thread.start()
+    thread.join(30)
+
+    async def within() -> None:
+        answers.append(call_tool("shelf.later", thing="b"))
+        answers.append(await asyncio.to_thread(call_tool, "shelf.later", thing="c"))
+
+    asyncio.run(within())
+    answers.append(call_tool("shelf.nested", depth=5))
+    assert answers == ["later a", "later b", "later c", 5]
+
+
+@pytest.mark.promise("SDK-1", "DSC-5")
+@pytest.mark.usefixtures("shelf")
+def test_a_pack_has_its_tools_as_attributes_that_take_keywords_only() -> None:
+    pack = get_pack("shelf")
+    assert pack is not None
+    assert pack.count(thing="saw", of=2) == {"thing": "saw", "of": 2}
+    assert "count" in dir(pack)
+    assert "_private" not in dir(pack)
+    with pytest.raises(TypeError, match=r"^shelf\.count takes its arguments by name only\.$"):
+        pack.count("saw")
+    with pytest.raises(AttributeError, match=r"has no tool cuont\. Did you mean count\?"):
+        pack.cuont  # noqa: B018 - looking is enough
+    assert (repr(pack), repr(pack.count)) == ("<pack shelf>", "<tool shelf.count>")
+
+
+@pytest.mark.promise("SDK-1")
+@pytest.mark.usefixtures("shelf")
+def test_there_is_no_pack_of_an_unknown_name() -> None:
+    assert get_pack("nowhere") is None
+
+
+@pytest.mark.promise("SDK-14")
+@pytest.mark.usefixtures("shelf")
+def test_parameters_go_by_their_other_names_but_not_by_two_at_once() -> None:
+    assert call_tool("shelf.search", what="saw") == call_tool("shelf.search", item="saw") == "found saw"
+    with pytest.raises(TypeError, match=r"^shelf\.search got thing twice"):
+        call_tool("shelf.search", thing="saw", what="axe")
+
+
+@pytest.mark.usefixtures("shelf")
+@pytest.mark.parametrize("arguments", [{}, {"thing": "saw", "colour": "red"}])
+def test_arguments_that_do_not_fit_are_told_before_the_tool_runs(arguments: dict[str, str]) -> None:
+    with pytest.raises(TypeError, match=r"^shelf\.search: "):
+        call_tool("shelf.search", **arguments)
+
+
+@pytest.mark.promise("SDK-13")
+@pytest.mark.usefixtures("shelf")
+def test_a_call_that_fails_raises_what_the_tool_said_or_names_its_exception() -> None:
+    with pytest.raises(ToolFailed) as said:
+        call_tool("shelf.fail", how="said")
+    assert (str(said.value), said.value.code, said.value.data) == ("Not today.", "closed", {"until": 9})
+    with pytest.raises(RuntimeError, match=r"^shelf\.fail failed: KeyError: 'key'$") as raised:
+        call_tool("shelf.fail", how="key")
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_a_pack_shadows_no_library_and_finds_the_helpers_beside_it(script: Script) -> None:
+    script(
+        json='''
+        """Not the library."""
+        import json, textwrap
+        import _words
+        from . import _more
+        from ._more import MORE
+        pack = "letters"
+
+        def write(*, value: object) -> str:
+            """Writes it."""
+            return textwrap.indent(json.dumps(value), _words.INDENT + _more.MORE + MORE)
+        ''',
+        _words="import _more\nINDENT = _more.MORE",
+        _more="MORE = '>'",
+    )
+    import json
+
+    assert call_tool("letters.write", value=1) == ">>>1"
+    assert json.dumps(1) == "1"
+    assert get_pack("_words") is None
+
+
+def test_a_pack_that_can_not_be_loaded_says_why(script: Script) -> None:
+    script(bad='import no_such_library\ndef f():\n    """Is a tool."""\n', worse="def f(:")
+    with pytest.raises(RuntimeError, match=r"^The pack bad can't be loaded: ModuleNotFoundError: No module named"):
+        call_tool("bad.f")
+    assert get_pack("worse") is None
+
+
+def test_of_two_packs_with_one_name_the_earlier_wins(script: Script) -> None:
+    script(a='pack = "same"\ndef f():\n    """A."""\n    return "a"\n', b='pack = "same"\ndef f():\n    """B."""\n')
+    assert call_tool("same.f") == "a"
+
+
+@pytest.mark.parametrize(
+    ("imports", "is_pack"),
+    [
+        ("from pegboard.sdk import hints", True),
+        ("from pegboard.sdk import ToolFailed", True),
+        ("from pegboard import sdk", True),
+        ("import pegboard.sdk", True),
+        ("import json", False),
+    ],
+)
+def test_a_module_that_uses_the_sdk_is_a_pack_once_it_is_imported(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imports: str, is_pack: bool
+) -> None:
+    script()
+    (tmp_path / "imported_pack.py").write_text(f'{imports}\ndef f():\n    """Is a tool."""\n    return "f"\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "imported_pack", raising=False)
+    assert get_pack("imported_pack") is None
+    importlib.import_module("imported_pack")
+    try:
+        assert (get_pack("imported_pack") is not None) is is_pack
+    finally:
+        del sys.modules["imported_pack"]
+
+
+def test_all_decides_where_it_is_there(script: Script) -> None:
+    script(some='__all__ = ["_f"]\n__all__ += ("g",)\ndef _f(): ...\ndef g(): ...\ndef h():\n    """Not listed."""\n')
+    pack = get_pack("some")
+    assert sorted(dir(pack)) == ["_f", "g"]
+
+
+def test_a_changed_pack_has_its_tools_of_now(script: Script, tmp_path: Path) -> None:
+    script(live='def f():\n    """A."""\n')
+    assert dir(get_pack("live")) == ["f"]
+    (tmp_path / "packs" / "live.py").write_text('def ff():\n    """B, longer."""\n')
+    assert dir(get_pack("live")) == ["ff"]
+
+
+@pytest.mark.promise("SDK-1", "SDK-2", "SDK-9")
+def test_a_script_that_knows_nothing_of_pegboard_sees_its_own_pack_and_those_on_the_path(
+    tmp_path: Path, write_pack: Callable[[str, str], Path], home: Path
+) -> None:
+    write_pack("near.py", 'def here() -> str:\n    """Is near."""\n    return "near"\n')
+    data = home / "data" / "packs"
+    data.mkdir(parents=True)
+    (data / "own.py").write_text('def here() -> str:\n    """Is ours."""\n    return "own"\n')
+    main = tmp_path / "main.py"
+    main.write_text(
+        "import sys\n"
+        "from pegboard.sdk import call_tool, check_deps, get_pack, requires_lib\n"
+        '@requires_lib("json")\ndef start() -> str:\n    """Is a tool of this script."""\n    return "main"\n'
+        'print(call_tool("near.here"), call_tool("own.here"), call_tool("main.start"), get_pack("far"))\n'
+        'print([(row["tool"], row["status"]) for row in check_deps("main")])\n'
+        'print("_pegboard_packs_1.near" in sys.modules)\n'
+    )
+    done = subprocess.run(
+        [sys.executable, str(main)],
+        env={"PATH": "/usr/bin", "PEGBOARD_PACKS": str(tmp_path / "packs"), "PEGBOARD_DATA_DIR": str(home / "data")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("near own main None\n[('main.start', 'ok')]\nTrue\n", "")

@@ -1,0 +1,375 @@
+"""Looking for programs, libraries and secrets: whatever they do, it is a row."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pegboard.sdk.finding import Found, row
+from pegboard.sdk.probing import probe, probe_all
+from pegboard.sdk.requirements import Requirement
+
+pytestmark = pytest.mark.promise("SDK-9")
+
+Program = Callable[[str, str], Path]
+
+PRINTED = {
+    "rg": ("ripgrep 14.1.0 (rev e50df40a19)\n-SIMD -AVX (compiled)\n", "14.1.0"),
+    "ffmpeg": (
+        "ffmpeg version 6.1.1-3ubuntu5 Copyright (c) 2000-2023 the FFmpeg developers\nbuilt with gcc 13.2.0\n",
+        "6.1.1",
+    ),
+    "ffprobe": ("ffprobe version n6.0 Copyright (c) 2007-2023\n", "6.0"),
+    "ffplay": ("ffplay version N-109542-g1bf1c40 Copyright (c) 2003\nbuilt with gcc 12.2.0\n", None),
+    "git": ("git version 2.39.2 (Apple Git-143)\n", "2.39.2"),
+    "jq": ("jq-1.6\n", "1.6"),
+    "node": ("v18.19.0\n", "18.19.0"),
+    "npm": ("10.2.4\n", "10.2.4"),
+    "python3": ("Python 3.13.0rc1\n", "3.13.0rc1"),
+    "docker": ("Docker version 24.0.7, build afdd53b\n", "24.0.7"),
+    "curl": ("curl 7.88.1 (x86_64-pc-linux-gnu) libcurl/7.88.1 OpenSSL/3.0.11 zlib/1.2.13\n", "7.88.1"),
+    "bash": ("GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)\n", "5.2.15"),
+    "go": ("go version go1.21.5 linux/amd64\n", "1.21.5"),
+    "gcc": ("gcc (Ubuntu 11.4.0-1ubuntu1~22.04) 11.5.0\nCopyright (C) 2021\n", "11.5.0"),
+    "clang": ("Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu\n", "14.0.6"),
+    "perl": ("\nThis is perl 5, version 36, subversion 0 (v5.36.0) built for x86_64-linux\n", "5.36.0"),
+    "ruby": ("ruby 3.1.2p20 (2022-04-12 revision 4491e45f2b) [x86_64-linux-gnu]\n", "3.1.2p20"),
+    "psql": ("psql (PostgreSQL) 15.5 (Debian 15.5-0+deb12u1)\n", "15.5"),
+    "sqlite3": ("3.40.1 2022-12-28 14:03:47 df5c253c0b3dd24916e4ec7cf77d3db5\n", "3.40.1"),
+    "aws": ("aws-cli/2.15.0 Python/3.11.6 Linux/6.1.0 exe/x86_64\n", "2.15.0"),
+    "kubectl": ("Client Version: v1.29.0\nKustomize Version: v5.0.4\n", "1.29.0"),
+    "tmux": ("tmux 3.3a\n", "3.3a"),
+    "less": ("less 590 (GNU regular expressions)\nCopyright (C) 1984-2021  Mark Nudelman\n", "590"),
+    "systemctl": ("systemd 252 (252.19-1~deb12u1)\n+PAM +AUDIT\n", "252.19"),
+    "vim": ("VIM - Vi IMproved 9.0 (2022 Jun 28, compiled May 04 2023)\n", "9.0"),
+    "convert": ("Version: ImageMagick 7.1.1-21 Q16-HDRI x86_64 https://imagemagick.org\n", "7.1.1"),
+    "adb": ("Android Debug Bridge version 1.0.41\nVersion 34.0.4-10411341\n", "1.0.41"),
+    "chrome": ("Google Chrome 120.0.6099.109 unknown\n", "120.0.6099.109"),
+    "rsync": ("rsync  version 3.2.7  protocol version 31\n", "3.2.7"),
+    "words": ("no version here\n", None),
+}
+"""What programs print when they are asked for their version, and which it is."""
+
+PRINTED_AS_ERRORS = {
+    "java": (
+        'Picked up JAVA_TOOL_OPTIONS: -Dhttp.proxy=10.0.0.1\nopenjdk version "17.0.9" 2023-10-17\n',
+        "17.0.9",
+    ),
+    "javac": ("javac 1.8.0_392\n", "1.8.0"),
+    "ssh": ("OpenSSH_9.2p1 Debian-2+deb12u1, OpenSSL 3.0.11 19 Sep 2023\n", "9.2p1"),
+    "dot": ("dot - graphviz version 2.43.0 (0)\n", "2.43.0"),
+    "nginx": ("nginx version: nginx/1.22.1\n", "1.22.1"),
+}
+
+
+def cli(name: str, version_flag: str = "--version", min_version: str | None = None) -> Requirement:
+    return Requirement("cli", name, version_flag=version_flag, min_version=min_version)
+
+
+def look(requirement: Requirement, timeout: float = 60) -> Found:
+    return probe(requirement, find_secret=lambda name: (None, f"{name} is not set."), timeout=timeout)
+
+
+def test_the_version_is_found_in_whatever_programs_print(program: Program) -> None:
+    for name, (text, _) in PRINTED.items():
+        program(name, f"cat <<'END'\n{text}END\n")
+    for name, (text, _) in PRINTED_AS_ERRORS.items():
+        program(name, f"cat >&2 <<'END'\n{text}END\n")
+    wanted = {name: version for name, (_, version) in {**PRINTED, **PRINTED_AS_ERRORS}.items()}
+    found = probe_all(map(cli, wanted), find_secret=lambda _: (None, ""), timeout=60)
+    rows = {requirement.name: found for requirement, found in found}
+    assert {name: found.version for name, found in rows.items()} == wanted
+    assert {found.status for found in rows.values()} == {"ok"}
+    assert all(found.path and found.path.endswith(f"/{name}") for name, found in rows.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [("git", "--version"), ("jq", "--version"), ("node", "--version"), ("curl", "--version"), ("java", "-version"),
+     ("bash", "--version"), ("openssl", "version"), ("ssh", "-V"), ("perl", "--version"), ("tar", "--version")],
+)  # fmt: skip
+def test_real_programs_tell_theirs(name: str, flag: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not on this machine")
+    found = look(cli(name, flag))
+    assert found.status == "ok"
+    assert found.version is not None
+    assert found.version[0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("has", "needs", "status"),
+    [
+        ("13.0.1", "13", "ok"),
+        ("13.0", "13.0.0", "ok"),
+        ("9.0", "10.0", "outdated"),
+        ("14.0.0-rc1", "14.0.0", "outdated"),
+        ("3.3a", "3.3", "ok"),
+        ("9.2p1", "9.2", "ok"),
+        ("590", "600", "outdated"),
+        ("13.0", "v12.x", "ok"),
+        ("13.0", "newest", "error"),
+        ("unknown", "1.0", "error"),
+    ],
+)
+def test_a_version_is_compared_with_the_least_that_will_do(program: Program, has: str, needs: str, status: str) -> None:
+    program("tool", f"echo tool {has}")
+    found = look(cli("tool", min_version=needs))
+    assert found.status == status
+    assert (found.error is None) is (status == "ok")
+
+
+def test_a_program_that_is_not_there_is_missing() -> None:
+    assert look(cli("no-such-program-anywhere")) == Found(
+        "missing", error="`no-such-program-anywhere` is not on the PATH."
+    )
+
+
+def test_a_folder_of_its_name_is_no_program(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "bin" / "tool").mkdir()
+    assert look(cli("tool")).status == "missing"
+
+
+def test_a_file_that_is_not_executable_is_told(program: Program) -> None:
+    file = program("tool", "echo 1.0")
+    file.chmod(0o644)
+    assert look(cli("tool")) == Found("error", None, str(file), f"{file} is not executable.")
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("echo 1.2.3; exit 3", "failed with exit code 3: 1.2.3"),
+        ("printf 'not\\033[31m for\\a you\\n' >&2; exit 127", "failed with exit code 127: not[31m for you"),
+        ("kill -SEGV $$", "failed with signal 11."),
+        ("exit 1", "failed with exit code 1."),
+    ],
+)
+def test_a_program_that_fails_is_an_error_with_its_own_words(program: Program, source: str, error: str) -> None:
+    file = program("tool", source)
+    assert look(cli("tool")) == Found("error", None, str(file), f"`tool --version` {error}")
+
+
+@pytest.mark.parametrize("source", ["", "head -c 3000 /dev/zero", "printf '\\377\\376\\000'"])
+def test_a_program_that_prints_nothing_of_use_is_there_without_a_version(program: Program, source: str) -> None:
+    file = program("tool", source)
+    assert look(cli("tool")) == Found("ok", None, str(file))
+    assert look(cli("tool", min_version="1")).status == "error"
+
+
+def test_a_program_that_prints_without_end_is_stopped(program: Program) -> None:
+    program("tool", "echo tool 1.2.3; yes")
+    assert look(cli("tool")).version == "1.2.3"
+
+
+def test_a_program_that_hangs_is_killed_with_all_that_it_started(program: Program, tmp_path: Path) -> None:
+    program("tool", f"sleep 600 & echo $! > {tmp_path}/child; wait")
+    found = look(cli("tool"), timeout=3)
+    assert (found.status, found.error) == ("error", "`tool --version` was stopped: it took longer than 3 s.")
+    child = int((tmp_path / "child").read_text())
+    bound = time.monotonic() + 60
+    while _is_running(child) and time.monotonic() < bound:
+        time.sleep(0.02)
+    assert not _is_running(child)
+
+
+def _is_running(pid: int) -> bool:
+    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
+
+
+def test_what_a_program_leaves_behind_does_not_hold_the_answer_up(program: Program, tmp_path: Path) -> None:
+    program("tool", f"echo tool 2.0; (until test -e {tmp_path}/enough; do sleep 0.1; done) &")
+    try:
+        assert look(cli("tool")).version == "2.0"
+    finally:
+        (tmp_path / "enough").touch()
+
+
+def test_a_program_finds_no_terminal_and_nothing_to_read(program: Program) -> None:
+    program("tool", "cat; test -t 1 || (: > /dev/tty) 2>/dev/null || echo tool 3.1")
+    assert look(cli("tool")).version == "3.1"
+
+
+def test_a_file_that_the_system_can_not_run_is_an_error(program: Program) -> None:
+    program("tool", "").write_bytes(b"\x00\x01\x02")
+    found = look(cli("tool"))
+    assert (found.status, found.path is not None) == ("error", True)
+
+
+@pytest.mark.parametrize("flag", ["-c 'touch FILE'", "-rf .", "; touch FILE", "version --output=FILE", "upgrade"])
+def test_a_program_is_never_run_with_more_than_a_version_flag(program: Program, flag: str, tmp_path: Path) -> None:
+    program("tool", f"touch {tmp_path}/ran")
+    found = look(cli("tool", flag))
+    assert (found.status, (tmp_path / "ran").exists()) == ("error", False)
+
+
+@pytest.mark.parametrize("name", ["./tool", "/bin/sh", "", "a\0b"])
+def test_a_program_is_named_and_not_pointed_at(name: str) -> None:
+    assert look(cli(name)).status == "error"
+
+
+def test_without_a_flag_it_is_enough_that_a_program_is_there(program: Program, tmp_path: Path) -> None:
+    file = program("tool", f"touch {tmp_path}/ran")
+    assert look(cli("tool", "")) == Found("ok", None, str(file))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_programs_see_no_more_of_the_environment_than_they_are_given(program: Program, tmp_path: Path) -> None:
+    program("tool", "echo tool ${SECRET:-1.0}")
+    requirement = cli("tool")
+    environ = {"PATH": os.environ["PATH"]}
+    os.environ["SECRET"] = "9.9"
+    try:
+        assert probe(requirement, find_secret=lambda _: (None, ""), environ=environ, timeout=60).version == "1.0"
+    finally:
+        del os.environ["SECRET"]
+
+
+def test_two_hundred_programs_are_asked_at_the_same_time(program: Program, tmp_path: Path) -> None:
+    gate, here = tmp_path / "gate", tmp_path / "here"
+    os.mkfifo(gate)
+    here.mkdir()
+    names = [f"tool{number}" for number in range(200)]
+    for name in names:
+        program(name, f": > {here}/{name}; : < {gate}; echo {name} 1.0")  # nobody passes until somebody opens the gate
+    seen: list[int] = []
+
+    def open_gate() -> None:
+        bound = time.monotonic() + 60
+        while len(list(here.iterdir())) < len(names) and time.monotonic() < bound:
+            time.sleep(0.02)
+        seen.append(len(list(here.iterdir())))
+        os.close(os.open(gate, os.O_WRONLY))
+
+    opener = threading.Thread(target=open_gate)
+    opener.start()
+    found = dict(probe_all(map(cli, names), find_secret=lambda _: (None, ""), timeout=100))
+    opener.join()
+    assert seen == [len(names)]
+    assert {item.version for item in found.values()} == {"1.0"}
+
+
+def test_each_row_comes_as_soon_as_it_is_known(program: Program, tmp_path: Path) -> None:
+    program("slow", f"until test -e {tmp_path}/go; do sleep 0.05; done; echo slow 1.0")
+    program("quick", "echo quick 2.0")
+    wanted = [cli("slow"), cli("quick"), Requirement("secret", "KEY")]
+    rows = probe_all(wanted, find_secret=lambda _: ("environment", ""), timeout=60)
+    assert {next(rows)[0].name, next(rows)[0].name} == {"quick", "KEY"}
+    (tmp_path / "go").touch()
+    assert next(rows)[1].version == "1.0"
+
+
+def test_what_still_runs_when_nobody_wants_to_know_is_killed(program: Program, tmp_path: Path) -> None:
+    program("slow", f"echo $$ > {tmp_path}/pid; sleep 600")
+    rows = probe_all([Requirement("secret", "KEY"), cli("slow")], find_secret=lambda _: ("environment", ""))
+    next(rows)
+    file = tmp_path / "pid"
+    bound = time.monotonic() + 60
+    while not (file.exists() and file.read_text().strip()) and time.monotonic() < bound:
+        time.sleep(0.02)
+    assert _is_running(int(file.read_text()))
+    rows.close()  # type: ignore[attr-defined] # it is a generator
+    assert not _is_running(int(file.read_text()))
+
+
+def test_what_is_named_twice_is_looked_for_once(program: Program, tmp_path: Path) -> None:
+    program("tool", f"echo x >> {tmp_path}/runs; echo tool 1.0")
+    assert len(list(probe_all([cli("tool"), cli("tool")], find_secret=lambda _: (None, "")))) == 1
+    assert (tmp_path / "runs").read_text() == "x\n"
+
+
+@pytest.fixture
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Installs libraries that tell when they are imported: `spam`, `Eggs-Lib` with `eggs`, `under.ground.deep`."""
+    folder = tmp_path / "site"
+    shout = f"open({str(tmp_path / 'imported')!r}, 'a').close()\n"
+    for module in ("spam.py", "eggs/__init__.py", "eggs/yolk.py", "under/ground/deep/__init__.py"):
+        file = folder / module
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(shout)
+    for name, version, top in (
+        ("spam", "1.5", "spam"),
+        ("Eggs-Lib", "2.0.post1", "eggs"),
+        ("under-ground-deep", "3.1", "under"),
+        ("under-other", "9", "under"),
+    ):
+        info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (info / "top_level.txt").write_text(top)
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "needs", "expected"),
+    [
+        ("spam", None, ("ok", "1.5")),
+        ("spam", "1.4", ("ok", "1.5")),
+        ("spam", "2", ("outdated", "1.5")),
+        ("eggs", "2", ("ok", "2.0.post1")),
+        ("eggs.yolk", None, ("ok", "2.0.post1")),
+        ("Eggs-Lib", "2", ("ok", "2.0.post1")),
+        ("eggs.white", None, ("missing", None)),
+        ("under.ground.deep", "3", ("ok", "3.1")),
+        ("sqlite3", None, ("ok", None)),
+        ("sqlite3", "1", ("error", None)),
+        ("no_such_library", None, ("missing", None)),
+        ("no_such_library.below.it", None, ("missing", None)),
+        ("spam.below", None, ("missing", None)),
+        ("not a name", None, ("missing", None)),
+        ("..", None, ("missing", None)),
+        ("", None, ("missing", None)),
+    ],
+)
+def test_libraries_are_found_without_being_imported(
+    libraries: Path, tmp_path: Path, name: str, needs: str | None, expected: tuple[str, str | None]
+) -> None:
+    found = look(Requirement("lib", name, min_version=needs))
+    assert (found.status, found.version) == expected
+    assert not (tmp_path / "imported").exists()
+
+
+def test_a_library_is_found_where_a_test_put_something_else_in_its_place(
+    libraries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "spam", ModuleType("spam"))
+    assert look(Requirement("lib", "spam")).version == "1.5"
+
+
+def test_a_finder_that_raises_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Bad:
+        def find_spec(self, *args: object) -> None:
+            raise RuntimeError("out of order")
+
+    monkeypatch.setattr(sys, "meta_path", [Bad(), *sys.meta_path])
+    found = look(Requirement("lib", "no_such_library"))
+    assert (found.status, found.error) == ("error", "Looking for `no_such_library` failed: RuntimeError: out of order")
+
+
+def test_a_row_says_how_to_get_what_is_missing() -> None:
+    missing = Found("missing", error="It is not here.")
+    assert row("a.b", Requirement("cli", "rg", min_version="13", install="apt install ripgrep"), missing) == {
+        "tool": "a.b",
+        "kind": "cli",
+        "name": "rg",
+        "status": "missing",
+        "version": None,
+        "minVersion": "13",
+        "path": None,
+        "install": "apt install ripgrep",
+        "error": "It is not here.",
+    }
+    assert row("a.b", Requirement("lib", "yaml"), missing)["install"].endswith("-m pip install pyyaml")
+    assert "rg" in row("a.b", Requirement("cli", "rg"), missing)["install"]
+    assert "pegboard auth set KEY" in row("a.b", Requirement("secret", "KEY"), missing)["install"]

@@ -1,0 +1,162 @@
+"""What tools need: said by decorators, kept on the function, and read from the source."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from pegboard.sdk import requires_cli, requires_lib, requires_secret
+from pegboard.sdk.reading import Reading, read_requirements
+from pegboard.sdk.requirements import Requirement, noted
+
+pytestmark = pytest.mark.promise("SDK-8")
+
+
+def reading(source: str) -> Reading:
+    return read_requirements(ast.parse(textwrap.dedent(source)))
+
+
+def test_decorators_stack_and_leave_the_function_as_it_is() -> None:
+    def search(*, pattern: str) -> str:
+        return pattern
+
+    said = requires_cli("rg", min_version="13", install="apt install ripgrep")(
+        requires_lib("yaml")(requires_secret("KEY", hint="ask")(search))
+    )
+    assert said is search
+    assert said(pattern="x") == "x"
+    assert noted(said) == (
+        Requirement("cli", "rg", min_version="13", install="apt install ripgrep"),
+        Requirement("lib", "yaml"),
+        Requirement("secret", "KEY", install="ask"),
+    )
+
+
+def test_the_source_says_the_same_as_the_running_function() -> None:
+    source = """
+    from pegboard.sdk import requires_cli, requires_lib, requires_secret
+
+    @requires_cli("rg", "-V", min_version="13", install="apt install ripgrep")
+    @requires_lib("yaml", "6")
+    @requires_secret("KEY", "ask")
+    async def search(*, pattern):
+        '''Search.'''
+    """
+    namespace: dict[str, object] = {}
+    exec(textwrap.dedent(source), namespace)
+    assert reading(source).functions == {"search": noted(namespace["search"])}
+    assert len(noted(namespace["search"])) == 3
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'from pegboard.sdk import requires_cli as needs\n@needs("rg")\ndef f(): ...',
+        'import pegboard.sdk\n@pegboard.sdk.requires_cli("rg")\ndef f(): ...',
+        'import pegboard.sdk as sdk\n@sdk.requires_cli(name="rg")\ndef f(): ...',
+        'from pegboard import sdk\n@sdk.requires_cli("rg")\ndef f(): ...',
+        'from pegboard.sdk import *\n@requires_cli("rg")\ndef f(): ...',
+        'from pegboard.sdk import requires_cli\nPROGRAM = "rg"\n@requires_cli(PROGRAM)\ndef f(): ...',
+        'from pegboard.sdk import requires_cli\nneeds_rg = requires_cli("rg")\n@needs_rg\ndef f(): ...',
+        'if 1:\n    from pegboard.sdk import requires_cli\nif 2:\n    @requires_cli("rg")\n    def f(): ...',
+    ],
+)
+def test_it_is_read_however_it_is_imported_and_written(source: str) -> None:
+    found = reading(source)
+    assert (found.functions, found.unreadable) == ({"f": (Requirement("cli", "rg"),)}, ())
+
+
+def test_a_statement_of_the_module_holds_for_every_tool_of_the_pack() -> None:
+    found = reading("""
+    from pegboard.sdk import requires_cli, requires_lib
+    requires_cli("git")
+    requires_lib("yaml")
+
+    @requires_cli("git")
+    @requires_cli("rg")
+    def f(): ...
+    """)
+    git, rg, yaml = Requirement("cli", "git"), Requirement("cli", "rg"), Requirement("lib", "yaml")
+    assert found.pack == (git, yaml)
+    assert found.of("f") == (git, yaml, rg)
+    assert found.of("another") == (git, yaml)
+
+
+def test_decorators_of_another_library_say_nothing() -> None:
+    found = reading("""
+    from elsewhere import requires_cli, get_secret
+    @requires_cli("rg")
+    def f(): get_secret("KEY")
+    """)
+    assert (found.functions, dict(found.secrets)) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("@requires_cli(f'r{1}')", 4),
+        ("@requires_cli('rg', min_version=13)", 4),
+        ("@requires_cli('rg', **more)", 4),
+        ("@requires_cli(*names)", 4),
+        ("@requires_cli('rg', version='13')", 4),
+        ("@requires_cli('rg', '-V', '13', 'x', 'y')", 4),
+        ("@requires_cli('')", 4),
+        ("@requires_lib()", 4),
+        ("@requires_secret(KEY)", 4),
+    ],
+)
+def test_what_only_the_running_program_knows_is_told_with_its_line(written: str, line: int) -> None:
+    found = reading(f"""
+    from pegboard.sdk import requires_cli, requires_lib, requires_secret
+    more, names, KEY = read(), read(), read()
+    {written}
+    def f(): ...
+    """)
+    assert found.functions == {}
+    assert [(item.line, item.function) for item in found.unreadable] == [(line, "f")]
+    assert found.unreadable[0].message
+    assert found.unreadable[0].fix
+
+
+@pytest.mark.promise("SDK-10")
+def test_the_secrets_that_a_file_names_are_those_that_it_is_granted() -> None:
+    found = reading("""
+    from pegboard.sdk import api_headers, get_secret, lazy_client, requires_secret
+    import pegboard.sdk as sdk
+    CONSTANT = "F"
+    requires_secret("A")
+    client = lazy_client(build, secret_name="B")
+    other = lazy_client(build, "C")
+    plain = lazy_client(build)
+
+    @requires_secret("D", hint="x")
+    def f():
+        def inner():
+            return get_secret("E") or get_secret(name=CONSTANT)
+        return {**api_headers("G", "X-Key"), **sdk.api_headers(secret_name="H")}
+
+    class Client:
+        key = get_secret("A")
+    """)
+    assert dict(sorted(found.secrets.items())) == {"A": 5, "B": 6, "C": 7, "D": 10, "E": 13, "F": 13, "G": 14, "H": 14}
+    assert found.unreadable == ()
+
+
+@pytest.mark.promise("SDK-10")
+def test_a_secret_that_is_no_literal_is_not_granted_but_told() -> None:
+    found = reading("""
+    from pegboard.sdk import get_secret
+    NAME = "A"
+    NAME = "B"
+    def f(*, name):
+        return get_secret(name) or get_secret(NAME)
+    """)
+    assert dict(found.secrets) == {}
+    assert [(item.line, item.function) for item in found.unreadable] == [(6, "f")]
+
+
+def test_a_file_of_its_own_kind_is_read_without_an_exception() -> None:
+    tree = ast.parse("x: int\nx += 1\nfrom . import y\nimport pegboard\n(a.b)('c')\npegboard('d')\n@e\ndef f(): ...")
+    assert read_requirements(tree) == Reading()

@@ -1,0 +1,107 @@
+"""The form pane in an app of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+
+import pytest
+from pydantic import JsonValue
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from pegboard.forms import Form
+from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
+from pegboard.tui.form import FormPane
+from pegboard.tui.form.body import FormBody
+from pegboard.tui.form.field_view import FieldView
+
+SIZE = (80, 24)
+
+
+class FormApp(App[None]):
+    """Shows one form pane and remembers what it told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[tuple[Fault, ...]] = []
+
+    def compose(self) -> ComposeResult:
+        """The pane."""
+        yield FormPane()
+        yield Footer()
+
+    @property
+    def pane(self) -> FormPane:
+        """The pane."""
+        return self.query_one(FormPane)
+
+    @property
+    def body(self) -> FormBody:
+        """The fields of the form that the pane shows."""
+        assert self.pane.body is not None
+        return self.pane.body
+
+    @property
+    def path(self) -> str | None:
+        """Where the focus is in the form, as a JSON Pointer."""
+        node = self.focused
+        while node is not None and not isinstance(node, FieldView):
+            node = node.parent if isinstance(node.parent, Widget) else None
+        return node.item.field.path if node is not None else None
+
+    @property
+    def form(self) -> Form:
+        """The form that the pane shows."""
+        assert self.pane.form is not None
+        return self.pane.form
+
+    @property
+    def words(self) -> str:
+        """All that is on the screen, as text."""
+        strips = self.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    def on_form_pane_changed(self, event: FormPane.Changed) -> None:
+        """Remembers the faults."""
+        self.told.append(event.faults)
+
+
+def spec_of(properties: JsonObject, *required: str, name: str = "pack.tool", **more: JsonValue) -> ToolSpec:
+    """Builds the spec of a tool with these properties."""
+    schema: JsonObject = {"type": "object", "properties": properties, "required": [*required], **more}
+    handler = PackHandler(pack="pack", function="tool", file="/pack.py", line=1)
+    return ToolSpec(name=name, pack="pack", input_schema=schema, handler=handler)
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Waits until the form that was shown last is on the screen, as far as it is in sight."""
+    app = pilot.app
+    assert isinstance(app, FormApp)
+    body = app.pane.body
+    if body is not None:
+        await until(pilot, lambda: body.views and all(view.is_mounted for view in body.views))
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
+    """Waits until `condition` holds, at most twenty seconds."""
+    end = monotonic() + 20
+    while not condition():
+        if monotonic() > end:
+            app = pilot.app
+            assert isinstance(app, FormApp)
+            pytest.fail(f"it never came to that; on the screen:\n{app.words}")
+        await pilot.pause(0.01)
+
+
+async def show(pilot: Pilot[None], spec: ToolSpec, *, focus: bool = True) -> None:
+    """Shows the form of `spec` and focuses its first field."""
+    app = pilot.app
+    assert isinstance(app, FormApp)
+    app.pane.show(spec)
+    await settled(pilot)
+    if focus:
+        await pilot.press("tab")

@@ -1,0 +1,352 @@
+"""Hands that fill a form on the screen as its plan says: they look at what has the focus, press keys and paste."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+from pydantic import JsonValue
+from textual import events
+from textual.app import ComposeResult
+from textual.keys import _character_to_key
+from textual.pilot import Pilot
+from typist import Act, field_of, fill, perform
+
+from pegboard.forms import ChoiceField, Field, Form, ListField, MapField, MultiChoiceField, SectionField, VariantField
+from pegboard.models import JsonObject, PackHandler, ToolSpec
+from pegboard.tui.form import FormPane
+from pegboard.tui.form.editors import Choices, JsonBox, TextBox, TextLine
+from pegboard.tui.form.field_view import FieldView
+from pegboard.tui.form.items import Item, Part
+from pegboard.tui.form.multi import MultiChoices
+from pegboard.tui.form.picking import PickOne, PickSeveral
+from pegboard.tui.form.rows import KeyLine, Selector
+from pegboard.tui.widgets.pick_list import PickList
+
+from .form_stage import FormApp
+
+_PATIENCE = 30.0
+"""Seconds that anything may take on a machine that has much else to do."""
+_TYPED = 40
+"""Characters that are typed; more of them are pasted."""
+_STATES = 6
+"""How often the key for the next state is pressed until a field must have had every state."""
+
+
+def exact(value: JsonValue) -> str:
+    """Gives JSON that tells `1`, `1.0` and `true` apart."""
+    return json.dumps(value, sort_keys=True)
+
+
+def tool_of(schema: JsonValue, name: str) -> ToolSpec:
+    """Gives a tool with a schema that need not be an object, though that of a tool that was found always is."""
+    handler = PackHandler(pack="pack", function="tool", file="/pack.py", line=1)
+    unchecked: Any = schema  # any JSON value in the place of an object
+    return ToolSpec.model_construct(name=name, pack="pack", input_schema=unchecked, handler=handler)
+
+
+class FormAlone(FormApp):
+    """Shows one form pane, without the footer that is drawn anew at every step."""
+
+    def compose(self) -> ComposeResult:
+        """The pane."""
+        yield FormPane()
+
+
+class Hands:
+    """Fills the form that an app shows.
+
+    Args:
+        pilot: The pilot of the app.
+    """
+
+    def __init__(self, pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, FormApp)
+        self._app = pilot.app
+        self._doing = ""
+
+    async def fill(self, spec: ToolSpec, arguments: JsonObject) -> JsonObject | None:
+        """Shows the form of a tool, fills it by keys, and gives what would be sent; None if anything is wrong.
+
+        Args:
+            spec: The tool, of a name that was not shown before.
+            arguments: What to put in.
+        """
+        acts = fill(Form(spec.input_schema), arguments)
+        twin = Form(spec.input_schema)
+        self._doing = f"opening {spec.name}"
+        self._app.pane.show(spec)
+        await self._until(lambda: self._app.pane.body is None or self._app.body.views)
+        await self._until(lambda: self._app.pane.body is None or all(view.is_mounted for view in self._app.body.views))
+        if acts and self._app.pane.body is not None:
+            self._app.pane.focus_field()
+            await self._until(lambda: self._app.path is not None)
+        for act in acts:
+            perform(twin, act)
+            self._doing = f"{act} of {exact(arguments)[:400]}"
+            wanted = exact(twin.draft())
+            if self._has_no_field(act):
+                await self._write_as_json(arguments)
+                break
+            await self._do(act, twin)
+            await self._until(lambda wanted=wanted: exact(self._app.form.draft()) == wanted)  # type: ignore[misc]
+        return self._app.pane.submit()
+
+    async def _do(self, act: Act, twin: Form) -> None:
+        one = field_of(self._app.form, act.at)
+        await self._unfold(one, itself=act.do in ("variant", "row", "entry"))
+        match act.do, one:
+            case "write", _:
+                await self._write(one, act.text)
+            case "choose", ChoiceField():
+                await self._choose(one, act.index)
+            case "null" | "unset", ChoiceField():
+                await self._choose(one, -1 if act.do == "null" else None)
+            case "empty" | "null" | "unset", _:
+                await self._go_on_to(one, twin)
+            case "pick", MultiChoiceField():
+                await self._pick(one, act.index)
+            case "variant", VariantField():
+                await self._choose_variant(one, act.index)
+            case "row", ListField():
+                await self._add_row(one)
+            case "entry", MapField():
+                await self._add_entry(one, act.text)
+
+    def _has_no_field(self, act: Act) -> bool:
+        """Whether what is to be done is to add an argument of which the schema says nothing."""
+        one = field_of(self._app.form, act.at)
+        return act.do == "entry" and isinstance(one.parent, SectionField) and one not in one.parent.children
+
+    # What is done
+
+    async def _write(self, one: Field, text: str) -> None:
+        """Types a text into the editor of a field, in the place of what is in it."""
+        await self._reach(one, "field")
+        editor = self._app.focused
+        assert isinstance(editor, TextLine | TextBox), f"{editor} is written in"
+        now = editor.value if isinstance(editor, TextLine) else editor.text
+        if now:
+            await self._press(*(["end", "ctrl+u"] if isinstance(editor, TextLine) else ["f7", "backspace"]))
+            await self._until(lambda: not one.text)
+        await self._enter(text)
+        await self._until(lambda: one.text == text or one.draft() == text)
+
+    async def _enter(self, text: str) -> None:
+        """Types or pastes a text into what has the focus."""
+        if len(text) > _TYPED or not text.isprintable():
+            self._app.post_message(events.Paste(text))
+        else:
+            await self._press(*text)
+
+    async def _choose(self, one: ChoiceField, index: int | None) -> None:
+        """Chooses an option; -1 is null, None unset."""
+        await self._reach(one, "field")
+        choices = self._app.focused
+        assert isinstance(choices, Choices), f"{choices} is chosen from"
+        place = next(place for place, entry in enumerate(choices.entries) if entry[1] == index)
+        await self._choose_entry(choices, place)
+
+    async def _choose_variant(self, one: VariantField, index: int) -> None:
+        await self._reach(one, "choice")
+        selector = self._app.focused
+        assert isinstance(selector, Selector), f"{selector} is chosen from"
+        await self._choose_entry(selector, index)
+        await self._until(lambda: one.chosen == index and one.is_settled)
+
+    async def _choose_entry(self, choices: Choices, place: int) -> None:
+        """Takes an entry: by its first letter where no other has that, in a list by typing, else by arrows."""
+        await self._until(lambda: choices.size.width)
+        labels = [text.lower() for text, _ in choices.entries]
+        if "▾" in str(choices.render()):
+            await self._press("enter")
+            await self._pick_in_list(place, labels[place])
+            await self._press("enter")
+            await self._until(lambda: not isinstance(self._app.screen, PickOne))
+        elif labels[place][:1].isalnum() and sum(text[:1] == labels[place][:1] for text in labels) == 1:
+            await self._press(labels[place][0])
+        else:
+            now = choices.current
+            if now is None:
+                await self._press(*["right"] * (place + 1))
+            elif now == place:
+                # What is chosen by itself is chosen for good by a key that leads nowhere, or there and back.
+                await self._press(*(["left"] if place == 0 else ["left", "right"]))
+            else:
+                await self._press(*["right" if now < place else "left"] * abs(place - now))
+        await self._until(lambda: choices.current == place)
+
+    async def _pick_in_list(self, index: int, label: str) -> None:
+        """Marks a line of the list that opens: types what it begins with, then goes down to it."""
+        await self._until(lambda: isinstance(self._app.focused, PickList))
+        lines = self._app.focused
+        assert isinstance(lines, PickList)
+        sought = "".join(letter for letter in label[:6] if letter.isalnum())
+        await self._press(*sought)
+        await self._until(lambda: lines.sought == sought and lines.marked is not None)
+        for _ in range(lines.found):
+            if lines.marked == index:
+                return
+            before = lines.cursor
+            await self._press("down")
+            await self._until(lambda before=before: lines.cursor != before)  # type: ignore[misc]
+        raise AssertionError(f"{label!r} is not in the list")
+
+    async def _pick(self, one: MultiChoiceField, index: int) -> None:
+        await self._reach(one, "field")
+        choices = self._app.focused
+        assert isinstance(choices, MultiChoices), f"{choices} is picked from"
+        await self._until(lambda: choices.size.width)
+        again = one.is_picked(index)
+        if "▾" in str(choices.render()):
+            await self._press("enter")
+            await self._pick_in_list(index, one.options[index].label.lower())
+            await self._press("+" if again else "space")
+            await self._press("escape")
+            await self._until(lambda: not isinstance(self._app.screen, PickSeveral))
+            return
+        by = index - choices.cursor
+        await self._press(*["right" if by > 0 else "left"] * abs(by))
+        await self._until(lambda: choices.cursor == index)
+        await self._press("+" if again else "space")
+
+    async def _add_row(self, one: ListField) -> None:
+        """Adds a row: by enter in the last one where that is a line that is being typed in, else by the line below."""
+        rows = len(one.rows)
+        last, focused = one.rows[-1] if one.rows else None, self._app.focused
+        if not isinstance(focused, TextLine) or focused.field is not last:
+            await self._reach(one, "add")
+        await self._press("enter")
+        await self._until(lambda: len(one.rows) == rows + 1)
+        # The focus is on its way into the row.
+        await self._until(lambda: self._here is not None and self._here.field in {*one.rows[-1].walk()})
+
+    async def _add_entry(self, one: MapField, key: str) -> None:
+        await self._reach(one, "add")
+        entries = len(one.entries)
+        await self._press("enter")
+        await self._until(lambda: len(one.entries) == entries + 1)
+        entry = one.entries[-1]
+        await self._until(lambda: isinstance(self._app.focused, KeyLine) and self._app.focused.item.entry is entry)
+        if key:
+            await self._enter(key)
+            await self._until(lambda: isinstance(self._app.focused, KeyLine) and self._app.focused.value == key)
+        else:
+            await self._press("ctrl+n")
+        await self._press("enter")
+        await self._until(lambda: entry.key == key and entry.is_named and not isinstance(self._app.focused, KeyLine))
+
+    async def _go_on_to(self, one: Field, twin: Form) -> None:
+        """Goes through the states of a field until the form has what it should."""
+        await self._reach(one, "header", "choice", "field", "add", "raw")
+        wanted = exact(twin.draft())
+        for _ in range(_STATES):
+            if exact(self._app.form.draft()) == wanted:
+                return
+            before = exact(self._app.form.draft())
+            await self._press("ctrl+n")
+            await self._until(lambda before=before: exact(self._app.form.draft()) != before)  # type: ignore[misc]
+
+    async def _write_as_json(self, arguments: JsonObject) -> None:
+        """Puts in all of it as JSON, since there is no field for a part of it."""
+        if self._app.focused is None:
+            await self._press("tab")
+            await self._until(lambda: self._app.focused is not None)
+        await self._press("ctrl+t")
+        await self._until(lambda: isinstance(self._app.focused, JsonBox))
+        box = self._app.focused
+        assert isinstance(box, JsonBox)
+        await self._press("f7")
+        await self._until(lambda: box.selected_text == box.text)
+        text = json.dumps(arguments)
+        self._app.post_message(events.Paste(text))
+        await self._until(lambda: box.text == text)
+        await self._press("ctrl+t")
+        await self._until(lambda: self._app.pane.body is not None and self._here is not None)
+
+    # Where it is done
+
+    async def _unfold(self, one: Field, *, itself: bool) -> None:
+        """Unfolds all that a field is folded away in."""
+        for around in _around(one, itself=itself):
+            header = self._item(around, "header")
+            if header is not None and not header.is_open:
+                await self._go(header)
+                await self._press("right")
+                await self._until(lambda around=around: self._is_open(around))  # type: ignore[misc]
+
+    def _is_open(self, one: Field) -> bool:
+        header = self._item(one, "header")
+        return header is None or header.is_open
+
+    def _item(self, one: Field, *parts: Part) -> Item | None:
+        found = {item.part: item for item in self._app.body.items if item.field is one}
+        return next((found[part] for part in parts if part in found), None)
+
+    async def _reach(self, one: Field, *parts: Part) -> None:
+        """Brings the focus to what a field is worked with."""
+        await self._until(lambda: self._item(one, *parts) is not None)
+        item = self._item(one, *parts)
+        assert item is not None
+        await self._go(item)
+        if isinstance(self._app.focused, KeyLine):
+            await self._press("tab")
+            await self._until(lambda: not isinstance(self._app.focused, KeyLine))
+
+    async def _go(self, item: Item) -> None:
+        """Tabs to an item."""
+        for _ in range(3 * len(self._app.body.items)):
+            await self._until(lambda: self._here is not None)
+            here, before = self._here, self._app.focused
+            assert here is not None
+            if here.key == item.key:
+                return
+            keys = [one.key for one in self._app.body.items]
+            forward = keys.index(item.key) > keys.index(here.key)
+            await self._press("tab" if forward else "shift+tab")
+            await self._until(lambda before=before: self._app.focused is not before)  # type: ignore[misc]
+        raise AssertionError(f"no tab leads to {item} ({self._doing})")
+
+    @property
+    def _here(self) -> Item | None:
+        """The item that has the focus, where it is still in the form."""
+        around = self._app.focused.ancestors if self._app.focused is not None else []
+        found = (node.item for node in around if isinstance(node, FieldView))
+        return next((item for item in found if any(item.key == one.key for one in self._app.body.items)), None)
+
+    async def _press(self, *keys: str) -> None:
+        """Sends keys as they come from a terminal, one after the other."""
+        for key in keys:
+            character = key if len(key) == 1 else " " if key == "space" else None
+            name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
+            self._app.post_message(events.Key(name, character))
+        await asyncio.sleep(0)
+
+    async def _until(self, condition: Callable[[], object]) -> None:
+        """Waits until `condition` holds."""
+
+        def doing() -> str:
+            here = self._here
+            return f"{self._doing}, at {self._app.focused} of {here.field.path if here else None}"
+
+        await wait_for(self._app, condition, doing)
+
+
+async def wait_for(app: FormApp, condition: Callable[[], object], doing: Callable[[], str]) -> None:
+    """Waits until `condition` holds, without asking every widget whether it is done; fails with what was being done."""
+    end = monotonic() + _PATIENCE
+    while not condition():
+        if monotonic() > end:
+            raise AssertionError(f"it never came to that: {doing()}; seen:\n{app.words}")
+        await asyncio.sleep(0.002)
+
+
+def _around(one: Field, *, itself: bool) -> Iterator[Field]:
+    """Gives the fields around one, outer ones first."""
+    if one.parent is not None:
+        yield from _around(one.parent, itself=True)
+    if itself:
+        yield one

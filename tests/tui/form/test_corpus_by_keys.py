@@ -1,0 +1,70 @@
+"""Forms of real schemas, filled on the screen by somebody who has nothing but keys, and can paste."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rows import Row
+from typist import fill
+
+from pegboard.forms import Form
+from pegboard.models import JsonObject
+
+from .form_stage import SIZE
+from .hands import FormAlone, Hands, exact, tool_of
+
+SHARDS = 24
+ROWS_OF_A_FEATURE = 4
+FEWEST_ROWS = 150
+MOST_ACTS = 20
+"""Things to do to a form, above which an example is taken only where there is no shorter one."""
+
+NOT_TYPED = {
+    "H11": "a whole number typed in a field of integers is one: 3.0 is sent as 3",
+}
+"""Id → why an example can't be typed as it is."""
+
+
+def with_every_feature(corpus: list[Row], file: Path) -> list[Row]:
+    """Gives the hard cases, and of the real schemas the first few that have each feature."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    features: dict[str, list[str]] = {one["id"]: one["features"] for one in map(json.loads, lines)}
+    seen: Counter[str] = Counter()
+    found = []
+    for row in corpus:
+        if row.valid and any(seen[feature] < ROWS_OF_A_FEATURE for feature in features.get(row.id, ())):
+            seen.update(features[row.id])
+            found.append(row)
+        elif row.id not in features:
+            found.append(row)
+    return found
+
+
+def examples_of(row: Row) -> list[JsonObject]:
+    """Gives every example of a hard case, and of a real schema the one with most to do that is not too long."""
+    if row.id.startswith("H"):
+        return row.valid
+    by_acts = sorted(row.valid, key=lambda example: len(fill(Form(row.schema), example)))
+    short = [example for example in by_acts if len(fill(Form(row.schema), example)) <= MOST_ACTS]
+    return short[-1:] or by_acts[:1]
+
+
+@pytest.mark.promise("TUI-3", "TUI-7")
+@pytest.mark.parametrize("shard", range(SHARDS))
+async def test_what_is_typed_chosen_added_and_named_is_exactly_what_is_sent(
+    corpus: list[Row], data_folder: Path, shard: int
+) -> None:
+    rows = with_every_feature(corpus, data_folder / "schemas" / "open.jsonl")
+    assert len(rows) >= FEWEST_ROWS
+    app, wrong = FormAlone(), {}
+    async with app.run_test(size=SIZE) as pilot:
+        hands = Hands(pilot)
+        for row in rows[shard::SHARDS]:
+            for number, example in enumerate(examples_of(row)):
+                sent = await hands.fill(tool_of(row.schema, f"pack.t{row.id}_{number}"), example)
+                if exact(sent) != exact(example):
+                    wrong[row.id] = f"{exact(sent)} is sent, not {exact(example)}"
+    assert wrong.keys() == NOT_TYPED.keys() & {row.id for row in rows[shard::SHARDS]}, wrong

@@ -1,0 +1,453 @@
+"""What fields are edited with: choices, several choices, what is offered, files, secrets, very long texts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+from stage import GivenRuntime, Stage, on_stage, tool
+from textual import events
+
+from pegboard.models import JsonObject
+from pegboard.tui.form.editors import Choices, TextBox, TextLine
+from pegboard.tui.form.files import FilePicker
+from pegboard.tui.form.lines import MOST_IN_PLACE, Lines
+from pegboard.tui.form.multi import MultiChoices
+from pegboard.tui.form.picking import PickOne, PickSeveral
+from pegboard.tui.widgets.pick_list import Line, PickList, ranked
+
+OPTIONAL: JsonObject = {"default": None}
+"""What makes a parameter of `tool` optional."""
+
+
+def given_tool(folder: Path, **properties: JsonObject) -> GivenRuntime:
+    """Gives a runtime with one tool."""
+    return GivenRuntime(folder, tools=[tool("p.t", "", None, **properties)])
+
+
+def draft(stage: Stage) -> JsonObject:
+    """Gives what is in the form."""
+    assert stage.form.form is not None
+    return stage.form.form.draft()
+
+
+async def opened(stage: Stage, kind: type) -> None:
+    """Waits until a list stands beside its editor, with something in it."""
+    await stage.until(lambda: isinstance(stage.app.screen, kind), "the list is open")
+    await stage.until(lambda: stage.app.screen.query_one(PickList).found, "there is something in it")
+
+
+async def closed(stage: Stage) -> None:
+    """Waits until no list stands over the form."""
+    await stage.until(lambda: stage.app.screen is stage.screen, "the list is closed")
+    await stage.pilot.pause()
+
+
+async def paste(stage: Stage, text: str) -> None:
+    """Pastes as a terminal does."""
+    stage.app.post_message(events.Paste(text))
+    await stage.pilot.pause()
+
+
+# One of many
+
+
+def test_a_list_is_filtered_by_letters_in_order_best_first() -> None:
+    names = ["red", "dark red", "bored", "r-e-d", "rd", "green"]
+    lines = [Line("save", pinned=True), *map(Line, names)]
+    assert [lines[index].text for index in ranked("R ed", lines)] == ["save", "red", "dark red", "bored", "r-e-d"]
+    assert ranked("", lines) == [*range(7)]
+
+
+@pytest.mark.promise("TUI-3")
+async def test_one_of_ten_thousand_choices_is_found_by_typing(tmp_path: Path) -> None:
+    values: list[JsonValue] = [f"{letter}{index}" for letter in "abcd" for index in range(2500)]
+    async with on_stage(given_tool(tmp_path, x={"enum": values}), size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.press("enter")
+        await opened(stage, PickOne)
+        await stage.type("d2499")
+        await stage.until_seen("1 of 10,000")
+        await stage.press("enter")
+        await closed(stage)
+        assert draft(stage) == {"x": "d2499"}
+        assert isinstance(stage.app.focused, Choices)
+        await stage.type("c")
+        await opened(stage, PickOne)
+        await stage.until_seen("2,500 of 10,000")
+        await stage.press("down", "escape")
+        await closed(stage)
+        assert draft(stage) == {"x": "d2499"}
+
+
+@pytest.mark.promise("TUI-3")
+async def test_unset_and_null_are_entries_and_not_the_texts_of_these_names(tmp_path: Path) -> None:
+    values = ["null", "unset", *(f"v{index}" for index in range(60))]
+    async with on_stage(given_tool(tmp_path, x={"enum": [*values, None], **OPTIONAL})) as stage:
+        await stage.open("p.t")
+        seen = []
+        for query in ('"null', '"unset', "null", "unset", "v59"):
+            await stage.press("enter")
+            await opened(stage, PickOne)
+            await stage.press(*("quotation_mark" if sign == '"' else sign for sign in query), "enter")
+            await closed(stage)
+            seen.append(draft(stage))
+        assert seen == [{"x": "null"}, {"x": "unset"}, {"x": None}, {}, {"x": "v59"}]
+
+
+@pytest.mark.promise("TUI-4")
+async def test_the_labels_of_choices_are_text(tmp_path: Path) -> None:
+    values: list[JsonValue] = ["[red]a[/red]", "b\x1b[2Jb", "c\nc", *(f"filler {index}" for index in range(40))]
+    async with on_stage(given_tool(tmp_path, x={"enum": values})) as stage:
+        await stage.open("p.t")
+        await stage.press("enter")
+        await opened(stage, PickOne)
+        await stage.until_seen("[red]a[/red]")
+        assert "c⏎c" in stage.text
+        assert "\x1b" not in stage.text
+
+
+@pytest.mark.promise("TUI-7")
+async def test_choices_are_taken_and_left_by_mouse(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, x={"enum": [f"v{index}" for index in range(99)]})) as stage:
+        await stage.open("p.t")
+        await stage.pilot.click(Choices)
+        await opened(stage, PickOne)
+        await stage.pilot.click(PickList, offset=(3, 2))
+        await closed(stage)
+        assert draft(stage) == {"x": "v2"}
+        await stage.pilot.click(Choices)
+        await opened(stage, PickOne)
+        await stage.pilot.click(offset=(1, 1))
+        await closed(stage)
+        assert draft(stage) == {"x": "v2"}
+
+
+# Several of many
+
+
+def several(*values: JsonValue, **more: JsonValue) -> JsonObject:
+    """Builds the schema of a list of these values."""
+    return {"type": "array", "items": {"enum": [*values]}, **more}
+
+
+@pytest.mark.promise("TUI-3", "TUI-7")
+async def test_values_are_ticked_in_the_order_that_is_sent(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, x=several("red", "green", "blue"))) as stage:
+        await stage.open("p.t")
+        assert isinstance(stage.app.focused, MultiChoices)
+        assert "☐ red  ☐ green  ☐ blue" in stage.text
+        await stage.press("g", "space", "left", "space")
+        await stage.until_seen("☑ red  ☑ green  ☐ blue")
+        assert "in this order: green, red" in stage.text
+        assert draft(stage) == {"x": ["green", "red"]}
+        await stage.press("end", "plus", "plus")
+        await stage.until_seen("☑ 2 × blue")
+        assert draft(stage) == {"x": ["green", "red", "blue", "blue"]}
+        await stage.press("minus", "home", "space", "right", "enter")
+        assert draft(stage) == {"x": ["blue"]}
+        await stage.press("end", "space")
+        assert draft(stage) == {"x": []}
+
+
+async def test_no_value_is_ticked_twice_where_the_schema_forbids_it(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, x=several("a", "b", uniqueItems=True))) as stage:
+        await stage.open("p.t")
+        await stage.press("plus", "space", "plus")
+        assert draft(stage) == {"x": ["a"]}
+
+
+@pytest.mark.promise("TUI-3")
+async def test_many_values_are_one_line_that_opens_a_list(tmp_path: Path) -> None:
+    values = [f"value{index}" for index in range(300)]
+    async with on_stage(given_tool(tmp_path, x=several(*values)), size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.until_seen("▾ 0 of 300")
+        await stage.press("space")
+        await opened(stage, PickSeveral)
+        await stage.type("299")
+        await stage.press("space", "ctrl+u")
+        await stage.type("17")
+        await stage.press("enter", "plus")
+        await stage.until_seen("☑ 2 × value17")
+        await stage.press("escape")
+        await closed(stage)
+        await stage.until_seen("▾ 3 of 300: value299, value17, value17")
+        assert draft(stage) == {"x": ["value299", "value17", "value17"]}
+
+
+async def test_a_value_that_is_no_option_is_shown_and_can_be_taken_out(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, x=several("a", "b"))) as stage:
+        await stage.open("p.t")
+        stage.form.load({"x": ["z", "a"]})
+        await stage.until_seen('✗ "z"')
+        await stage.until(lambda: isinstance(stage.app.focused, MultiChoices), "it has the focus")
+        await stage.press("end", "space")
+        assert draft(stage) == {"x": ["a"]}
+
+
+@pytest.mark.promise("TUI-7")
+async def test_values_are_ticked_by_mouse(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, x=several("red", "green", "blue"))) as stage:
+        await stage.open("p.t")
+        await stage.pilot.click(MultiChoices, offset=(12, 0))
+        await stage.pilot.pause()
+        assert draft(stage) == {"x": ["green"]}
+
+
+async def test_the_arrows_go_through_the_lines_of_values_and_on_to_the_next_field(tmp_path: Path) -> None:
+    values = [f"a long value {index}" for index in range(6)]
+    given = given_tool(tmp_path, x=several(*values), y={"type": "string"})
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.until(lambda: stage.form.query_one(MultiChoices).content_size.width, "its lines are known")
+        await stage.press("down", "space")
+        assert draft(stage) == {"x": [values[2]]}
+        await stage.press("down", "down")
+        await stage.until(lambda: isinstance(stage.app.focused, TextLine), "the next field has the focus")
+
+
+# What is offered
+
+
+@pytest.mark.promise("TUI-3")
+async def test_the_default_and_the_examples_are_offered(tmp_path: Path) -> None:
+    given = given_tool(
+        tmp_path,
+        word={"type": "string", "examples": ["alpha", "[b]beta[/b]", "alpha"], "default": "omega"},
+        size={"type": "integer", "examples": [12345678901234567890, 2]},
+        free={"type": "object", "examples": [{"a": 1}], "additionalProperties": True},
+    )
+    async with on_stage(given) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, PickOne)
+        assert "omega" in stage.text
+        assert "default" in stage.text
+        await stage.press("down", "down", "enter")
+        await closed(stage)
+        await stage.press("tab", "ctrl+f")
+        await opened(stage, PickOne)
+        await stage.press("enter")
+        await closed(stage)
+        assert draft(stage) == {"word": "[b]beta[/b]", "size": 12345678901234567890}
+
+
+async def test_an_example_of_several_lines_gets_a_box(tmp_path: Path) -> None:
+    given = given_tool(tmp_path, word={"type": "string", "examples": ["one\ntwo"]})
+    async with on_stage(given) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, PickOne)
+        await stage.press("enter")
+        await stage.until(lambda: draft(stage) == {"word": "one\ntwo"}, "it is taken")
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "it is in a box")
+
+
+async def test_where_nothing_is_offered_the_key_does_nothing(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, word={"type": "string"})) as stage:
+        await stage.open("p.t")
+        assert "Pick" not in stage.lines[-1]
+        await stage.press("ctrl+f")
+        assert stage.app.screen is stage.screen
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_secret_is_masked_till_it_is_revealed_and_again_when_it_is_left(tmp_path: Path) -> None:
+    given = given_tool(tmp_path, api_key={"type": "string", "examples": ["none"]}, z={"type": "string"})
+    async with on_stage(given) as stage:
+        await stage.open("p.t")
+        await stage.type("hush")
+        assert "hush" not in stage.text
+        assert "^f Reveal" in stage.lines[-1]
+        await stage.press("ctrl+f")
+        await stage.until_seen("hush")
+        await stage.press("tab")
+        await stage.until(lambda: "hush" not in stage.text, "it is masked again")
+        assert draft(stage) == {"api_key": "hush"}
+
+
+# Files
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with files and folders."""
+    folder = tmp_path / "work"
+    for name in ("src/deep", "tests", ".hidden"):
+        (folder / name).mkdir(parents=True)
+    for name in ("a.txt", "b [red].txt", ".env", "src/code.py", "src/deep/end.py"):
+        (folder / name).touch()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+PATH: JsonObject = {"type": "string", "format": "file-path"}
+
+
+def made(name: bytes) -> bool:
+    """Makes a file of any name, where the file system takes it."""
+    try:
+        Path(os.fsdecode(name)).touch()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.promise("TUI-3", "TUI-7")
+async def test_a_file_is_picked_by_going_into_folders(tmp_path: Path, shelf: Path) -> None:
+    async with on_stage(given_tool(tmp_path, path=PATH), size=(80, 24)) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        assert "b [red].txt" in stage.text
+        assert ".env" not in stage.text
+        await stage.type("src")
+        await stage.press("right")
+        await stage.until_seen("code.py")
+        await stage.press("enter")
+        await stage.until_seen("end.py")
+        await stage.press("left")
+        await stage.until_seen("code.py")
+        await stage.type("code")
+        await stage.press("enter")
+        await closed(stage)
+        assert draft(stage) == {"path": "src/code.py"}
+
+
+async def test_the_list_of_files_begins_at_what_is_typed(tmp_path: Path, shelf: Path) -> None:
+    async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
+        await stage.open("p.t")
+        await stage.type("src/co")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        await stage.until_seen("code.py")
+        assert "deep" not in stage.text
+        await stage.press("escape")
+        await closed(stage)
+        assert draft(stage) == {"path": "src/co"}
+        await stage.press("ctrl+u")
+        await stage.type(str(shelf / "src"))
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        await stage.until_seen("code.py")
+        await stage.type("code")
+        await stage.press("enter")
+        await closed(stage)
+        assert draft(stage) == {"path": str(shelf / "src" / "code.py")}
+
+
+async def test_hidden_files_are_shown_on_demand_or_when_a_dot_is_typed(tmp_path: Path, shelf: Path) -> None:
+    async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        await stage.press("ctrl+t")
+        await stage.until_seen(".env")
+        await stage.press("escape")
+        await closed(stage)
+        await stage.type(".h")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        await stage.until_seen(".hidden/")
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_folder_is_picked_and_no_file_is_listed(tmp_path: Path, shelf: Path) -> None:
+    given = given_tool(tmp_path, out_dir={"type": "string", "format": "directory-path"})
+    async with on_stage(given) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        assert "a.txt" not in stage.text
+        await stage.press("enter")
+        await closed(stage)
+        assert draft(stage) == {"out_dir": "src"}
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        await stage.until_seen("deep/")
+        await stage.press("backspace")
+        await stage.until_seen("tests/")
+        await stage.press("home", "enter")
+        await closed(stage)
+        assert draft(stage) == {"out_dir": "."}
+
+
+async def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path, shelf: Path) -> None:
+    async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        await stage.type("tests")
+        (shelf / "tests").rmdir()
+        await stage.press("right")
+        await stage.until_seen("It can't be read: No such file or directory.")
+
+
+@pytest.mark.promise("TUI-4")
+async def test_a_file_whose_name_is_no_text_is_listed_and_refused(tmp_path: Path, shelf: Path) -> None:
+    if not made(os.fsencode(shelf) + b"/\xff\x1b[2J"):
+        pytest.skip("this file system takes only text for names")
+    async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
+        await stage.open("p.t")
+        await stage.press("ctrl+f")
+        await opened(stage, FilePicker)
+        await stage.until_seen("its name is no text")
+        assert "\x1b" not in stage.text
+        await stage.press("end", "enter")
+        await stage.until_seen("The name of this file is no text")
+        assert draft(stage) == {}
+
+
+# Very long texts
+
+
+@pytest.mark.promise("TUI-2", "TUI-3")
+@pytest.mark.parametrize("text", ["x" * 1_000_000, "line of words\n" * 80_000], ids=["one line", "many lines"])
+async def test_a_megabyte_is_shown_in_part_sent_whole_and_taken_back(tmp_path: Path, text: str) -> None:
+    async with on_stage(given_tool(tmp_path, body={"type": "string"})) as stage:
+        await stage.open("p.t")
+        await stage.type("before")
+        await paste(stage, text)
+        await stage.until_seen("more characters: f4 edits all of them in $EDITOR")
+        await stage.type("zzz")
+        assert draft(stage) == {"body": "before" + text}
+        await stage.press("ctrl+z")
+        await stage.until(lambda: draft(stage) == {"body": "before"}, "it is taken back")
+
+
+async def test_a_long_text_in_a_line_gets_a_box(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, word={"type": "string"})) as stage:
+        await stage.open("p.t")
+        assert stage.form.query(TextLine)
+        await paste(stage, "w" * (MOST_IN_PLACE + 1))
+        await stage.until(lambda: isinstance(stage.app.focused, Lines), "it is in a box")
+        assert draft(stage) == {"word": "w" * (MOST_IN_PLACE + 1)}
+        assert stage.form.query_one(Lines).is_cut
+
+
+@pytest.mark.promise("TUI-3")
+async def test_the_json_of_a_very_long_argument_is_shown_in_part_and_loses_nothing(tmp_path: Path) -> None:
+    given = given_tool(tmp_path, body={"type": "string"}, n={"type": "integer"})
+    async with on_stage(given) as stage:
+        await stage.open("p.t")
+        await paste(stage, "b" * 200_000)
+        await stage.press("tab", "7", "ctrl+t")
+        await stage.until(lambda: stage.form.query(Lines), "the JSON is shown")
+        await stage.until_seen("more characters: f4 edits all of them in $EDITOR")
+        await stage.press("ctrl+t")
+        assert stage.form.submit() == {"body": "b" * 200_000, "n": 7}
+
+
+async def test_a_box_takes_back_typing_before_the_form_takes_back_its_filling(tmp_path: Path) -> None:
+    async with on_stage(given_tool(tmp_path, body={"type": "string"})) as stage:
+        await stage.open("p.t")
+        await stage.type("first")
+        stage.form.load({"body": "second"})
+        await stage.until(lambda: isinstance(stage.app.focused, TextBox), "the box has the focus")
+        await stage.press("ctrl+end", "x", "ctrl+z")
+        assert draft(stage) == {"body": "second"}
+        await stage.press("ctrl+z")
+        assert draft(stage) == {"body": "first"}

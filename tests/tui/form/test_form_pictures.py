@@ -1,0 +1,181 @@
+"""Pictures of a form with every kind of container, compared with those kept beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from stage import WALL, GivenRuntime, as_runtime
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from pegboard.models import Hints, JsonObject, PackHandler, ToolSpec
+from pegboard.tui.app import PegboardApp
+from pegboard.tui.form import FormPane
+from pegboard.tui.screens.tools import ToolsScreen
+
+Compare = Callable[..., bool]
+SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+
+SCHEMA: JsonObject = {
+    "type": "object",
+    "required": ["source", "filter"],
+    "properties": {
+        "source": {"type": "string", "description": "The table to export, as `schema.table`."},
+        "filter": {
+            "type": "object",
+            "description": "Which rows to take.",
+            "required": ["match"],
+            "properties": {
+                "match": {"enum": ["all", "any"]},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 10000, "default": 1000},
+                "between": {
+                    "type": "object",
+                    "properties": {"from": {"type": "string", "format": "date"}, "to": {"type": "string"}},
+                },
+            },
+        },
+        "columns": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}, "as": {"enum": ["text", "number", "date"]}},
+            },
+        },
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "target": {
+            "description": "Where the rows go.",
+            "oneOf": [
+                {
+                    "title": "File",
+                    "description": "A file on this machine.",
+                    "type": "object",
+                    "required": ["kind", "path"],
+                    "properties": {"kind": {"const": "file"}, "path": {"type": "string"}},
+                },
+                {
+                    "title": "Bucket",
+                    "type": "object",
+                    "required": ["kind", "url"],
+                    "properties": {"kind": {"const": "bucket"}, "url": {"type": "string", "format": "uri"}},
+                },
+            ],
+        },
+        "corner": {"type": "array", "prefixItems": [{"type": "number", "title": "Longitude"}, {"type": "number"}]},
+        "formats": {"type": "array", "items": {"enum": ["csv", "json", "parquet"]}},
+        "note": {"type": ["string", "integer", "null"]},
+    },
+}
+ARGUMENTS: JsonObject = {
+    "source": "sales.orders",
+    "filter": {"match": "any", "limit": 0, "between": {"from": "2026-01-01"}},
+    "columns": [{"name": "id", "as": "number"}, {"as": "date"}],
+    "labels": {"team": "core", "tier": "one"},
+    "target": {"kind": "file", "path": "out.csv"},
+    "corner": [34.8, 32.1],
+    "formats": ["parquet", "csv"],
+    "note": None,
+}
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> PegboardApp:
+    """The app with one tool that has an argument of every kind, marked."""
+    tool = ToolSpec(
+        name="data.export",
+        pack="data",
+        description="Exports rows of a table.",
+        input_schema=SCHEMA,
+        handler=PackHandler(pack="data", function="export", file="/packs/data.py", line=1),
+        signature="data.export(*, source: str, filter: Filter) -> int",
+        hints=Hints(read_only=True),
+    )
+    return PegboardApp(as_runtime(GivenRuntime(tmp_path, tools=(tool, *WALL))))
+
+
+def filled(do: Callable[[FormPane], object], seen: str) -> object:
+    """Gives what fills the form, does something with it, and waits until a text is seen."""
+
+    async def run(pilot: Pilot[None]) -> None:
+        screen = pilot.app.screen_stack[0]
+        assert isinstance(screen, ToolsScreen)
+        await until(pilot, lambda: not screen.scanning and screen.settled and screen.query(FormPane))
+        form = screen.query_one(FormPane)
+        screen.registry.list.select("data.export")
+        await until(pilot, lambda: screen.settled and form.form is not None)
+        form.load(ARGUMENTS)
+        form.focus_field()
+        await until(pilot, lambda: form.has_focus_within)
+        do(form)
+        await until(pilot, lambda: seen in words(pilot))
+        await until(pilot, lambda: is_whole(form))
+        for field in screen.query("Input, TextArea"):
+            assert isinstance(field, Input | TextArea)
+            field.cursor_blink = False
+        # the footer follows the focus a little later
+        before = ""
+        while before != (before := words(pilot)):
+            await pilot.pause(0.3)
+
+    return run
+
+
+def is_whole(form: FormPane) -> bool:
+    """Whether all of the form that is in sight is on the screen."""
+    assert form.body is not None
+    sight = form.scrollable_content_region
+    views = [view for view in form.body.views if view.region.overlaps(sight)]
+    lines = sum(view.region.intersection(sight).height for view in views)
+    wanted = min(sight.height, form.body.measure() - round(form.scroll_y))
+    return lines >= wanted and all(view.is_mounted for view in form.body.views)
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
+    """Waits until something holds, at most twenty seconds."""
+    end = monotonic() + 20
+    while not condition():
+        assert monotonic() < end, f"it never came to that; on the screen:\n{words(pilot)}"
+        await pilot.pause(0.01)
+
+
+def words(pilot: Pilot[None]) -> str:
+    """Gives what is on the screen."""
+    strips = pilot.app.screen._compositor.render_strips(pilot.app.size)  # the only way to what is really seen
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+@SIZES
+def test_a_filled_form(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
+    run = filled(lambda form: form.focus_field("/source"), "sales.orders")
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@SIZES
+def test_the_first_of_the_faults(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
+    run = filled(lambda form: form.submit(), "✗ must be at least 1")
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@SIZES
+def test_rows_and_entries(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
+    run = filled(lambda form: form.focus_field("/labels/tier"), "tier")
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@SIZES
+def test_a_variant(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
+    run = filled(lambda form: form.focus_field("/target/path"), "out.csv")
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@SIZES
+def test_everything_folded(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
+    def fold(form: FormPane) -> None:
+        form.submit()
+        form.action_fold_all()
+
+    run = filled(fold, "2 rows  ✗ 1 fault")
+    assert snap_compare(app, terminal_size=size, run_before=run)

@@ -1,0 +1,81 @@
+"""Copying where there is a system clipboard, a terminal, a multiplexer, or nothing."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pyperclip
+import pytest
+
+from pegboard.tui.clipboard import copy, terminal_takes
+
+from .pane_stage import OpenStage
+
+pytestmark = pytest.mark.promise("TUI-5")
+
+
+async def test_the_system_clipboard_is_used_beside_the_terminal(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    async with stage() as on:
+        monkeypatch.setattr(pyperclip, "copy", copied.append)
+        said = await copy(on.app, "täxt", tmp_path)
+        assert said == "Copied 5 B to the terminal (OSC 52) and the system clipboard."
+        assert copied == ["täxt"]
+        assert on.app.clipboard == "täxt"
+        assert on.app.notices == [said]
+
+
+async def test_without_a_system_clipboard_the_terminal_is_trusted(stage: OpenStage, tmp_path: Path) -> None:
+    async with stage() as on:
+        folder = tmp_path / "copies"
+        assert await copy(on.app, "x" * 1200, folder) == "Copied 1.2 kB to the terminal (OSC 52)."
+        assert not folder.exists()
+
+
+async def test_what_no_clipboard_takes_goes_into_a_file_of_the_user(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMUX", "/tmp/tmux-0/default")
+    async with stage() as on:
+        monkeypatch.setenv("TMUX", "/tmp/tmux-0/default")
+        said = await copy(on.app, "x" * 100_000, tmp_path / "copies")
+        [file] = (tmp_path / "copies").iterdir()
+        assert said == f"No clipboard takes 100 kB here; wrote {file}"
+        assert file.read_text() == "x" * 100_000
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert on.app.clipboard == "x" * 100_000
+
+
+async def test_a_file_that_cannot_be_written_is_said(
+    stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    async with stage() as on:
+        monkeypatch.setenv("TERM", "dumb")
+        said = await copy(on.app, "text", tmp_path / "file")
+        assert said.startswith("Could not copy 4 B")
+
+
+async def test_text_that_cannot_be_encoded_is_copied_escaped(stage: OpenStage, tmp_path: Path) -> None:
+    async with stage() as on:
+        await copy(on.app, "a\ud800", tmp_path)
+        assert on.app.clipboard == "a\\ud800"
+
+
+@pytest.mark.parametrize(
+    ("environ", "count", "takes"),
+    [
+        ({"TERM": "xterm-256color"}, 500_000, True),
+        ({"TERM": "xterm-256color"}, 900_000, False),
+        ({"TERM": "xterm-256color", "TMUX": "x"}, 50_000, True),
+        ({"TERM": "xterm-256color", "TMUX": "x"}, 60_000, False),
+        ({"TERM": "screen.xterm"}, 60_000, False),
+        ({"TERM": "linux"}, 1, False),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}, 1, False),
+    ],
+)
+def test_a_terminal_is_trusted_as_far_as_it_is_known_to_go(environ: dict[str, str], count: int, takes: bool) -> None:
+    assert terminal_takes(count, environ) is takes

@@ -1,0 +1,567 @@
+"""The result pane, driven by keys and mouse at several sizes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+from textual.widgets import Input
+
+from pegboard.models import (
+    ApprovalRequested,
+    Fault,
+    Finished,
+    Log,
+    Progress,
+    ResultMeta,
+    Started,
+    ToolCall,
+    ToolError,
+    ToolResult,
+    Truncation,
+)
+from pegboard.tui.result import ResultPane
+from pegboard.tui.result.bars import ViewBar
+from pegboard.tui.result.table import TableView
+from pegboard.tui.result.text import TextView
+from pegboard.tui.result.tree import TreeView
+
+from .pane_stage import OpenStage
+
+ANSWER: JsonValue = {"success": True, "results": [{"id": number, "name": f"name {number}"} for number in range(40)]}
+HOSTILE = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 a\rb \u202egnp.exe [@click=app.quit]y[/]"
+SIZES = pytest.mark.parametrize(("width", "height"), [(40, 6), (80, 24), (120, 40)])
+
+
+# A call on its way
+
+
+async def test_at_first_it_says_how_to_run_a_tool(stage: OpenStage) -> None:
+    async with stage() as on:
+        assert "Run the tool with ctrl+r" in on.text
+        on.pane.run_key = "f2"
+        await on.pilot.pause()
+        assert "Run the tool with f2" in on.text
+
+
+@pytest.mark.promise("TUI-1", "TUI-2")
+async def test_a_call_is_followed_from_waiting_to_its_result(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.pane.start(on.call)
+        await on.pilot.pause()
+        assert on.is_running()
+        assert re.search(r"… waiting · \d\.\d s · esc cancels", on.text)
+        on.pane.feed(ApprovalRequested(call=on.call, reason="it deletes"))
+        await on.until(lambda: "it deletes" in on.text, "the reason to wait is shown")
+        on.pane.feed(Started(call=on.call, worker="pid 4711"))
+        on.pane.feed(Log(call_id=on.call.id, stream="stdout", text="first\nsecond "))
+        on.pane.feed(Log(call_id=on.call.id, stream="stderr", text="careful\n"))
+        on.pane.feed(Progress(call_id=on.call.id, done=3, total=10, message="copying"))
+        await on.until(lambda: "second" in on.text, "a line that has only begun is shown too")
+        assert re.search(r"▶ running · \d\.\d s · esc cancels · pid 4711", on.text)
+        assert re.search(r"█+░+ 30% 3 of 10 · copying", on.text)
+        assert "! careful" in on.text
+        shown = on.text.splitlines()[1]
+        await on.until(lambda: on.text.splitlines()[1] != shown, "time goes on")
+        meta = ResultMeta(duration_ms=340, size=3_449, worker="pid 4711", cached=True)
+        on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data="done", meta=meta)))
+        await on.pilot.pause()
+        assert not on.is_running()
+        assert "✓ ok · 340 ms · 3.4 kB · cached · pid 4711 · demo.tool" in on.text
+        assert "[Text]   Markdown    Log 3" in on.text
+        assert "30%" not in on.text
+
+
+async def test_progress_without_a_total_is_a_count(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.pane.start(on.call)
+        on.pane.feed(Progress(call_id=on.call.id, done=1234))
+        await on.until(lambda: "1,234" in on.text, "the count is shown")
+        assert "%" not in on.text
+
+
+async def test_events_of_another_call_are_left_alone(stage: OpenStage) -> None:
+    async with stage() as on:
+        other = ToolCall(name="demo.other", source="mcp")
+        on.pane.start(on.call)
+        on.pane.feed(Started(call=other))
+        on.pane.feed(Log(call_id=other.id, stream="log", text="not mine\n"))
+        on.pane.feed(Finished(call=other, result=ToolResult(ok=True)))
+        await on.pilot.pause(0.2)
+        assert on.state() == "waiting"
+        assert "not mine" not in on.text
+        on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data=1)))
+        on.pane.feed(Log(call_id=on.call.id, stream="log", text="too late\n"))
+        await on.pilot.pause()
+        assert on.state() == "finished"
+        assert on.pane.result == ToolResult(ok=True, data=1)
+
+
+@pytest.mark.promise("TUI-4")
+async def test_markdown_steers_nothing_either(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show(f"# Title\n\n{HOSTILE}\n")
+        await on.until(lambda: "Title" in on.text, "it is rendered")
+        assert "[Markdown]" in on.text
+        assert "␛[2J" in on.text
+        assert "\\u202egnp" in on.text
+        _assert_harmless(on.text)
+
+
+async def test_a_log_is_followed_until_one_scrolls_up_and_keeps_its_last_lines(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.pane.start(on.call)
+        on.pane.focus()
+        on.pane.feed(Log(call_id=on.call.id, stream="stdout", text="".join(f"line {n}\n" for n in range(100))))
+        await on.until(lambda: "line 99" in on.text, "the end is in sight")
+        await on.press("home")
+        on.pane.feed(Log(call_id=on.call.id, stream="stdout", text="".join(f"line {n}\n" for n in range(100, 200))))
+        await on.until(lambda: "Log 200" in on.text, "more came")
+        await on.pilot.pause()
+        await on.pilot.pause()
+        assert "line 0 " in on.text
+        await on.press("end")
+        on.pane.feed(Log(call_id=on.call.id, stream="stdout", text="".join(f"line {n}\n" for n in range(200, 9_000))))
+        await on.until(lambda: "line 8999" in on.text, "it is followed again")
+        assert "Log 9,000" in on.text
+        kept = on.pane.query_one(TextView).text.split("\n")
+        assert len(kept) <= 6_000
+        assert kept[-1] == "  line 8999"
+
+
+async def test_a_call_can_be_shown_that_is_long_over_and_cleared(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": 1})
+        assert "a: 1" in on.text
+        on.pane.clear()
+        await on.pilot.pause()
+        assert "Run the tool" in on.text
+        assert on.pane.call is None
+        assert on.pane.result is None
+
+
+# Failures
+
+
+async def test_an_error_is_a_card_with_its_traceback_folded(stage: OpenStage) -> None:
+    async with stage() as on:
+        faults = (Fault(path="/path", message="is missing"), Fault(path="/max/0", message="is no number"))
+        error = ToolError(code="invalid_args", message="two things are wrong", faults=faults)
+        await on.show_result(ToolResult(ok=False, error=error, meta=ResultMeta(traceback="File x\nboom")))
+        assert "✗ failed · invalid_args" in on.text
+        assert "╭─ invalid_args" in on.text
+        for shown in ("two things are wrong", "/path  is missing", "/max/0  is no number", "▸ Traceback, 2 lines"):
+            assert shown in on.text
+        assert "Change the arguments" in on.text
+        assert "boom" not in on.text
+        await on.press("t")
+        assert "▾ Traceback" in on.text
+        assert "boom" in on.text
+        await on.press("enter")
+        assert "boom" not in on.text
+        await on.pilot.click(".fold")
+        await on.pilot.pause()
+        assert "boom" in on.text
+
+
+async def test_a_failure_with_data_shows_both(stage: OpenStage) -> None:
+    async with stage() as on:
+        error = ToolError(code="execution_error", message="nothing there", detail="no_such_dataset")
+        await on.show_result(ToolResult(ok=False, error=error, data={"success": False}))
+        assert "╭─ execution_error · no_such_dataset" in on.text
+        await on.press("v")
+        assert "success: false" in on.text
+
+
+async def test_a_cancelled_call_says_so(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show_result(ToolResult.failed("execution_error", "cancelled after 3 s", "cancelled"))
+        assert "⊘ cancelled" in on.text
+
+
+# Views
+
+
+async def test_views_are_changed_by_key_and_mouse_and_remembered_for_the_tool(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show(ANSWER)
+        assert "[Table]   Tree    Text" in on.text
+        await on.press("v", "v")
+        assert "[Text]" in on.text
+        assert '"success": true,' in on.text
+        await on.show(ANSWER)
+        assert "[Text]" in on.text
+        await on.press("V")
+        assert "[Tree]" in on.text
+        await on.pilot.click(ViewBar, offset=(3, 0))
+        await on.pilot.pause()
+        assert "[Table]" in on.text
+
+
+async def test_the_focus_stays_in_the_pane_and_is_never_taken(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.app.query_one(Input).focus()
+        await on.pilot.pause()
+        on.pane.start(on.call)
+        on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data={"a": 1})))
+        await on.pilot.pause()
+        assert on.focused() == "Input"
+        on.pane.focus()
+        await on.pilot.pause()
+        assert on.focused() == "TreeView"
+        on.pane.start(on.call)
+        await on.pilot.pause()
+        assert on.focused() == "TextView"
+        on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data={"a": 1})))
+        await on.pilot.pause()
+        assert on.focused() == "TreeView"
+        await on.press("v")
+        assert on.focused() == "TextView"
+
+
+async def test_a_tree_is_opened_closed_and_walked_by_keys(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": {"b": [{"c": list(range(60))}]}, "z": 1})
+        assert "▾ a: 1 key" in on.text
+        await on.press("down", "left")
+        assert "▸ a: {b: [1]}" in on.text
+        assert " .a " in on.text
+        await on.press("asterisk")
+        assert "[15] 15" in on.text
+        await on.press("right", "right", "right", "right")
+        assert ".a.b[0].c[0]" in on.text
+        await on.press("left", "enter")
+        assert "▸ c: [0, 1, 2, 3" in on.text
+        await on.press("end")
+        assert " .z " in on.text
+        await on.press("home", "space")
+        assert "▸ {a: {1}, z: 1}" in on.text
+
+
+async def test_a_tree_is_opened_and_closed_by_mouse(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": {"b": 1}})
+        await on.pilot.click(TreeView, offset=(2, 1))
+        await on.pilot.pause()
+        assert "▸ a: {b: 1}" in on.text
+        await on.pilot.click(TreeView, offset=(8, 1), times=2)
+        await on.pilot.pause()
+        assert "▾ a: 1 key" in on.text
+
+
+async def test_more_of_a_large_list_comes_on_demand(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show(list(range(1_000)))
+        await on.press("end")
+        assert "▸ … 800 more" in on.text
+        await on.press("enter", "end")
+        assert "▸ … 600 more" in on.text
+
+
+async def test_a_table_shows_rows_and_names_the_cell(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"id": number, "name": f"name {number}", "tags": ["x"]} for number in range(3_000)])
+        assert "[Table]   Tree    Text" in on.text
+        assert re.search(r" id +name +tags", on.text)
+        await on.press("end", "right")
+        assert "name 2999" in on.text
+        assert ".[2999].name" in on.text
+        await on.press("enter")
+        assert "[Tree]" in on.text
+        await on.until(lambda: "▾ [2999] 3 keys" in on.text, "the tree is open at the cell")
+        assert ".[2999].name" in on.text
+
+
+async def test_an_answer_around_a_list_is_a_table_that_tells_what_else_it_says(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"success": True, "count": 63, "results": [{"id": "a"}]})
+        assert "[Table]   Tree    Text" in on.text
+        assert "success true · count 63 · .results[0].id" in on.text
+
+
+async def test_any_list_of_objects_in_the_tree_can_be_seen_as_a_table(stage: OpenStage) -> None:
+    async with stage() as on:
+        files: list[JsonValue] = [
+            {"name": f"file {number}", "url": f"https://example.org/{number}"} for number in range(5)
+        ]
+        await on.show({"title": "Water", "result": {"of": {}, "tags": [{"tag": "a"}, {"tag": "b"}], "files": files}})
+        assert "[Tree]   Text" in on.text
+        await on.press("down", "t")
+        assert "[Tree]   Text" in on.text, "there is no list here"
+        await on.press("up", "t")
+        assert ".result.tags[0].tag" in on.text, "the first below"
+        await on.press("enter")
+        on.pane.query_one(TreeView).go(("result", "files", 1, "url"))
+        await on.press("t")
+        assert re.search(r" name +url", on.text)
+        assert ".result.files[0].name" in on.text
+        await on.press("right", "down", "c")
+        await on.until(lambda: on.app.clipboard == "https://example.org/1", "the URL is copied")
+        await on.press("enter")
+        await on.until(lambda: ".result.files[1].url" in on.text, "the tree is at the cell")
+        on.pane.query_one(TreeView).go(("result", "tags", 1))
+        await on.press("t")
+        assert " Tree   [Table]   Text" in on.text
+        assert "example.org" not in on.text
+        assert ".result.tags[0].tag" in on.text
+
+
+async def test_columns_beyond_the_screen_come_with_the_cursor(stage: OpenStage) -> None:
+    async with stage(width=60) as on:
+        await on.show([{f"column{number}": f"value {number}" for number in range(60)}])
+        assert "column0" in on.text
+        assert "column40" not in on.text
+        await on.press(*["right"] * 6)
+        assert "value 6" in on.text
+        on.pane.query_one(TableView).cursor = (0, 49)
+        await on.pilot.pause()
+        assert "value 49" in on.text
+        assert "… 10 more keys" in on.text
+        assert "column0 " not in on.text
+        await on.pilot.click(TableView, offset=(3, 1))
+        await on.pilot.pause()
+        assert re.search(r"\.\[0\]\.column4\d", on.text)
+
+
+async def test_markdown_is_rendered_piece_by_piece_and_its_links_are_not_followed(stage: OpenStage) -> None:
+    async with stage() as on:
+        opened: list[str] = []
+        on.app.open_url = lambda url, **_: opened.append(url)  # type: ignore[method-assign]  # to see it
+        text = "# A title\n\n[a link](https://example.org)\n\n" + "words\n\n" * 300 + "the end\n"
+        await on.show(text)
+        assert "[Markdown]" in on.text
+        assert "# A title" not in on.text
+        assert "A title" in on.text
+        await on.pilot.click("MarkdownParagraph", offset=(3, 0))
+        await on.until(lambda: on.app.notices, "the link is named")
+        assert on.app.notices == ["https://example.org"]
+        assert opened == []
+        before = len(on.pane.query("Markdown"))
+        while "the end" not in on.text:
+            await on.press("end")
+        assert len(on.pane.query("Markdown")) > before
+
+
+# Searching
+
+
+async def test_a_text_is_searched_as_one_types(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show("\n".join(f"line {number}" for number in range(500)))
+        await on.press("slash", *"line 30")
+        assert "1 of 11: line 30" in on.text
+        await on.press("enter", "n", "n")
+        assert "3 of 11" in on.text
+        assert "line 301" in on.text
+        await on.press("N", "N", "N")
+        assert "11 of 11" in on.text
+        await on.press("slash", "escape")
+        assert "of 11" not in on.text
+
+
+async def test_a_tree_is_searched_even_where_it_is_closed(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": [{"deep": {"name": f"n{number}"}} for number in range(900)], "b": "x\n" * 300 + "Needle"})
+        await on.press("slash", *"n777", "enter")
+        assert "1 of 1: n777" in on.text
+        assert 'name: "n777"' in on.text
+        await on.press("slash", *"needle", "enter")
+        assert "1 of 1: needle" in on.text
+        assert "Needle" in on.text
+        await on.press("slash", *"nowhere", "enter")
+        assert "nothing found: nowhere" in on.text
+
+
+async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"id": number, "tags": [f"t{number}"]} for number in range(900)])
+        await on.press("slash", *"t88", "enter", "n", "n")
+        assert "3 of 11: t88" in on.text
+        await on.press("p")
+        assert on.app.clipboard == ".[881].tags"
+
+
+# Taking it along
+
+
+@pytest.mark.promise("TUI-5")
+async def test_value_path_and_whole_are_copied(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": {"text": "x\x1b\ny"}, "b": 1})
+        await on.press("down", "down", "c")
+        assert on.app.clipboard == "x\x1b\ny"
+        await on.press("p")
+        assert on.app.clipboard == ".a.text"
+        await on.press("up", "c")
+        assert json.loads(on.app.clipboard) == {"text": "x\x1b\ny"}
+        await on.press("C")
+        assert json.loads(on.app.clipboard) == {"a": {"text": "x\x1b\ny"}, "b": 1}
+        assert on.app.notices[-1].endswith("to the terminal (OSC 52).")
+
+
+async def test_an_error_is_copied_with_its_traceback(stage: OpenStage) -> None:
+    async with stage() as on:
+        error = ToolError(code="execution_error", message="ValueError: no")
+        await on.show_result(ToolResult(ok=False, error=error, meta=ResultMeta(traceback="File x\n")))
+        await on.press("c")
+        assert on.app.clipboard == "execution_error\nValueError: no\n\nFile x\n"
+
+
+async def test_a_result_is_saved_where_one_says(stage: OpenStage, tmp_path: Path) -> None:
+    async with stage(width=200) as on:
+        await on.show([{"a": 1}])
+        await on.press("s")
+        assert f"Save as {tmp_path}/demo.tool-" in on.text
+        await on.press(*["ctrl+u"], *"r.csv", "enter")
+        assert (tmp_path / "r.csv").read_text().split() == ["a", "1"]
+        assert on.app.notices[-1] == "Saved 6 B to r.csv"
+        await on.press("s", "ctrl+u", *"r.csv", "enter")
+        assert on.app.notices[-1] == "Not saved: r.csv exists already"
+        await on.press("s", "ctrl+u", *"none/r.csv", "enter")
+        assert on.app.notices[-1] == "Not saved: there is no folder none"
+
+
+async def test_every_view_of_a_value_begins_in_line_with_what_stands_above(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show([{"a": 1}])
+        begun = []
+        for _ in range(3):
+            lines = on.text.splitlines()
+            begun.append([len(line) - len(line.lstrip()) for line in (lines[1], lines[3])])
+            await on.press("v")
+        assert begun == [[1, 1]] * 3
+
+
+async def test_notices_do_not_cover_the_line_that_is_typed_in(stage: OpenStage, tmp_path: Path) -> None:
+    async with stage(notices=True) as on:
+        await on.show([{"a": 1}])
+        for _ in range(4):
+            on.app.notify("a notice of some length\n" * 4, timeout=600)
+        await on.until(lambda: "a notice" in on.text, "the notices are there")
+        await on.press("s")
+        await on.until(lambda: "a notice" not in on.text, "the notices are gone")
+        await on.press("ctrl+u", *"r.json")
+        assert on.text.splitlines()[-1].strip() == "Save as r.json"
+
+
+@pytest.mark.promise("EXE-6")
+async def test_a_shortened_result_says_how_much_is_missing_and_where_it_is(stage: OpenStage, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.json"
+    whole.write_text("[1,2,3]")
+    cut = Truncation(shown_bytes=1_000_000, total_bytes=60_000_000, file=str(whole))
+    async with stage(width=200) as on:
+        await on.show([1], ResultMeta(size=60_000_000, truncated=cut))
+        assert "60 MB · truncated" in on.text
+        assert "! Only 1.0 MB of 60 MB are shown · f3 opens and s saves all of it · " + str(whole) in on.text
+        await on.press("s", "ctrl+u", *"r.json", "enter")
+        assert (tmp_path / "r.json").read_text() == "[1,2,3]"
+
+
+async def test_a_terminal_that_cannot_be_left_to_a_pager_is_no_error(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": 1})
+        await on.press("f3")
+        assert on.app.notices == ["This terminal can't be left to a pager."]
+
+
+# Whatever comes
+
+
+@pytest.mark.promise("TUI-4")
+@SIZES
+async def test_nothing_untrusted_steers_the_screen(stage: OpenStage, width: int, height: int) -> None:
+    async with stage(width, height) as on:
+        call = ToolCall(name=f"x.{HOSTILE}", source="mcp")
+        on.pane.start(call)
+        on.pane.feed(ApprovalRequested(call=call, reason=HOSTILE))
+        on.pane.feed(Started(call=call, worker=HOSTILE))
+        on.pane.feed(Log(call_id=call.id, stream="stdout", text=HOSTILE))
+        on.pane.feed(Progress(call_id=call.id, done=1, total=0, message=HOSTILE))
+        await on.pilot.pause(0.15)
+        _assert_harmless(on.text)
+        error = ToolError(
+            code="execution_error", message=HOSTILE, detail=HOSTILE, faults=(Fault(path=HOSTILE, message=HOSTILE),)
+        )
+        cut = Truncation(shown_bytes=1, total_bytes=2, file=HOSTILE)
+        data: JsonValue = [{HOSTILE: HOSTILE, "n": [HOSTILE, {HOSTILE: "\ud800"}]}]
+        meta = ResultMeta(traceback=HOSTILE, worker=HOSTILE, truncated=cut)
+        for result in (
+            ToolResult(ok=False, error=error, data=data, meta=meta),
+            ToolResult(ok=True, data=f"# {HOSTILE}\n\n- {HOSTILE}\n- `{HOSTILE}`\n"),
+        ):
+            on.pane.show(call, result)
+            await on.pilot.pause()
+            on.pane.focus()
+            for _ in on.pane._offered:
+                await on.press("asterisk", "t", "slash", *"x", "enter", "down")
+                _assert_harmless(on.text)
+                await on.press("v")
+        assert on.app.is_running
+
+
+def _assert_harmless(screen: str) -> None:
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", screen)
+
+
+@SIZES
+async def test_every_view_works_at_every_size(stage: OpenStage, width: int, height: int) -> None:
+    values: list[JsonValue] = [None, "日本語 word " * 200, {}, [[[]]], ANSWER]
+    async with stage(width, height) as on:
+        for value in values:
+            await on.show(value)
+            for _ in on.pane._offered:
+                await on.press("end", "pageup", "right", "enter", "v")
+            assert "✓ ok" in on.text
+        await on.pilot.resize_terminal(height * 2, width // 2)
+        await on.pilot.pause()
+        await on.press("v", "end")
+        assert on.app.is_running
+
+
+async def test_a_megabyte_is_drawn_only_where_it_is_seen(stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    original = TextView.row
+
+    def row(view: TextView, index: int) -> object:
+        drawn.append(index)
+        return original(view, index)
+
+    monkeypatch.setattr(TextView, "row", row)
+    async with stage() as on:
+        await on.show("\n".join(f"line {number} {'x' * 60}" for number in range(15_000)))
+        await on.press("end", "pageup", "home")
+        assert len(set(drawn)) < 200
+        assert len(on.pane.query("*")) < 30
+
+
+async def test_wrapped_text_keeps_its_place_when_the_width_changes(stage: OpenStage) -> None:
+    async with stage(width=100) as on:
+        await on.show("\n".join(f"{number:04} " + "word " * 30 for number in range(500)))
+        await on.press("slash", *"0300", "enter")
+        await on.pilot.resize_terminal(60, 24)
+        await on.pilot.pause()
+        assert "0300 word" in on.text
+
+
+async def test_the_commands_offered_are_those_that_make_sense(stage: OpenStage) -> None:
+    async with stage() as on:
+
+        def offered() -> set[str]:
+            return {binding.binding.id or "" for binding in on.app.screen.active_bindings.values() if binding.enabled}
+
+        await on.show(1)
+        assert "result.copy" in offered()
+        assert not {"result.next_view", "result.copy_path", "result.next_match"} & offered()
+        await on.show({"a": 1})
+        assert {"result.next_view", "result.copy_path"} <= offered()
+        await on.press("slash", *"a", "enter")
+        assert "result.next_match" in offered()
+
+
+def test_the_ids_of_its_commands_are_unique() -> None:
+    ids = [command.id for command in ResultPane.ACTIONS]
+    assert len(ids) == len(set(ids))
+    assert all(identifier.startswith("result.") for identifier in ids)

@@ -1,0 +1,23 @@
+"""What the parts of the form and the result are called in the help."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+from textual.dom import DOMNode
+
+import pegboard.tui.form
+import pegboard.tui.result
+
+
+def test_every_part_with_commands_has_a_name_for_people() -> None:
+    parts: set[type[DOMNode]] = set()
+    for package in (pegboard.tui.form, pegboard.tui.result):
+        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            for _, part in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+                if issubclass(part, DOMNode) and "ACTIONS" in vars(part):
+                    parts.add(part)
+    assert len(parts) > 10
+    assert [part for part in parts if not vars(part).get("PLACE", "").strip()] == []

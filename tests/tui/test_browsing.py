@@ -1,0 +1,258 @@
+"""Finding a tool on the wall, by keyboard and by mouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stage import READ_ONLY, WALL, GivenRuntime, on_stage, tool
+
+from pegboard.config import Settings
+from pegboard.config.settings import UiSettings
+from pegboard.models import Problem
+from pegboard.runtime import Runtime
+
+BROKEN = Problem(message="The file can't be parsed: expected ':'.", file="/packs/broken.py", line=3)
+
+
+@pytest.mark.promise("TUI-1")
+async def test_the_wall_shows_every_pack_with_its_tools_and_marks_the_first_tool(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        for name in ("fs", "list_dir", "read_file", "remove", "shell", "pwd", "time", "now"):
+            assert name in stage.text
+        assert stage.marked == "fs.list_dir"
+        assert "f5 Tools 5" in stage.lines[0]
+        assert "3 packs" in stage.lines[0]
+
+
+@pytest.mark.promise("TUI-1")
+async def test_any_printable_key_filters_and_the_best_match_is_marked(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("rea")
+        assert stage.marked == "fs.read_file"
+        assert "1 of 5" in stage.text
+        assert "list_dir" not in "".join(stage.wall)
+
+
+async def test_escape_clears_the_filter_and_keeps_the_mark(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("now")
+        await stage.press("escape")
+        assert stage.marked == "time.now"
+        assert "list_dir" in "".join(stage.wall)
+
+
+async def test_escape_shows_the_marked_tool_even_in_a_pack_that_was_folded(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("left")
+        await stage.type("read")
+        await stage.press("escape")
+        assert stage.marked == "fs.read_file"
+
+
+async def test_backspace_and_ctrl_w_take_the_filter_back(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("list dirx")
+        assert stage.list.row is None
+        assert "No tool matches “list dirx”." in stage.text
+        await stage.press("backspace")
+        assert stage.marked == "fs.list_dir"
+        await stage.press("ctrl+w")
+        assert stage.list.sought.strip() == "list"
+
+
+async def test_pasted_text_filters(given: GivenRuntime) -> None:
+    from textual import events
+
+    async with on_stage(given) as stage:
+        stage.app.post_message(events.Paste("read_file\nmore"))
+        await stage.until(lambda: stage.marked == "fs.read_file", "the pasted name is found")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_arrows_pages_home_and_end_move_the_mark(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("down", "down")
+        assert stage.marked == "fs.remove"
+        await stage.press("up")
+        assert stage.marked == "fs.read_file"
+        await stage.press("end")
+        assert stage.marked == "time.now"
+        await stage.press("home")
+        assert stage.marked == "fs"
+        await stage.press("pagedown")
+        assert stage.marked == "time.now"
+        await stage.press("pageup")
+        assert stage.marked == "fs"
+
+
+async def test_left_and_right_fold_and_unfold_a_pack(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("left")
+        assert stage.marked == "fs"
+        assert "read_file" not in "".join(stage.wall)
+        await stage.press("right")
+        assert "read_file" in "".join(stage.wall)
+        await stage.press("right")
+        assert stage.marked == "fs.list_dir"
+
+
+async def test_enter_goes_to_the_form_of_the_marked_tool(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        assert stage.form.form is not None
+        assert [field.name for field in stage.form.form.fields] == ["path", "max_bytes"]
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_click_marks_a_tool_and_a_click_on_a_pack_folds_it(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.pilot.click(stage.list, offset=(6, 2))
+        assert stage.marked == "fs.read_file"
+        await stage.pilot.click(stage.list, offset=(6, 0))
+        assert stage.marked == "fs"
+        assert "read_file" not in "".join(stage.wall)
+        await stage.pilot.click(stage.list, offset=(6, 0))
+        assert "read_file" in "".join(stage.wall)
+
+
+async def test_with_vim_keys_letters_move_and_only_a_slash_filters(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, settings=Settings(ui=UiSettings(vim_keys=True)))
+    async with on_stage(given) as stage:
+        await stage.press("j")
+        assert stage.marked == "fs.read_file"
+        await stage.press("G")
+        assert stage.marked == "time.now"
+        await stage.press("g", "j", "k")
+        assert stage.marked == "fs"
+        await stage.press("slash", "j", "k")
+        assert stage.list.sought == "jk"
+        await stage.press("escape", "j")
+        assert stage.list.sought == ""
+
+
+@pytest.mark.promise("DSC-6")
+async def test_a_rescan_keeps_mark_folds_scroll_and_half_filled_form(tmp_path: Path) -> None:
+    many = [tool(f"pack{number:03}.tool", path={"type": "string"}) for number in range(100)]
+    given = GivenRuntime(tmp_path, tools=many)
+    async with on_stage(given) as stage:
+        await stage.press("left")
+        for _ in range(60):
+            stage.list.action_move(1)
+        await stage.until(lambda: stage.screen.settled, "the mark rests")
+        await stage.press("enter")
+        await stage.until(lambda: stage.form.has_focus_within, "the form has the focus")
+        await stage.type("half")
+        mark, line = stage.marked, stage.list.cursor - round(stage.list.scroll_y)
+        given.change([tool("aaa.first"), tool("bbb.second"), *many])
+        await stage.until(lambda: "f5 Tools 102" in stage.text, "the new tools are counted")
+        assert stage.marked == mark
+        assert stage.list.cursor - round(stage.list.scroll_y) == line
+        assert "half" in stage.text
+        assert stage.form.has_focus_within
+        await stage.press("f5", "home")
+        assert "▸ pack000" in stage.text
+
+
+async def test_a_tool_that_a_rescan_no_longer_finds_gives_its_place_to_its_neighbour(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("down")
+        given.change([spec for spec in WALL if spec.name != "fs.read_file"])
+        await stage.until(lambda: stage.marked == "fs.remove", "the next tool is marked")
+        await stage.until_seen("Deletes a file for good.")
+
+
+async def test_the_mark_survives_a_rescan_while_a_filter_is_on(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("f")
+        await stage.press("down")
+        mark = stage.marked
+        given.change([*WALL, tool("x.f")])
+        await stage.until_seen("4 of 6")
+        assert stage.marked == mark
+
+
+async def test_state_and_manners_are_worn_as_symbols(given: GivenRuntime) -> None:
+    given.states = {"fs.read_file": "degraded", "time.now": "blocked"}
+    async with on_stage(given) as stage:
+        assert [line.split() for line in stage.wall if line.startswith("  ") and line.strip()] == [
+            ["●", "list_dir", "R"],
+            ["◐", "read_file", "R"],
+            ["●", "remove", "D"],
+            ["●", "pwd", "R"],
+            ["○", "now", "R"],
+        ]
+
+
+@pytest.mark.promise("DSC-7", "TUI-1")
+async def test_a_pack_that_cant_be_read_hangs_on_the_wall_with_its_reason(tmp_path: Path) -> None:
+    async with on_stage(GivenRuntime(tmp_path, problems=[BROKEN])) as stage:
+        assert "✖ broken" in stage.text
+        assert "✖ 1 problem" in stage.lines[0]
+        await stage.press("home")
+        await stage.until_seen("expected ':'. (broken.py:3)")
+
+
+async def test_without_tools_the_wall_says_where_to_put_some(tmp_path: Path) -> None:
+    async with on_stage(GivenRuntime(tmp_path, tools=[])) as stage:
+        assert "No tools yet." in stage.text
+        await stage.press("enter", "ctrl+r", "f2", "f4", "ctrl+l")
+        assert stage.app.is_running
+
+
+@pytest.mark.promise("EXE-2")
+async def test_what_the_allow_list_keeps_out_is_counted_in_the_header(given: GivenRuntime) -> None:
+    given.shut_out = 12
+    async with on_stage(given, size=(80, 24)) as stage:
+        assert "12 tools not allowed" in stage.lines[0]
+        given.shut_out = 0
+        given.change(WALL)
+        await stage.until(lambda: "not allowed" not in stage.lines[0], "nothing is kept out any more")
+
+
+@pytest.mark.promise("EXE-2")
+async def test_a_wall_that_the_allow_list_keeps_empty_says_so() -> None:
+    runtime = Runtime.from_environment(tool_allow="nothing.*")
+    async with on_stage(runtime, size=(80, 24)) as stage:
+        await stage.until_seen("No tools: the allow list")
+        assert runtime.hidden() > 0
+        assert f"{runtime.hidden()} tools not allowed" in stage.lines[0]
+        assert "No tools yet" not in stage.text
+
+
+@pytest.mark.promise("TUI-4")
+async def test_hostile_names_and_descriptions_reach_the_screen_as_text(tmp_path: Path) -> None:
+    evil = tool(
+        "p.[red]x[/]\x1b[2J", "[bold]desc[/bold] \x1b]0;owned\x07 \u202egnp", READ_ONLY, path={"type": "string"}
+    )
+    problem = Problem(message="[link=evil]\x1b[31m", file="/packs/p.py")
+    async with on_stage(GivenRuntime(tmp_path, tools=[evil], problems=[problem])) as stage:
+        await stage.until_seen("[bold]desc[/bold]")
+        assert "[red]x[/]␛[2J" in stage.text
+        assert "\x1b" not in stage.text
+        assert "\x07" not in stage.text
+        assert "\u202e" not in stage.text
+        await stage.type("red")
+        assert stage.marked == "p.[red]x[/]␛[2J"
+        await stage.press("f2")
+        await stage.until_seen("\\u001b[2J")
+
+
+@pytest.mark.promise("TUI-2")
+async def test_ten_thousand_tools_are_listed_and_filtered(tmp_path: Path) -> None:
+    many = [tool(f"pack{number // 10}.tool_{number}") for number in range(10_000)]
+    async with on_stage(GivenRuntime(tmp_path, tools=many)) as stage:
+        assert "f5 Tools 10,000" in stage.lines[0]
+        await stage.press("end")
+        assert stage.marked == "pack999.tool_9999"
+        await stage.type("tool_7777")
+        assert stage.marked == "pack777.tool_7777"
+        assert "1 of 10,000" in stage.text
+
+
+async def test_the_count_of_a_filter_stays_at_the_right_end_when_the_window_changes(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.type("list")
+        await stage.pilot.resize_terminal(120, 40)
+        await stage.until(lambda: stage.screen.registry.size.width > 30, "the wall is wide")
+        await stage.until_seen("of 5 │")

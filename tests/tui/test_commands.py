@@ -1,0 +1,179 @@
+"""Commands: keys, palette, help, footer, and what a user may remap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stage import GivenRuntime, on_stage, tool
+
+from pegboard.config import Settings, load
+from pegboard.tui.commands import in_reach
+from pegboard.tui.keys import key_problems, places
+from pegboard.tui.screens.help import HelpScreen
+from pegboard.tui.screens.jump import JumpScreen
+
+
+def remapped(folder: Path, **keys: str) -> GivenRuntime:
+    return GivenRuntime(
+        folder, settings=Settings(keys={name.replace("__", "."): value for name, value in keys.items()})
+    )
+
+
+@pytest.mark.promise("TUI-7")
+def test_every_command_says_what_it_does_and_has_an_id_of_its_own() -> None:
+    declared = [command for _, commands in places() for command in commands]
+    assert len({command.id for command in declared}) == len({(command.id, command.action) for command in declared})
+    for command in declared:
+        assert command.help.endswith("."), command.id
+        assert command.title, command.id
+
+
+@pytest.mark.promise("TUI-7")
+async def test_help_lists_every_command_in_reach_with_its_id(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(120, 100)) as stage:
+        in_list = [command for _, command in in_reach(stage.app.focused)]
+        await stage.press("f1")
+        await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help is shown")
+        for command in in_list:
+            assert command.id in stage.text, command.id
+        assert "read-only: changes nothing" in stage.text
+        await stage.press("escape")
+        assert stage.app.screen is stage.screen
+
+
+async def test_help_speaks_of_the_focused_place(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(120, 100)) as stage:
+        await stage.open("read")
+        await stage.press("f1")
+        await stage.until_seen("form.text")
+        assert "list.fold" not in stage.text
+
+
+async def test_a_question_mark_helps_in_the_list_but_is_text_in_a_field(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("question_mark")
+        await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help is shown")
+        await stage.press("escape")
+        await stage.open("read")
+        await stage.press("question_mark", "exclamation_mark")
+        assert stage.app.screen is stage.screen
+        assert stage.form.submit() == {"path": "?!"}
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_palette_lists_every_command_in_reach(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(120, 200)) as stage:
+        titles = {command.title for _, command in in_reach(stage.app.focused)}
+        await stage.press("ctrl+p")
+        await stage.until(lambda: all(title in stage.text for title in titles), "all commands are listed")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_palette_finds_any_tool_and_opens_it(tmp_path: Path) -> None:
+    many = [tool(f"pack{number}.tool_{number}", path={"type": "string"}) for number in range(10_000)]
+    async with on_stage(GivenRuntime(tmp_path, tools=many)) as stage:
+        await stage.press("ctrl+p")
+        await stage.type("tool_7777")
+        await stage.until_seen("pack7777.tool_7777")
+        await stage.press("enter")
+        await stage.until(lambda: stage.marked == "pack7777.tool_7777", "the tool is marked")
+        await stage.until(lambda: stage.form.has_focus_within, "its form has the focus")
+
+
+async def test_the_palette_runs_a_command_that_has_no_key(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+p")
+        await stage.type("rescan")
+        await stage.until_seen("Tools: Rescan")
+        await stage.press("enter")
+        await stage.until_seen("5 tools.")
+
+
+@pytest.mark.promise("TUI-4")
+async def test_the_palette_shows_a_hostile_tool_as_text(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, tools=[tool("p.x[red]y", "[bold]evil[/bold]\x1b[2J")])
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+p")
+        await stage.type("red")
+        await stage.until_seen("p.x[red]y")
+        assert "[bold]evil[/bold]" in stage.text
+        assert "\x1b" not in stage.text
+
+
+@pytest.mark.promise("CFG-1")
+async def test_keys_are_remapped_by_command_id(tmp_path: Path) -> None:
+    given = remapped(tmp_path, tools__run="f6", app__help="f7")
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        assert not given.calls
+        await stage.press("f6")
+        await stage.until_seen("✓ ok")
+        assert "f6 Run" in stage.lines[-1]
+        await stage.press("f7")
+        await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help is shown")
+        assert stage.app.focused is not None
+
+
+@pytest.mark.promise("CFG-1")
+async def test_keys_that_clash_and_unknown_ids_are_problems(tmp_path: Path) -> None:
+    given = remapped(tmp_path, tools__run="f1", tools__rnu="f6")
+    async with on_stage(given) as stage:
+        await stage.until_seen("! 2 problems")
+        await stage.press("ctrl+g")
+        await stage.until_seen("Did you mean `tools.run`?")
+        assert "[keys] gives `f1` to both `app.help` and `tools.run`." in stage.text
+
+
+def test_keys_as_they_are_have_no_problems() -> None:
+    assert key_problems(Settings(), places()) == []
+
+
+@pytest.mark.promise("CFG-1")
+def test_problems_with_keys_name_the_place_where_they_were_set(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[keys]\ntools.rnu = 'f6'\n")
+    (tmp_path / "pegboard.toml").write_text("[keys]\n\n'tools.run' = 'f1'\n")
+    variables = {"PEGBOARD_CONFIG": str(tmp_path / "config.toml"), "PEGBOARD_KEYS__APP__HLEP": "f9"}
+    settings, _ = load(variables, tmp_path)
+    found = {
+        str(problem).removesuffix(" Give one of them another key.") for problem in key_problems(settings, places())
+    }
+    assert found == {
+        "PEGBOARD_KEYS__APP__HLEP: [keys] has no command `app.hlep`. Did you mean `app.help`?",
+        f"{tmp_path}/config.toml:2: [keys] has no command `tools.rnu`. Did you mean `tools.run`?",
+        f"{tmp_path}/pegboard.toml:3: [keys] gives `f1` to both `app.help` and `tools.run`.",
+    }
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_letter_jumps_to_anything_that_can_be_focused(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        targets = list(stage.screen.focus_chain)
+        await stage.press("ctrl+o")
+        await stage.until(lambda: isinstance(stage.app.screen, JumpScreen), "letters are shown")
+        assert " a " in stage.text
+        await stage.press("d")
+        await stage.until(lambda: stage.app.focused is targets[2], "the third has the focus")
+        await stage.press("ctrl+o", "escape")
+        assert stage.app.focused is targets[2]
+
+
+@pytest.mark.promise("TUI-7")
+async def test_ctrl_q_quits_and_closes_the_runtime_but_escape_and_ctrl_c_do_not(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("escape", "escape", "ctrl+c")
+        await stage.until_seen("ctrl+q")
+        assert stage.app.is_running
+        assert not given.closed
+        await stage.pilot.press("ctrl+q")
+    assert given.closed
+
+
+@pytest.mark.promise("TUI-7")
+async def test_every_header_item_answers_a_click(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.pilot.click("HeaderItem#tools")
+        assert stage.list.has_focus
+        await stage.pilot.click("HeaderItem#problems")
+        await stage.until_seen("Every file was read and every setting understood.")

@@ -1,0 +1,50 @@
+"""The line of keys at the bottom."""
+
+from __future__ import annotations
+
+import pytest
+from stage import GivenRuntime, Stage, on_stage
+
+from pegboard.tui.widgets.footer import KeysLine
+
+
+def line(stage: Stage) -> str:
+    """Gives what the line says."""
+    return str(stage.screen.query_one(KeysLine).render())
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_line_names_the_keys_that_work_where_the_focus_is(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.until(lambda: "f1 Help" in line(stage), "it is there")
+        before = line(stage)
+        await stage.press("enter")
+        await stage.until(lambda: line(stage) != before, "it is there")
+        assert "^r Run" in line(stage)
+        assert "f1 Help" in line(stage)
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_click_on_a_key_does_what_the_key_does(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.until(lambda: "Help" in line(stage), "it is there")
+        await stage.pilot.click(KeysLine, offset=(line(stage).index("Help"), 0))
+        await stage.until(lambda: type(stage.app.screen).__name__ == "HelpScreen", "it is there")
+
+
+async def test_only_whole_keys_are_shown(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.press("enter")
+        await stage.until(lambda: "Help" in line(stage), "it is there")
+        keys = stage.screen.query_one(KeysLine)
+        assert keys.render().cell_length <= keys.size.width + 1
+        titles = {binding.description for _, binding, _, _ in stage.screen.active_bindings.values() if binding.show}
+        assert any(line(stage).rstrip().endswith(title) for title in titles)
+
+
+async def test_the_mouse_over_a_key_tells_what_it_does(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.until(lambda: "Help" in line(stage), "it is there")
+        keys = stage.screen.query_one(KeysLine)
+        await stage.pilot.hover(KeysLine, offset=(line(stage).index("Help"), 0))
+        await stage.until(lambda: keys.tooltip == "Show the keys of the focused place.", "it is there")

@@ -1,0 +1,121 @@
+"""The screen at its sizes: what is seen, hidden, maximised."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from stage import GivenRuntime, as_runtime, on_stage
+
+from pegboard.tui.app import PegboardApp
+from pegboard.tui.screens.tools import ToolsScreen
+
+
+@pytest.mark.promise("TUI-7")
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 16), (200, 60), (100, 20), (70, 50)])
+async def test_every_pane_is_seen_at_every_size(given: GivenRuntime, size: tuple[int, int]) -> None:
+    async with on_stage(given, size=size) as stage:
+        text = stage.text
+        for title in ("Tools", "fs.list_dir", "Arguments", "Result"):
+            assert f"─{title}─" in text.replace(" ", ""), title
+        assert stage.form.size.height >= 3
+        assert stage.result.size.height >= 2
+        assert all(len(line) <= size[0] for line in stage.lines)
+
+
+@pytest.mark.parametrize("size", [(59, 24), (80, 15), (20, 5)])
+async def test_a_terminal_too_small_is_told_so(given: GivenRuntime, size: tuple[int, int]) -> None:
+    app = PegboardApp(as_runtime(given))
+    async with app.run_test(size=size) as pilot:
+        screen = app.screen
+        assert isinstance(screen, ToolsScreen)
+        await pilot.pause()
+        assert screen.query_one("#too-small").display
+        assert not screen.query_one("#body").display
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert screen.query_one("#body").display
+
+
+async def test_ctrl_b_hides_the_list_and_takes_the_focus_along(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.press("ctrl+b")
+        await stage.until(lambda: stage.form.has_focus_within, "the form has the focus")
+        assert stage.form.size.width > 70
+        await stage.press("ctrl+b")
+        assert stage.list.has_focus
+        await stage.press("ctrl+b")
+        await stage.until(lambda: stage.form.has_focus_within, "the form has the focus")
+        await stage.press("escape")
+        assert stage.list.has_focus
+        assert stage.list.region.width > 0
+
+
+@pytest.mark.parametrize("pane", ["list", "form", "result"])
+async def test_f10_gives_the_focused_pane_the_screen_and_escape_gives_it_back(given: GivenRuntime, pane: str) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        widget = {"list": stage.list, "form": stage.form, "result": stage.result}[pane]
+        if pane == "form":
+            await stage.open("list")
+        else:
+            widget.focus()
+        await stage.pilot.pause()
+        await stage.press("f10")
+        assert widget.region.width >= 78
+        assert widget.region.height >= 19
+        assert "f5 Tools 5" in stage.lines[0]
+        assert "Help" in stage.lines[-1]
+        await stage.press("escape")
+        await stage.until(lambda: widget.region.height < 23 and stage.screen.maximized is None, "it is as before")
+
+
+@pytest.mark.promise("TUI-2")
+async def test_the_first_frame_stands_before_the_scan_is_done(given: GivenRuntime, tmp_path: Path) -> None:
+    import threading
+
+    go_on = threading.Event()
+    given.scan = lambda: go_on.wait(100)  # type: ignore[method-assign]  # a scan that takes as long as the test needs
+    app = PegboardApp(as_runtime(given))
+    try:
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.pause()
+            screen = app.screen
+            assert isinstance(screen, ToolsScreen)
+            assert "Looking for tools…" in screen.empty
+            await pilot.press("a", "b", "backspace")
+            assert screen.registry.list.sought == "a"
+            await pilot.press("backspace")
+            strips = screen._compositor.render_strips(app.size)
+            assert any("Looking for tools…" in "".join(segment.text for segment in strip) for strip in strips)
+            go_on.set()
+            async with asyncio.timeout(20):
+                while screen.scanning:
+                    await pilot.pause(0.01)
+            assert len(screen.catalogue.entries) == 5
+    finally:
+        go_on.set()
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_the_focus_can_be_seen_on_its_pane(given: GivenRuntime, size: tuple[int, int]) -> None:
+    async with on_stage(given, size=size) as stage:
+        focused = stage.screen.registry.styles.border_top[1]
+        await stage.open("read")
+        assert stage.form.styles.border_top[1] == focused
+        assert stage.screen.registry.styles.border_top[1] != focused
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_tool_without_arguments_leaves_the_room_to_its_result(
+    given: GivenRuntime, size: tuple[int, int]
+) -> None:
+    async with on_stage(given, size=size) as stage:
+        await stage.type("pwd")
+        await stage.until_seen("Takes no arguments.")
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        assert stage.form.size.height <= 2
+        assert stage.result.size.height >= size[1] // 2

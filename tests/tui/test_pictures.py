@@ -1,0 +1,154 @@
+"""Pictures of the screen at both sizes, compared with those kept beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from stage import GivenRuntime, as_runtime
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from pegboard.config import Settings
+from pegboard.config.settings import UiSettings
+from pegboard.models import Problem, ToolResult
+from pegboard.tui.app import PegboardApp
+from pegboard.tui.result import ResultPane
+from pegboard.tui.screens.tools import ToolsScreen
+
+Compare = Callable[..., bool]
+SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+PROBLEMS = (
+    Problem(message="It can't be parsed: expected ':'.", file="/packs/broken.py", line=3),
+    Problem(
+        message="`read_file` takes positional arguments.",
+        fix="Write `def read_file(*, path)`.",
+        file="/packs/fs.py",
+        line=12,
+        pack="fs",
+        severity="warning",
+    ),
+)
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> GivenRuntime:
+    """Five tools, a broken pack, a warning, states of every kind."""
+    runtime = GivenRuntime(tmp_path, problems=PROBLEMS)
+    runtime.states = {"fs.remove": "degraded", "time.now": "blocked"}
+    return runtime
+
+
+def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: screen.settled) -> object:
+    """Gives what presses keys, each once the last one's work is done, and holds still what moves by itself."""
+
+    async def settle(pilot: Pilot[None], true: Callable[[ToolsScreen], bool]) -> None:
+        screen = pilot.app.screen_stack[0]
+        assert isinstance(screen, ToolsScreen)
+        end = monotonic() + 20
+        while screen.scanning or not screen.settled or not true(screen):
+            assert monotonic() < end, "the screen never came to rest"
+            await pilot.pause(0.01)
+        # forms are put on the screen piece by piece
+        before = -1
+        while before != (before := len(screen.focus_chain)):
+            await pilot.pause(0.05)
+
+    async def run(pilot: Pilot[None]) -> None:
+        await settle(pilot, lambda _: True)
+        for key in keys:
+            if key in {"enter", "ctrl+r", "ctrl+o"}:
+                await settle(pilot, lambda _: True)
+            await pilot.press(key)
+            if key == "enter":
+                await settle(pilot, lambda screen: screen.focused is not None)
+        await settle(pilot, until)
+        await pilot.pause(0.4)
+        for screen in pilot.app.screen_stack:
+            for field in screen.query("Input, TextArea"):
+                assert isinstance(field, Input | TextArea)
+                field.cursor_blink = False
+        await pilot.pause()
+
+    return run
+
+
+def something_is_over_it(screen: ToolsScreen) -> bool:
+    return screen.app.screen is not screen
+
+
+def result_is_there(screen: ToolsScreen) -> bool:
+    return screen.query_one(ResultPane).result is not None
+
+
+@SIZES
+def test_the_wall(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=presses("down"))
+
+
+@SIZES
+def test_a_filter(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=presses("f", "i", "l"))
+
+
+@SIZES
+def test_a_broken_pack(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=presses("home"))
+
+
+@SIZES
+def test_a_result(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
+    run = presses("down", "enter", "a", "ctrl+r", until=result_is_there)
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=run)
+
+
+@SIZES
+def test_a_failure(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
+    given.answer = lambda _: ToolResult.failed("execution_error", "ValueError: it broke", "raised")
+    run = presses("end", "ctrl+r", until=result_is_there)
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=run)
+
+
+@SIZES
+def test_the_question_before_a_destructive_tool(
+    snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]
+) -> None:
+    run = presses("r", "e", "m", "enter", "a", "ctrl+r", until=something_is_over_it)
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=run)
+
+
+@SIZES
+@pytest.mark.parametrize("key", ["f1", "ctrl+g", "f2", "ctrl+o"], ids=["help", "problems", "schema", "jump"])
+def test_what_opens_over_the_wall(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int], key: str) -> None:
+    run = presses("down", key, until=something_is_over_it)
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=run)
+
+
+@pytest.mark.parametrize("theme", ["pegboard-light", "pegboard-16"])
+def test_the_other_themes(snap_compare: Compare, given: GivenRuntime, theme: str) -> None:
+    given.settings = Settings(ui=UiSettings(theme=theme))
+    run = presses("down", "enter", "a", "ctrl+r", until=result_is_there)
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=(120, 40), run_before=run)
+
+
+def test_a_wall_without_tools(snap_compare: Compare, given: GivenRuntime) -> None:
+    given.found, given.wrong = [], []
+    app = PegboardApp(as_runtime(given))
+
+    async def run(pilot: Pilot[None]) -> None:
+        run_keys = presses()
+        assert callable(run_keys)
+        await run_keys(pilot)
+        # the folder of the test is another one each time
+        screen = pilot.app.screen
+        assert isinstance(screen, ToolsScreen)
+        screen.empty = screen.empty.replace(str(given.paths.packs), "~/packs")
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=(80, 24), run_before=run)
+
+
+def test_a_terminal_too_small(snap_compare: Compare, given: GivenRuntime) -> None:
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=(50, 12), run_before=presses())

@@ -1,0 +1,111 @@
+"""Pictures of what opens over a form: lists to pick from, presets, the ways to copy a call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from stage import WALL, GivenRuntime, Stage, as_runtime, tool
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from pegboard.tui.app import PegboardApp
+from pegboard.tui.result import ResultPane
+
+Compare = Callable[..., bool]
+Steps = Callable[[Stage], Awaitable[None]]
+SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+PICKY = tool(
+    "web.login",
+    "Logs in.",
+    country={"enum": [f"country {number}" for number in range(200)], "description": "Where to."},
+    colours={"type": "array", "items": {"enum": ["red", "green", "blue"]}},
+    roles={"type": "array", "items": {"enum": [f"role {number}" for number in range(90)]}},
+    word={"type": "string", "examples": ["alpha", "[b]beta[/b]"], "default": "omega"},
+    api_key={"type": "string"},
+)
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> GivenRuntime:
+    """Six tools, and presets of two of them."""
+    runtime = GivenRuntime(tmp_path, tools=[*WALL, PICKY])
+    runtime.kept = {
+        "fs.read_file": {"small": {"path": "small.txt", "max_bytes": 10}, "odd": {"path": 5}},
+        "web.login": {"as root": {"api_key": "hush", "country": "country 7"}},
+    }
+    return runtime
+
+
+def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
+    """Gives what takes these steps once the app is ready, and holds still what moves by itself."""
+
+    async def run(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, PegboardApp)
+        stage = Stage(pilot.app, pilot)
+        await stage.until(lambda: stage.screen.query(ResultPane) and stage.screen.settled, "the app is ready")
+        await steps(stage)
+        await pilot.pause(0.4)
+        for screen in pilot.app.screen_stack:
+            for line in screen.query(Input):
+                line.cursor_blink = False
+        await pilot.pause()
+
+    return run
+
+
+async def choices(stage: Stage) -> None:
+    """Filters one of many choices."""
+    await stage.open("login")
+    await stage.type("19")
+    await stage.until_seen("20 of 200")
+
+
+async def several(stage: Stage) -> None:
+    """Ticks some of a few values, then some of many."""
+    await stage.open("login")
+    await stage.press("tab", "g", "space", "r", "space", "tab", "space")
+    await stage.press("down", "space", "plus", "down", "space")
+    await stage.until_seen("3 of 90")
+
+
+async def examples(stage: Stage) -> None:
+    """Lists the examples of a text."""
+    await stage.open("login")
+    await stage.press("tab", "tab", "tab", "ctrl+f")
+    await stage.until_seen("enter chooses")
+
+
+async def presets(stage: Stage) -> None:
+    """Lists the presets of a tool."""
+    await stage.open("read")
+    await stage.press("ctrl+s")
+    await stage.until_seen('"path": 5')
+
+
+async def name(stage: Stage) -> None:
+    """Asks for a name."""
+    await stage.open("login")
+    await stage.press("tab", "tab", "tab", "tab")
+    await stage.type("hush")
+    await stage.press("ctrl+s")
+    await stage.until_seen("country 7")
+    await stage.press("ctrl+s")
+    await stage.until_seen("Save what is in the form as")
+
+
+async def copy(stage: Stage) -> None:
+    """Shows the ways to copy a call that holds a secret."""
+    await stage.open("login")
+    stage.form.load({"api_key": "hush", "country": "country 7", "roles": ["role 1", "role 2"]})
+    await stage.press("ctrl+right_square_bracket")
+    await stage.until_seen("••••")
+
+
+@SIZES
+@pytest.mark.parametrize("steps", [choices, several, examples, presets, name, copy])
+def test_what_opens_over_a_form(
+    snap_compare: Compare, given: GivenRuntime, steps: Steps, size: tuple[int, int]
+) -> None:
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps))

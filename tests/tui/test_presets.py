@@ -1,0 +1,193 @@
+"""Presets of the marked tool: saved, loaded, renamed and deleted by keys."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from stage import GivenRuntime, Stage, on_stage, tool
+from textual.widgets import Input
+
+from pegboard.models import JsonObject
+from pegboard.runtime import Runtime
+from pegboard.tui.screens.ask_name import AskName
+from pegboard.tui.screens.confirm import Confirm
+from pegboard.tui.screens.presets import PresetsScreen
+from pegboard.tui.widgets.pick_list import PickList
+
+SMALL: JsonObject = {"path": "small.txt", "max_bytes": 10}
+
+
+async def open_presets(stage: Stage) -> None:
+    """Opens the list of presets and waits until they are read."""
+    await stage.press("ctrl+s")
+    await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "the presets are listed")
+    await stage.until(lambda: stage.app.screen.query_one(PickList).found, "they are read")
+
+
+async def closed(stage: Stage) -> None:
+    """Waits until nothing stands over the wall."""
+    await stage.until(lambda: stage.app.screen is stage.screen, "the list is closed")
+
+
+@pytest.mark.promise("TUI-3", "TUI-7")
+async def test_what_is_in_the_form_is_saved_under_a_name_and_loaded_again(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("a.txt")
+        await open_presets(stage)
+        await stage.type("first one")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        assert stage.app.screen.query_one(Input).value == "first one"
+        await stage.press("enter")
+        await stage.until(lambda: given.kept == {"fs.read_file": {"first one": {"path": "a.txt"}}}, "it is kept")
+        await stage.press("escape")
+        await closed(stage)
+        await stage.press("backspace", "backspace", "backspace", "backspace", "z")
+        assert stage.form.submit() == {"path": "az"}
+        await open_presets(stage)
+        await stage.until_seen("a.txt")
+        await stage.press("enter")
+        await stage.until(lambda: stage.form.submit() == {"path": "a.txt"}, "the form is filled")
+
+
+@pytest.mark.promise("TUI-3")
+async def test_only_the_presets_of_the_shown_tool_are_listed_and_typing_filters_them(given: GivenRuntime) -> None:
+    given.kept = {
+        "fs.read_file": {"small": SMALL, "large": {"path": "large.txt"}},
+        "fs.list_dir": {"another": {"path": "/"}},
+    }
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.until_seen("ctrl+s 2 presets")
+        await open_presets(stage)
+        assert "another" not in stage.text
+        await stage.type("sm")
+        await stage.until_seen('"max_bytes": 10')
+        await stage.press("enter")
+        await stage.until(lambda: stage.form.submit() == SMALL, "the form is filled")
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_preset_is_overwritten_only_once_that_is_confirmed(given: GivenRuntime) -> None:
+    given.kept = {"fs.read_file": {"small": SMALL}}
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("b.txt")
+
+        def is_kept(arguments: JsonObject) -> bool:
+            return given.kept["fs.read_file"]["small"] == arguments
+
+        answers: list[tuple[str, JsonObject]] = [("n", SMALL), ("y", {"path": "b.txt"})]
+        for answer, kept in answers:
+            await open_presets(stage)
+            await stage.press("ctrl+s")
+            await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+            await stage.type("small")
+            await stage.press("enter")
+            await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+            await stage.until_seen("Overwrite the preset small?")
+            await stage.press(answer)
+            await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "the list is shown again")
+            await stage.until(partial(is_kept, kept), "it is as it should be")
+            await stage.press("escape")
+            await closed(stage)
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_preset_is_renamed_and_deleted(given: GivenRuntime) -> None:
+    given.kept = {"fs.read_file": {"small": SMALL, "tiny": {"path": "t"}}}
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await open_presets(stage)
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("ctrl+u", *"tiny", "enter")
+        await stage.until_seen("There is a preset tiny already.")
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("s", "enter")
+        await stage.until(lambda: "smalls" in given.kept["fs.read_file"], "it has another name")
+        await stage.until_seen("smalls")
+        await stage.press("delete")
+        await stage.until_seen("Delete the preset smalls?")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "nothing was deleted")
+        assert "smalls" in given.kept["fs.read_file"]
+        await stage.press("delete")
+        await stage.until_seen("Delete the preset smalls?")
+        await stage.press("y")
+        await stage.until(lambda: [*given.kept["fs.read_file"]] == ["tiny"], "it is deleted")
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_name_that_cannot_be_kept_is_refused_with_a_reason(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await open_presets(stage)
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("a", "slash", "b", "enter")
+        await stage.until_seen("A name can't have a slash.")
+        assert given.kept == {}
+
+
+@pytest.mark.promise("TUI-3", "TUI-4")
+async def test_the_preview_masks_secrets_and_shows_hostile_text_as_text(tmp_path: Path) -> None:
+    login = tool("web.login", api_key={"type": "string"}, note={"type": "string"})
+    given = GivenRuntime(tmp_path, tools=[login])
+    given.kept = {"web.login": {"[red]x\x1b[2J": {"api_key": "hush-hush", "note": "[bold]n\x1b]0;t\x07"}}}
+    async with on_stage(given) as stage:
+        await open_presets(stage)
+        await stage.until_seen("[bold]n")
+        assert "hush-hush" not in stage.text
+        assert "[red]x" in stage.text
+        assert "\x1b" not in stage.text
+
+
+async def test_saving_a_secret_says_that_the_file_will_hold_it(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, tools=[tool("web.login", api_key={"type": "string"})])
+    async with on_stage(given) as stage:
+        await stage.open("login")
+        await stage.type("abc")
+        await open_presets(stage)
+        await stage.press("ctrl+s")
+        await stage.until_seen("A secret is among the arguments")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_presets_are_loaded_by_mouse(given: GivenRuntime) -> None:
+    given.kept = {"fs.read_file": {"small": SMALL, "tiny": {"path": "t"}}}
+    async with on_stage(given, size=(80, 24)) as stage:
+        await stage.open("read")
+        await open_presets(stage)
+        await stage.pilot.click(PickList, offset=(5, 2))
+        await closed(stage)
+        await stage.until(lambda: stage.form.submit() == {"path": "t"}, "the form is filled")
+
+
+@pytest.mark.promise("TUI-3", "STO-3")
+async def test_presets_outlive_the_app_and_a_damaged_one_is_a_problem(tmp_path: Path) -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        await stage.open("read_file")
+        await stage.type("kept.txt")
+        await open_presets(stage)
+        await stage.type("mine")
+        await stage.press("enter", "enter")
+        await stage.until_seen("kept.txt")
+        await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "it is saved")
+        await stage.until(lambda: stage.app.screen.query_one(PickList).found == 2, "it is listed")
+        await stage.press("escape")
+    runtime = Runtime.from_environment()
+    [file] = runtime.paths.presets.rglob("mine.toml")
+    file.with_name("broken.toml").write_text("path = ")
+    async with on_stage(runtime) as stage:
+        await stage.open("read_file")
+        await stage.until_seen("ctrl+s 1 preset")
+        await stage.until_seen("1 problem")
+        await open_presets(stage)
+        await stage.press("enter")
+        await closed(stage)
+        await stage.until(lambda: stage.form.submit() == {"path": "kept.txt"}, "the form is filled")

@@ -1,0 +1,84 @@
+"""Problems on the screen, and the way from one to the place where it is mended."""
+
+from __future__ import annotations
+
+import pytest
+from stage import GivenRuntime, on_stage
+
+from pegboard.models import Problem
+from pegboard.tui.editor import editor_command
+
+BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Mend it.", file="/packs/broken.py", line=3)
+ODD = Problem(message="`x` has no type.", file="/packs/fs.py", line=12, pack="fs", severity="warning")
+
+
+@pytest.mark.promise("DSC-7", "TUI-1")
+async def test_problems_are_counted_in_the_header_and_listed_errors_first(given: GivenRuntime) -> None:
+    given.wrong = [ODD, BROKEN]
+    async with on_stage(given) as stage:
+        assert "✖ 2 problems" in stage.lines[0]
+        await stage.press("exclamation_mark")
+        await stage.until_seen("enter opens the file")
+        assert stage.text.index("✖ It can't be parsed: invalid syntax.") < stage.text.index("! `x` has no type.")
+        assert "broken.py:3" in stage.text
+        assert "Mend it." in stage.text
+
+
+async def test_a_problem_is_copied_with_its_place(given: GivenRuntime) -> None:
+    given.wrong = [BROKEN]
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+g")
+        await stage.until_seen("c copies")
+        await stage.press("c")
+        await stage.until(lambda: stage.app.clipboard, "something is copied")
+        assert stage.app.clipboard == str(BROKEN)
+
+
+async def test_the_file_of_a_problem_that_is_gone_is_said_to_be_gone(given: GivenRuntime) -> None:
+    given.wrong = [BROKEN]
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+g")
+        await stage.until_seen("enter opens")
+        await stage.press("enter")
+        await stage.until_seen("There is no file /packs/broken.py any more.")
+
+
+async def test_a_terminal_that_cant_be_left_to_an_editor_names_the_file(given: GivenRuntime) -> None:
+    file = given.paths.config_file.parent / "broken.py"
+    file.write_text("def f(:")
+    given.wrong = [Problem(message="bad", file=str(file), line=1)]
+    async with on_stage(given) as stage:
+        await stage.press("home", "f4")
+        await stage.until_seen("can't be left to an editor")
+
+
+async def test_the_definition_is_shown_as_a_model_gets_it_and_copied(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("f2")
+        await stage.until_seen('"inputSchema": {')
+        await stage.press("c")
+        await stage.until(lambda: '"fs.list_dir"' in stage.app.clipboard, "the definition is copied")
+        await stage.press("f2")
+        assert stage.app.screen is stage.screen
+
+
+@pytest.mark.parametrize(
+    ("environ", "command"),
+    [
+        ({"EDITOR": "nano"}, ["nano", "+7", "a.py"]),
+        ({"EDITOR": "vim", "VISUAL": "/usr/bin/nvim -p"}, ["/usr/bin/nvim", "-p", "+7", "a.py"]),
+        ({"EDITOR": "emacsclient -nw"}, ["emacsclient", "-nw", "+7", "a.py"]),
+        ({"EDITOR": "code --wait"}, ["code", "--wait", "--goto", "a.py:7"]),
+        ({"EDITOR": "hx"}, ["hx", "a.py:7"]),
+        ({"EDITOR": '"/Apps/My Editor/subl" -w'}, ["/Apps/My Editor/subl", "-w", "a.py:7"]),
+        ({"EDITOR": 'un"balanced'}, ['un"balanced', "+7", "a.py"]),
+        ({"EDITOR": "  "}, ["vi", "+7", "a.py"]),
+        ({}, ["vi", "+7", "a.py"]),
+    ],
+)
+def test_every_editor_is_told_the_line_in_its_own_way(environ: dict[str, str], command: list[str]) -> None:
+    assert editor_command("a.py", 7, environ) == command
+
+
+def test_a_file_without_a_line_is_just_opened() -> None:
+    assert editor_command("a.py", None, {"EDITOR": "code"}) == ["code", "a.py"]

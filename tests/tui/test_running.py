@@ -1,0 +1,168 @@
+"""Running the marked tool, and what comes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stage import GivenRuntime, on_stage, tool
+from textual.widgets import Button
+
+from pegboard.models import ToolCall, ToolResult, ToolUses
+
+
+@pytest.mark.promise("TUI-1", "EXE-1")
+async def test_ctrl_r_in_a_form_runs_the_tool_with_what_the_form_says(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("a.txt")
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        assert [(call.name, call.args, call.source) for call in given.calls] == [
+            ("fs.read_file", {"path": "a.txt"}, "form")
+        ]
+        assert "a.txt" in stage.text
+        assert "called 1 ×" in stage.text
+
+
+async def test_ctrl_j_runs_the_marked_tool_from_the_list_too(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+j")
+        await stage.until_seen("✓ ok")
+        assert [call.name for call in given.calls] == ["time.now"]
+
+
+@pytest.mark.promise("TUI-3")
+async def test_a_form_with_faults_runs_nothing_and_takes_the_focus_to_the_first(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("read")
+        await stage.press("ctrl+r")
+        assert not given.calls
+        await stage.until(lambda: stage.form.has_focus_within, "the focus is at the fault")
+
+
+@pytest.mark.promise("EXE-4", "TUI-1")
+async def test_escape_cancels_a_running_call_from_anywhere(given: GivenRuntime) -> None:
+    given.go_on.clear()
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("half way")
+        assert "esc Cancel" in stage.lines[-1]
+        await stage.press("tab", "escape")
+        await stage.until_seen("cancelled")
+        await stage.until(lambda: "esc Cancel" not in stage.lines[-1], "there is nothing to cancel any more")
+
+
+async def test_a_second_run_is_refused_with_a_reason_while_a_call_runs(given: GivenRuntime) -> None:
+    given.go_on.clear()
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("half way")
+        await stage.press("ctrl+r")
+        await stage.until_seen("time.now is still running: esc cancels it.")
+        assert len(given.calls) == 1
+        given.go_on.set()
+        await stage.until_seen("✓ ok")
+
+
+@pytest.mark.promise("TUI-2")
+async def test_the_wall_answers_while_a_call_runs_and_the_call_stays_on_the_screen(given: GivenRuntime) -> None:
+    given.go_on.clear()
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("half way")
+        await stage.type("read")
+        await stage.until_seen("Reads a text file.")
+        await stage.until(lambda: stage.screen.settled, "the other form is shown")
+        assert "half way" in stage.text
+        given.go_on.set()
+        await stage.until_seen("✓ ok")
+
+
+@pytest.mark.promise("TUI-1")
+async def test_a_destructive_tool_asks_once_and_enter_means_no(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("remove")
+        await stage.type("x")
+        await stage.press("ctrl+r")
+        await stage.until_seen("Run fs.remove?")
+        await stage.until_seen('"path": "x"')
+        assert isinstance(stage.app.focused, Button)
+        assert stage.app.focused.id == "no"
+        await stage.press("enter")
+        assert not given.calls
+        await stage.press("ctrl+r")
+        await stage.until_seen("Run fs.remove?")
+        await stage.press("y")
+        await stage.until_seen("✓ ok")
+        assert [call.args for call in given.calls] == [{"path": "x"}]
+
+
+async def test_escape_at_the_question_means_no_and_doesnt_quit(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("remove")
+        await stage.type("x")
+        await stage.press("ctrl+r")
+        await stage.until_seen("Run fs.remove?")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the question is gone")
+        assert not given.calls
+        assert stage.app.is_running
+
+
+@pytest.mark.promise("STO-1")
+async def test_the_last_arguments_are_offered_and_come_back_on_demand_only(given: GivenRuntime) -> None:
+    given.calls = [ToolCall(name="fs.read_file", args={"path": "before.txt", "max_bytes": 7}, source="cli")]
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.until_seen("ctrl+l last arguments")
+        assert "before.txt" not in stage.text
+        await stage.press("ctrl+l")
+        await stage.until_seen("before.txt")
+        assert stage.form.submit() == {"path": "before.txt", "max_bytes": 7}
+        await stage.press("escape", "escape")
+        await stage.open("remove")
+        await stage.until(lambda: stage.screen.settled, "the other form is shown")
+        assert "before.txt" not in stage.text
+        assert "last arguments" not in stage.text
+
+
+async def test_asking_for_last_arguments_that_there_are_none_of_says_so(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+l")
+        await stage.until_seen("fs.list_dir was never called.")
+
+
+async def test_each_tool_keeps_its_own_result(given: GivenRuntime) -> None:
+    given.answer = lambda call: ToolResult(ok=True, data=f"from {call.name}")
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("from time.now")
+        await stage.press("up", "up")
+        await stage.until(lambda: "from time.now" not in stage.text, "the other tool has no result")
+        await stage.press("end")
+        await stage.until_seen("from time.now")
+
+
+async def test_a_failure_is_shown_and_counted(given: GivenRuntime) -> None:
+    given.answer = lambda _: ToolResult.failed("execution_error", "ValueError: it broke", "raised")
+    given.uses = lambda tool: ToolUses(calls=12, failures=1)  # type: ignore[method-assign]  # as the history might
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("ValueError: it broke")
+        await stage.until_seen("called 12 ×, 1 failed")
+
+
+async def test_a_tool_without_arguments_runs_at_once(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, tools=[tool("p.none")])
+    async with on_stage(given) as stage:
+        await stage.press("enter", "ctrl+r")
+        await stage.until_seen("✓ ok")
+        assert [call.args for call in given.calls] == [{}]
+
+
+async def test_a_pack_row_runs_nothing_and_says_what_to_do(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("home", "ctrl+r")
+        await stage.until_seen("Mark a tool first.")
+        assert not given.calls

@@ -1,0 +1,221 @@
+"""Themes: the shipped ones, the user's, and the one that was chosen."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+import textual.css.parse
+from stage import GivenRuntime, as_runtime, on_stage
+from textual.color import Color
+from textual.theme import Theme
+from textual.widgets import Static
+
+from pegboard.config import Settings, load
+from pegboard.config.settings import UiSettings
+from pegboard.tui import themes
+from pegboard.tui.app import PegboardApp
+
+SHIPPED, PROBLEMS = themes.load([themes.shipped()])
+MINE = 'name = "mine"\nprimary = "#ff0000"\nbackground = "#101010"\n'
+
+
+def by_name(name: str) -> Theme:
+    return next(theme for theme in SHIPPED if theme.name == name)
+
+
+@pytest.mark.promise("TUI-6")
+def test_three_themes_of_our_own_are_shipped_without_problems() -> None:
+    assert {theme.name for theme in SHIPPED} >= {"pegboard-dark", "pegboard-light", "pegboard-16"}
+    assert PROBLEMS == []
+
+
+def contrast(text: str, background: str) -> float:
+    lighter, darker = sorted((_luminance(text), _luminance(background)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [part / 255 for part in Color.parse(colour).rgb]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize("name", ["pegboard-dark", "pegboard-light"])
+def test_every_text_colour_is_readable_on_every_background(name: str) -> None:
+    colours = by_name(name).to_color_system().generate()
+    texts = ("text", "text-muted", "text-primary", "text-secondary", "text-accent", "foreground")
+    states = ("text-success", "text-warning", "text-error")
+    for text, background in product((*texts, *states), ("background", "surface", "panel")):
+        assert contrast(colours[text], colours[background]) >= 4.5, (text, background)
+    for kind in ("block-cursor", "block-cursor-blurred", "input-cursor"):
+        assert contrast(colours[f"{kind}-foreground"], colours[f"{kind}-background"]) >= 4.5, kind
+    assert contrast(colours["footer-key-foreground"], colours["footer-background"]) >= 4.5
+    assert contrast(colours["footer-description-foreground"], colours["footer-background"]) >= 4.5
+
+
+@pytest.mark.promise("TUI-6")
+async def test_the_sixteen_colour_theme_sends_no_other_colours_to_the_terminal(tmp_path: Path) -> None:
+    from rich.color import ColorType
+
+    given = GivenRuntime(tmp_path, settings=Settings(ui=UiSettings(theme="pegboard-16")))
+    async with on_stage(given) as stage:
+        await stage.press("end", "ctrl+r")
+        await stage.until_seen("✓ ok")
+        strips = stage.screen._compositor.render_strips(stage.app.size)
+        colours = {
+            colour
+            for strip in strips
+            for segment in strip
+            if segment.style is not None
+            for colour in (segment.style.color, segment.style.bgcolor)
+            if colour is not None
+        }
+        assert {colour.type for colour in colours} <= {ColorType.DEFAULT, ColorType.STANDARD}, colours
+
+
+@pytest.mark.promise("TUI-6")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("name = ", "Invalid value"),
+        ('name = "x"', "`primary`"),
+        ('primary = "nonsense"', "'nonsense' is no colour"),
+        ('primary = "red"\nsize = 3', "`size`"),
+        ('primary = "red"\ndark = "yes"', "`dark`"),
+        ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is no colour"),
+        ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is no text style"),
+        ('primary = "red"\n[variables]\n"a b" = "red"', "`a b`"),
+    ],
+)
+def test_a_file_that_is_no_theme_is_a_problem_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    (tmp_path / "good.toml").write_text(MINE)
+    found, problems = themes.load([tmp_path])
+    assert [theme.name for theme in found] == ["mine"]
+    assert len(problems) == 1
+    assert problems[0].file == str(tmp_path / "bad.toml")
+    assert reason in problems[0].message
+
+
+def test_bytes_that_are_no_text_and_a_folder_named_like_a_theme_are_problems(tmp_path: Path) -> None:
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "folder.toml").mkdir()
+    assert len(themes.load([tmp_path, tmp_path / "missing"])[1]) == 2
+
+
+def test_a_users_theme_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(MINE.replace("mine", "pegboard-dark"))
+    found, _ = themes.load([themes.shipped(), tmp_path])
+    assert next(theme for theme in found if theme.name == "pegboard-dark").primary == "#ff0000"
+
+
+@pytest.mark.promise("TUI-6")
+async def test_a_theme_file_that_changes_is_worn_at_once(given: GivenRuntime) -> None:
+    given.paths.themes.mkdir(parents=True)
+    file = given.paths.themes / "mine.toml"
+    file.write_text(MINE)
+    async with on_stage(given) as stage:
+        stage.app.theme = "mine"
+        await stage.until(lambda: stage.screen.styles.background.hex == "#101010", "the theme is worn")
+        file.write_text(MINE.replace("#101010", "#202020"))
+        await stage.until(lambda: stage.screen.styles.background.hex == "#202020", "the change is worn")
+        file.write_text("broken")
+        await stage.until_seen("! 1 problem")
+
+
+@pytest.mark.promise("TUI-6")
+async def test_the_chosen_theme_is_kept_for_the_next_start(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        assert stage.app.theme == "pegboard-dark"
+        stage.app.theme = "pegboard-light"
+        kept = given.paths.state / "theme"
+        await stage.until(lambda: kept.exists() and "light" in kept.read_text(), "the choice is written")
+    assert PegboardApp(as_runtime(given)).theme == "pegboard-light"
+
+
+async def test_a_choice_that_cant_be_kept_is_worn_all_the_same(given: GivenRuntime) -> None:
+    given.paths.state.write_text("a file where the folder should be")
+    async with on_stage(given) as stage:
+        stage.app.theme = "pegboard-light"
+        await stage.until_seen("The choice of theme can't be kept")
+        assert stage.app.theme == "pegboard-light"
+
+
+async def test_a_theme_configured_after_the_choice_wins(given: GivenRuntime) -> None:
+    themes.ThemeChoice(given.paths.state / "theme", "pegboard-dark").keep("nord")
+    assert PegboardApp(as_runtime(given)).theme == "nord"
+    given.settings = Settings(ui=UiSettings(theme="pegboard-light"))
+    assert PegboardApp(as_runtime(given)).theme == "pegboard-light"
+
+
+async def test_a_theme_that_doesnt_exist_is_a_problem_and_ours_is_worn(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("[ui]\ntheme = 'solarised'\n")
+    configured, _ = load({"PEGBOARD_CONFIG": str(config)}, tmp_path)
+    given = GivenRuntime(tmp_path, settings=configured)
+    async with on_stage(given) as stage:
+        assert stage.app.theme == "pegboard-dark"
+        (problem,) = stage.app.theme_problems
+        assert (problem.file, problem.line) == (str(config), 2)
+        await stage.press("ctrl+g")
+        await stage.until_seen("There is no theme `solarised`.")
+
+
+@pytest.mark.promise("TUI-6")
+async def test_a_theme_that_is_missed_stays_a_problem_until_its_file_comes_and_is_worn(given: GivenRuntime) -> None:
+    given.paths.themes.mkdir(parents=True)
+    given.settings = Settings(ui=UiSettings(theme="mine"))
+    async with on_stage(given) as stage:
+        await stage.until_seen("! 1 problem")
+        (given.paths.themes / "bad.toml").write_text("broken")
+        await stage.until_seen("! 2 problems")
+        (given.paths.themes / "mine.toml").write_text(MINE)
+        await stage.until(lambda: stage.app.theme == "mine", "the theme is worn")
+        await stage.until_seen("! 1 problem")
+
+
+@pytest.mark.promise("TUI-2")
+async def test_no_style_is_read_twice_however_many_kinds_of_widgets_there_are(
+    given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def parse(scope: str, css: str, *rest: object, **options: object) -> object:
+        read.append(css)
+        return textual.css.parse.parse(scope, css, *rest, **options)  # type: ignore[arg-type]  # passed on as it came
+
+    async with on_stage(given) as stage:
+        monkeypatch.setattr("textual.css.stylesheet.parse", parse)
+        for number in range(100):
+            kind = type(f"Kind{number}", (Static,), {"DEFAULT_CSS": f"Kind{number} {{ height: {number}; }}"})
+            await stage.screen.mount(kind())
+        assert len(read) == len(set(read)) == 100
+
+
+async def test_the_palette_changes_the_theme(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+p")
+        await stage.type("theme")
+        await stage.until_seen("Everywhere: Theme")
+        await stage.press("enter")
+        await stage.type("pegboard-light")
+        await stage.until_seen("pegboard-light")
+        await stage.press("enter")
+        await stage.until(lambda: stage.app.theme == "pegboard-light", "the theme is worn")
+
+
+def test_animations_are_off_unless_asked_for(given: GivenRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEXTUAL_ANIMATIONS", raising=False)
+    assert PegboardApp(as_runtime(given)).animation_level == "none"
+    given.settings = Settings(ui=UiSettings(animations=True))
+    assert PegboardApp(as_runtime(given)).animation_level == "full"
+
+
+async def test_no_color_is_honoured(given: GivenRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with on_stage(given) as stage:
+        assert stage.app.no_color
+        assert stage.marked == "fs.list_dir"

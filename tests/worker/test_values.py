@@ -1,0 +1,171 @@
+"""What a tool returns, as JSON."""
+
+from __future__ import annotations
+
+import array
+import collections
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import json
+import math
+import pathlib
+import types
+import uuid
+from typing import Any, NamedTuple  # Any: a value may be anything
+
+import pydantic
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pegboard.worker.values import DEPTH, NotSerialisable, encode
+
+pytestmark = pytest.mark.promise("EXE-3")
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Size(enum.IntEnum):
+    BIG = 3
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    when: dt.date | None = None
+
+
+class Person(pydantic.BaseModel):
+    name: str
+    born: dt.date
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+
+class Array:
+    """As arrays of numpy are: what has no JSON form turns itself into a list."""
+
+    def tolist(self) -> list[float]:
+        return [1.0, math.nan]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ({"b": [1, 2.5, None, True, "é"], "a": {}}, {"b": [1, 2.5, None, True, "é"], "a": {}}),
+        (2**200, 2**200),
+        ((1, "a"), [1, "a"]),
+        (Pair(1, "a"), [1, "a"]),
+        ({3, 1, 2}, [1, 2, 3]),
+        (frozenset(["a"]), ["a"]),
+        (Colour.RED, "red"),
+        (Size.BIG, 3),
+        ({Colour.RED: 1}, {"red": 1}),
+        (Point(1, dt.date(2024, 1, 2)), {"x": 1, "when": "2024-01-02"}),
+        ([Point(1)], [{"x": 1, "when": None}]),
+        (Person(name="A", born=dt.date(2024, 1, 2)), {"name": "A", "born": "2024-01-02"}),
+        (dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC), "2024-01-02T03:04:05+00:00"),
+        (dt.timedelta(days=1, seconds=2, microseconds=500_000), "P1DT2.5S"),
+        (-dt.timedelta(seconds=90), "-P0DT90S"),
+        (pathlib.PurePosixPath("a/b"), "a/b"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (decimal.Decimal("1.10"), "1.10"),
+        (b"text", "text"),
+        (bytearray(b"\xff\xfe"), "//4="),
+        (math.nan, "NaN"),
+        ([math.inf, -math.inf], ["Infinity", "-Infinity"]),
+        ({"a": [math.nan, Point(1)]}, {"a": ["NaN", {"x": 1, "when": None}]}),
+        ({1: "a", None: "b", 2.5: "c", False: "d"}, {"1": "a", "null": "b", "2.5": "c", "false": "d"}),
+        ({dt.date(2024, 1, 2): 1, uuid.UUID(int=1): 2}, {"2024-01-02": 1, str(uuid.UUID(int=1)): 2}),
+        (Array(), [1.0, "NaN"]),
+        (array.array("i", [1, 2]), [1, 2]),
+        (range(3), [0, 1, 2]),
+        (collections.deque([1]), [1]),
+        (collections.OrderedDict(a=1), {"a": 1}),
+        (types.MappingProxyType({"a": (1,)}), {"a": [1]}),
+        ({"a": 1}.keys(), ["a"]),
+        ({"a": 1}.values(), [1]),
+        (map(str, [1, 2]), ["1", "2"]),
+        ([iter([1]), math.nan, iter([Point(2)])], [[1], "NaN", [{"x": 2, "when": None}]]),
+        ("\ud83d\ude00\ud800", "😀\ufffd"),
+        ({"\udfff": "a"}, {"\ufffd": "a"}),
+        ([[]] * 1000, [[]] * 1000),
+    ],
+)
+def test_a_value_has_the_json_form_that_one_expects(value: object, written: object) -> None:
+    assert json.loads(encode(value)) == written
+
+
+def _nested(levels: int) -> object:
+    value: object = "bottom"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def _cyclic() -> object:
+    point = Point(1)
+    point.x = [point]  # type: ignore[assignment] # that is the point
+    return {"deep": point}
+
+
+class Endless:
+    def tolist(self) -> object:
+        return Endless()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (object(), "an object of type object at the top"),
+        ({"a": [1, {"b c": lambda: 1}]}, 'an object of type function at .a[1]["b c"]'),
+        ({"a": math.nan, "b": {(1, 2): 3}}, "a key of type tuple at .b"),
+        ([1, 10**5000], "an integer of more than 4,300 digits at [1]"),
+        (_cyclic(), "something that contains itself at .deep.x[0]"),
+        (_nested(DEPTH + 1), f"nested deeper than {DEPTH} levels"),
+        (_nested(100_000), "nested deeper"),
+        ({"x": Endless()}, "unfolds without end"),
+        ({dt.date(2024, 1, 2): 1, "2024-01-02": 2}, "two keys that both become “2024-01-02”"),
+        (open, "an object of type builtin_function_or_method"),
+        (json, "an object of type module"),
+        (Point, "an object of type type"),
+    ],
+    ids=range(12),
+)
+def test_what_has_no_json_form_is_named_by_type_and_place(value: object, words: str) -> None:
+    with pytest.raises(NotSerialisable) as refused:
+        encode(value)
+    assert words in str(refused.value)
+
+
+def test_as_deep_as_allowed_is_allowed() -> None:
+    assert json.loads(encode(_nested(DEPTH))) == _nested(DEPTH)
+    assert json.loads(encode({"[" * 500: "]" * 500})) == {"[" * 500: "]" * 500}
+
+
+def test_what_the_authors_own_code_raises_comes_through() -> None:
+    def items() -> Any:
+        yield 1
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        encode({"a": items()})
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(_JSON)
+def test_json_comes_out_as_it_was(value: object) -> None:
+    assert json.loads(encode(value)) == value
