@@ -37,9 +37,9 @@ def _run() -> None:
         from pegboard.cli.open import open_app
 
         sys.exit(open_app())
-    from pegboard.cli import app
+    from pegboard.cli import program
 
-    app(prog_name="pegboard")
+    program(sys.argv[1:])(prog_name="pegboard")
 
 
 def _mend_streams() -> None:

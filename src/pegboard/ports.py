@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
 from pegboard.models import CallEvent, CallRecord, PackHandler, Problem, ToolCall, ToolResult, ToolSpec
-from pegboard.models.approval import Approval
-from pegboard.models.conversation import ModelEvent, Prompt
+
+if TYPE_CHECKING:
+    from pegboard.models.approval import Approval
+    from pegboard.models.conversation import ModelEvent, Prompt
 
 
 class ToolSource(Protocol):

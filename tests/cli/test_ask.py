@@ -200,8 +200,8 @@ def test_on_a_terminal_the_text_streams_and_nothing_in_it_steers_the_terminal(tm
 @pytest.mark.promise("CLI-3")
 def test_asking_the_offline_model_loads_no_model_library() -> None:
     code = (
-        "import sys\nfrom pegboard.cli import app\n"
-        "try:\n    app(['ask', 'time.now', '--json'])\nexcept SystemExit as ended:\n    assert not ended.code\n"
+        "import sys\nfrom pegboard.cli import program\n"
+        "try:\n    program()(['ask', 'time.now', '--json'])\nexcept SystemExit as ended:\n    assert not ended.code\n"
         "loaded = {'pydantic_ai', 'openai', 'anthropic', 'textual', 'mcp', 'httpx', 'httpx2'} & set(sys.modules)\n"
         "print(sorted(loaded), file=sys.stderr)"
     )

@@ -21,6 +21,16 @@ _OTHER_NAMES = {
 """Libraries that are installed by another name than they are imported by."""
 
 
+def installed_as(library: str) -> tuple[str, ...]:
+    """Gives the names by which a library is probably installed, its own first.
+
+    Args:
+        library: What is imported.
+    """
+    top = library.partition(".")[0]
+    return tuple(dict.fromkeys((top, _OTHER_NAMES.get(top, top))))
+
+
 def install_command(library: str) -> str:
     """Gives the command that installs a library for the Python that runs here.
 
