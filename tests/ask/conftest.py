@@ -17,7 +17,7 @@ PACK = '''
 import itertools
 import time
 from pathlib import Path
-from pegboard.sdk import ToolFailed, hints, log
+from pegboard.sdk import ToolFailed, call_tool, hints, log
 
 _count = itertools.count(1)
 
@@ -60,6 +60,11 @@ def meet(*, mine: str, other: str) -> str:
 def write(*, text: str, path: str = "notes.txt") -> str:
     """Says that it changes things by saying nothing."""
     return f"{path}: {text}"
+
+@hints(read_only=True)
+def through(*, text: str) -> str:
+    """Writes by way of another tool."""
+    return call_tool("shop.write", text=text)
 '''
 
 

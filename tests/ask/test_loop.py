@@ -543,10 +543,11 @@ class _Slow:
 
 
 @pytest.mark.promise("ASK-1", "ASK-7")
-async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_up: SetUp) -> None:
+@pytest.mark.parametrize("tool", ["write", "through"])
+async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_up: SetUp, tool: str) -> None:
     brief = set_up(ASK__SECONDS="3")
     await brief.prewarm()
     brief.approve_with(_Slow(3.5))
-    model = ScriptedModel(calls(("shop_write", {"text": "x"})), says("Done."))
+    model = ScriptedModel(calls((f"shop_{tool}", {"text": "x"})), says("Done."))
     _, outcome = await asked(brief, model=model)
     assert (outcome.stopped_by, outcome.tool_results[0].ok, outcome.answer) == ("answer", True, "Done.")

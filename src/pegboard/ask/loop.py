@@ -14,14 +14,16 @@ from pegboard.ask.naming import Offer
 from pegboard.ask.reading import calls_in_text, with_own_ids
 from pegboard.ask.telling import MORE, MORE_TOOL, is_shortened
 from pegboard.errors import ModelError
+from pegboard.executor.waiting import Unanswered
 from pegboard.history import Sessions
-from pegboard.models import ApprovalRequested, CallEvent, Finished, Started, ToolCall, ToolResult
+from pegboard.models import ToolCall, ToolResult
 from pegboard.models.ask import (
     AskedCall,
     AskedResult,
     AskEvent,
     AskFinished,
     AskStarted,
+    CallHappened,
     CallProposed,
     FirstToolError,
     ModelFailure,
@@ -158,7 +160,7 @@ class _Asking:
         self._text = text
         self._limits = ask.limits
         self._deadline = asyncio.get_running_loop().time() + ask.limits.seconds
-        self._asked_user: set[str] = set()
+        self._unanswered = Unanswered()
         self._asked_at = 0.0
         self._scope: asyncio.Timeout | None = None
         self._interrupted = False
@@ -333,7 +335,7 @@ class _Asking:
                 try:
                     async with aclosing(self._calling.run(group, self._shown.__contains__, self._within)) as events:
                         async for event in events:
-                            self._mind_clock(event.event)
+                            self._mind_clock(event)
                             yield event
                 except _StoppedError as stopped:
                     if stopped.by != "time":
@@ -346,18 +348,15 @@ class _Asking:
         fit = any(result.error is None or result.error.code != "invalid_args" for _, result in self._last(proposals))
         self._invalid_rounds = 0 if fit else self._invalid_rounds + 1
 
-    def _mind_clock(self, event: CallEvent) -> None:
-        """Stops the clock while the user is asked whether a call may run."""
+    def _mind_clock(self, happened: CallHappened) -> None:
+        """Stops the clock while the user is asked whether a call may run, one within another too."""
         now = asyncio.get_running_loop().time()
-        match event:
-            case ApprovalRequested(call=call):
-                if not self._asked_user:
-                    self._asked_at = now
-                self._asked_user.add(call.id)
-            case Started(call=call) | Finished(call=call) if call.id in self._asked_user:
-                self._asked_user.remove(call.id)
-                if not self._asked_user:
-                    self._deadline += now - self._asked_at
+        has_stood = bool(self._unanswered)
+        self._unanswered.heard(happened.event, happened.call_id)
+        if self._unanswered and not has_stood:
+            self._asked_at = now
+        elif has_stood and not self._unanswered:
+            self._deadline += now - self._asked_at
 
     def _last(self, proposals: list[Proposal]) -> list[tuple[ToolCall, ToolResult]]:
         return self._done[-len(proposals) :]
@@ -407,7 +406,7 @@ class _Asking:
     async def _within(self, wanted: Awaitable[ValueT]) -> ValueT:
         """Waits for something, unless the time is over or the user interrupts."""
         try:
-            deadline = None if self._asked_user else self._deadline
+            deadline = None if self._unanswered else self._deadline
             async with asyncio.timeout_at(0 if self._interrupted else deadline) as self._scope:
                 return await wanted
         except TimeoutError:

@@ -2,7 +2,8 @@
 
 `Executor` takes the calls. `pool` gives each a worker process, makes calls wait in turn where there are too few, and
 keeps one warm; `process` is one of them as seen from here; `running` is a call on its way: what it said so far and
-how it ended. `guard` makes sure that no worker outlives us, however we end. `environment` is what workers see of ours.
+how it ended; `questions` answers what its tool asks meanwhile, and `waiting` stops its clock while the user is asked.
+`guard` makes sure that no worker outlives us, however we end. `environment` is what workers see of ours.
 """
 
 from typing import TYPE_CHECKING

@@ -16,6 +16,7 @@ from pegboard.errors import WorkerError
 from pegboard.executor.environment import reduced
 from pegboard.executor.pool import Pool, default_limit
 from pegboard.executor.running import Running
+from pegboard.executor.waiting import Clock
 from pegboard.models import CallEvent, Finished, PackHandler, Started, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Calls, Granted, Grants
 from pegboard.worker.wire import LONGEST_REST, line
@@ -81,12 +82,14 @@ class Executor:
         """Runs one call.
 
         Yields `Started`, then `Log` and `Progress` as they come, then `Finished`; never raises for the tool's sake.
-        Whoever stops iterating before the end ends the tool.
+        In between comes what happens to the calls that the tool makes of others, but for their own `Log` and
+        `Progress`. Whoever stops iterating before the end ends the tool.
 
         Args:
             spec: The tool; its handler is a `PackHandler`.
             call: The call; its arguments are valid.
-            timeout: Seconds that the tool may take once a worker has it, the loading of its pack included.
+            timeout: Seconds that the tool may take once a worker has it, the loading of its pack included; those in
+                which the user is asked about a call that it makes don't count.
             calls: Where the calls go that the tool makes of others; they end with it. Nobody makes them unless given.
         """
         outer = self._running.get(call.parent or "")
@@ -104,10 +107,11 @@ class Executor:
                 and self._start(running, spec.handler, granted, timeout, calls)
             ):
                 yield Started(call=call, worker=running.worker)
-            event: CallEvent | None = None
-            while not isinstance(event, Finished):
+            is_over = False
+            while not is_over:
                 event = await running.next_event()
-                if isinstance(event, Finished):
+                is_over = isinstance(event, Finished) and event.call.id == call.id
+                if is_over:
                     await running.end_questions()
                 yield event
         finally:
@@ -216,11 +220,10 @@ class Executor:
         except (TypeError, ValueError, RecursionError) as error:
             running.end(ToolResult.failed("invalid_args", f"The arguments can't be written as JSON: {error}"))
             return False
-        loop = asyncio.get_running_loop()
         running.worker = f"pid {process.pid}"
-        running.hear_questions(calls, self._grants, timeout)
         message_late = f"{running.call.name} took longer than {timeout:g} s and was ended."
-        running.timer = loop.call_later(timeout, self._end, running, message_late, "timeout")
+        clock = Clock(timeout, partial(self._end, running, message_late, "timeout"))
+        running.hear_questions(calls, self._grants, clock)
         process.run(number, message, running)
         return True
 
@@ -237,8 +240,8 @@ class Executor:
 
     def _release(self, running: Running) -> None:
         """Gives the worker of a call back, or ends it if it can't be used again."""
-        if running.timer is not None:
-            running.timer.cancel()
+        if running.clock is not None:
+            running.clock.stand()
         if running.process is None:
             return
         if running.result is None or running.spent:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any  # a message, before it is read
 
-from pegboard.models import Finished, ToolCall, ToolResult, ToolSpec
+from pegboard.executor.waiting import Clock, Unanswered
+from pegboard.models import ApprovalRequested, CallEvent, Finished, Started, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Calls, Grants
 from pegboard.worker.wire import line
 
@@ -22,7 +23,8 @@ class Questions:
         call: The call of the tool.
         calls: Where the calls go that it makes of others.
         grants: Who knows where secrets come from.
-        deadline: When it must have ended, by the clock of the event loop; so must they.
+        clock: The time that is left to it, and so to them; it stands still while the user is asked about one of them.
+        tell: Learns of their beginnings and ends, and that the user is asked.
         reply: Sends a reply to its worker.
     """
 
@@ -31,16 +33,19 @@ class Questions:
         call: ToolCall,
         calls: Calls | None,
         grants: Grants | None,
-        deadline: float,
+        clock: Clock,
+        tell: Callable[[CallEvent], None],
         reply: Callable[[bytes], None],
     ) -> None:
         self._call = call
         self._calls = calls
         self._grants = grants
-        self._deadline = deadline
+        self._clock = clock
+        self._tell = tell
         self._reply = reply
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._unanswered = Unanswered()
         self._has_ended = False
 
     def take(self, message: Mapping[str, Any]) -> None:
@@ -67,11 +72,11 @@ class Questions:
             source=self._call.source,
             session=self._call.session,
             parent=self._call.id,
-            timeout=max(self._deadline - self._loop.time(), 0.001),
+            timeout=max(self._clock.left, 0.001),
         )
         if len(self._tasks) >= _MOST_AT_ONCE:
             refusal = f"{call.name} was not called: {_MOST_AT_ONCE:,} calls at a time are the most."
-            self._tell(number, ToolResult.failed("execution_error", refusal))
+            self._answer(number, ToolResult.failed("execution_error", refusal))
             return
         self._begin(self._make(number, call))
 
@@ -103,12 +108,22 @@ class Questions:
             if self._calls is not None:
                 async with aclosing(self._calls.call(call)) as events:
                     async for event in events:
-                        if isinstance(event, Finished):
+                        if isinstance(event, Finished) and event.call.id == call.id:
                             result = event.result
+                        if isinstance(event, ApprovalRequested | Started | Finished):
+                            self._unanswered.heard(event, call.id)
+                            self._mind_clock()
+                            self._tell(event)
         finally:
-            self._tell(number, result)
+            self._answer(number, result)
 
-    def _tell(self, number: int, result: ToolResult) -> None:
+    def _mind_clock(self) -> None:
+        if self._unanswered:
+            self._clock.stand()
+        elif not self._has_ended:
+            self._clock.go()
+
+    def _answer(self, number: int, result: ToolResult) -> None:
         error = result.error
         whole = result.meta.truncated
         self._reply(

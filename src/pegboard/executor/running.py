@@ -12,7 +12,19 @@ from typing import Any, Literal  # Any: a message, before it is read
 from pegboard.executor.pool import Pool
 from pegboard.executor.process import Stream, WorkerProcess
 from pegboard.executor.questions import Questions
-from pegboard.models import Fault, Finished, Log, Progress, ResultMeta, ToolCall, ToolError, ToolResult, Truncation
+from pegboard.executor.waiting import Clock
+from pegboard.models import (
+    CallEvent,
+    Fault,
+    Finished,
+    Log,
+    Progress,
+    ResultMeta,
+    ToolCall,
+    ToolError,
+    ToolResult,
+    Truncation,
+)
 from pegboard.ports import Calls, Grants
 
 _LONGEST_LOG = 65_536
@@ -49,7 +61,8 @@ class Running:
         """The worker that runs it, while one does."""
         self.pool: Pool | None = None
         """Where its worker comes from."""
-        self.timer: asyncio.TimerHandle | None = None
+        self.clock: Clock | None = None
+        """The time that is left to it, once it runs."""
         self.spent = False
         """Whether its worker should not be used again."""
         self.worker = ""
@@ -62,22 +75,22 @@ class Running:
             "stdout": _Utf8("replace"),
             "stderr": _Utf8("replace"),
         }
-        self._unseen: deque[_Text | Progress] = deque()
+        self._unseen: deque[_Text | CallEvent] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._hears_questions: Callable[[], Questions] | None = None
         self._questions: Questions | None = None
 
-    async def next_event(self) -> Log | Progress | Finished:
-        """Waits for the next thing that happens; after `Finished` there is nothing more."""
+    async def next_event(self) -> CallEvent:
+        """Waits for the next thing that happens; after its own `Finished` there is nothing more."""
         while not self._unseen:
             if self.result is not None:
                 return Finished(call=self.call, result=self.result)
             self._wake = self.loop.create_future()
             await self._wake
         item = self._unseen.popleft()
-        if isinstance(item, Progress):
-            return item
-        return Log(call_id=self.call.id, stream=item.stream, text="".join(item.parts))
+        if isinstance(item, _Text):
+            return Log(call_id=self.call.id, stream=item.stream, text="".join(item.parts))
+        return item
 
     def end(self, result: ToolResult) -> None:
         """Ends the call with a result, unless it has one already."""
@@ -148,16 +161,17 @@ class Running:
 
     # What the tool asks
 
-    def hear_questions(self, calls: Calls | None, grants: Grants | None, timeout: float) -> None:
+    def hear_questions(self, calls: Calls | None, grants: Grants | None, clock: Clock) -> None:
         """Has what the tool asks answered from now on, for as long as it may take.
 
         Args:
             calls: Where the calls go that it makes of others.
             grants: Who knows where secrets come from.
-            timeout: Seconds that are left to it.
+            clock: The time that is left to it.
         """
         self.began = self.loop.time()
-        self._hears_questions = partial(Questions, self.call, calls, grants, self.began + timeout, self._reply)
+        self.clock = clock
+        self._hears_questions = partial(Questions, self.call, calls, grants, clock, self._happened_within, self._reply)
 
     async def end_questions(self) -> None:
         """Ends the calls that the tool made of others, and waits until they have ended."""
@@ -169,6 +183,11 @@ class Running:
             assert self._hears_questions is not None, "only what was started asks"
             self._questions = self._hears_questions()
         self._questions.take(message)
+
+    def _happened_within(self, event: CallEvent) -> None:
+        """Takes what happened to a call that was made within this one."""
+        self._unseen.append(event)
+        self._notify()
 
     def _reply(self, message: bytes) -> None:
         if self.process is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pegboard.errors import FormFaults
 from pegboard.gateway.cache import ResultCache
@@ -24,6 +25,11 @@ from pegboard.models import (
 )
 from pegboard.ports import Approver, Readiness, Recorder, Redaction, ToolRunner
 from pegboard.registry import AllowList, Registry
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from pegboard.models.approval import Approval
 
 _OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
 """Sources behind which the user stands; what they start needs nobody's approval."""
@@ -72,13 +78,14 @@ class Gateway:
         self._readiness = readiness
         self._redaction = redaction
         self._cache = ResultCache(recorder, enabled=cache)
+        self._deciding: dict[str, asyncio.Future[Approval]] = {}
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
         """Takes one call down the road.
 
-        Yields what happens, `Finished` last; never raises for the tool's or the arguments' sake. Whoever stops
-        iterating before the end cancels the call. Every call is recorded, refused and cancelled ones too. No secret is
-        in what is told and recorded.
+        Yields what happens to it and to the calls that are made within it, its own `Finished` last; never raises for
+        the tool's or the arguments' sake. Whoever stops iterating before the end cancels the call. Every call is
+        recorded, refused and cancelled ones too. No secret is in what is told and recorded.
         """
         asked_at = datetime.now(UTC)
         result: ToolResult | None = None
@@ -88,6 +95,9 @@ class Gateway:
                 await self._redaction.renew()
             async with aclosing(self._way(call)) as events:
                 async for happened in events:
+                    if _is_within(happened, call):
+                        yield happened  # it came down this road before: what is told of it has no secrets
+                        continue
                     for event in await redacting.told(happened) if redacting else (happened,):
                         if isinstance(event, Started):
                             call = event.call
@@ -107,6 +117,10 @@ class Gateway:
 
     async def cancel(self, call_id: str) -> bool:
         """Ends a running or waiting call; False if none of that id runs."""
+        deciding = self._deciding.pop(call_id, None)
+        if deciding is not None:
+            deciding.get_loop().call_soon_threadsafe(deciding.cancel)
+            return True
         for runner in self._runners.values():
             if await runner.cancel(call_id):
                 return True
@@ -147,7 +161,7 @@ class Gateway:
         timeout = self._timeouts.of(found, call)
         async with aclosing(runner.run(found, call, timeout=timeout, calls=self)) as events:
             async for event in events:
-                if isinstance(event, Finished):
+                if isinstance(event, Finished) and not _is_within(event, call):
                     await self._cache.put(found, call, event.result)
                 yield event
 
@@ -190,7 +204,9 @@ class Gateway:
             return _denied(spec, verdict.reason)
         if self.approver is None:
             return _denied(spec, f"{verdict.reason.removesuffix('.')}, and nobody is here to approve it.")
-        approval = await self.approver.decide(spec, call)
+        approval = await self._decided(self.approver, spec, call)
+        if approval is None:
+            return ToolResult.failed("execution_error", "The call was cancelled.", "cancelled")
         if approval.answer == "reject":
             why = f" They said: {approval.reason}" if approval.reason.strip() else ""
             return _denied(spec, f"The user rejected this call.{why}")
@@ -199,6 +215,20 @@ class Gateway:
         elif approval.answer == "always":
             await self._allow_always(spec)
         return call if approval.args is None else self._edited(spec, call, approval.args)
+
+    async def _decided(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
+        """Gives what the user says; None if the call was cancelled meanwhile."""
+        import asyncio
+
+        deciding = self._deciding[call.id] = asyncio.ensure_future(approver.decide(spec, call))
+        try:
+            return await deciding
+        except asyncio.CancelledError:
+            if call.id in self._deciding:  # it is our caller who was cancelled
+                raise
+            return None
+        finally:
+            self._deciding.pop(call.id, None)
 
     async def _allow_always(self, spec: ToolSpec) -> None:
         import asyncio
@@ -211,6 +241,11 @@ class Gateway:
         except FormFaults as faults:
             message = f"{spec.name} was not called, the edited arguments have faults: {faults}"
             return ToolResult.failed("invalid_args", message, None, *faults.faults)
+
+
+def _is_within(event: CallEvent, call: ToolCall) -> bool:
+    """Says whether an event is that of a call which was made within this one."""
+    return isinstance(event, ApprovalRequested | Started | Finished) and event.call.id != call.id
 
 
 def _denied(spec: ToolSpec, why: str) -> ToolResult:

@@ -57,4 +57,7 @@ class Finished(Model):
 
 
 CallEvent = Annotated[ApprovalRequested | Started | Log | Progress | Finished, Field(discriminator="kind")]
-"""Everything that `gateway.call` yields; `Finished` comes exactly once and last."""
+"""Everything that `gateway.call` yields; the call's own `Finished` comes exactly once and last.
+
+What happens to the calls that its tool makes of others comes in between, their `Log` and `Progress` left out: their
+`call` has another id, and the `parent` that they were made in."""

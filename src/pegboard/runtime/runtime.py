@@ -299,7 +299,7 @@ class Runtime:
     async def result(self, call: ToolCall) -> tuple[ToolCall, ToolResult]:
         """Makes a call and gives it as it was made, aliases resolved, with its result."""
         events = [event async for event in self.call(call) if isinstance(event, Finished)]
-        return events[0].call, events[0].result
+        return events[-1].call, events[-1].result
 
     async def cancel(self, call_id: str) -> bool:
         """Ends a running or waiting call, which then finishes as cancelled; False if none of that id runs."""
