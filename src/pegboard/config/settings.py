@@ -176,6 +176,8 @@ class UiSettings(Section):
     theme: str = "pegboard-dark"
     vim_keys: bool = False
     """Whether j, k, g and G move in lists; then only `/` filters."""
+    unfold: Literal["never", "failed", "always"] = "never"
+    """Which calls of a chat are shown in full once they are done; all others are folded to a line."""
     animations: bool = False
 
 

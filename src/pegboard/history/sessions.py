@@ -213,6 +213,29 @@ class Sessions:
 
         self._transact(copy)
 
+    def cut(self, session: str, before: int) -> None:
+        """Throws away what was said in a session from some message on; the record of its calls stays.
+
+        Args:
+            session: Its id.
+            before: The position of the first message that goes.
+
+        Raises:
+            SessionError: There is no such session, or somebody is asking in it.
+            StoreError: It can't be written.
+        """
+        key = _stored(session)
+        with self.held(session) as free:
+            if not free:
+                raise SessionError(f"The session {session!r} is in use.")
+
+            def drop(run: Run) -> bool:
+                run("DELETE FROM messages WHERE session = ? AND position >= ?", [key, before])
+                return bool(run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [_now(), key]))
+
+            if not self._transact(drop):
+                raise SessionError(f"There is no session {session!r}.")
+
     @contextmanager
     def held(self, session: str) -> Iterator[bool]:
         """Keeps everybody else from asking in a session meanwhile, other processes too; gives whether that was free.

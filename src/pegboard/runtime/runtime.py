@@ -28,6 +28,7 @@ from pegboard.models import (
     ToolState,
     ToolUses,
 )
+from pegboard.models.rule import Rule, RuleFile
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
@@ -317,6 +318,36 @@ class Runtime:
         spec = self.tool(call.name)
         return None if spec is None else self._rules.verdict(spec, call)
 
+    def rules(self) -> RuleFile:
+        """Gives the rules by which calls of models and MCP clients run, ask or are refused; reads the disk."""
+        return self._rules.read()
+
+    def add_rule(self, seen: RuleFile, rule: Rule) -> RuleFile:
+        """Adds a rule as the last, which wins over those before it; writes the disk.
+
+        Like every change of a rule, it gives the rules as they are then, and leaves all else in the file as it is.
+
+        Args:
+            seen: The rules as they were read.
+            rule: The new one.
+
+        Raises:
+            RulesError: The file was changed since, its rules are written in an unusual way, or it can't be written.
+        """
+        return self._rules.change(seen, lambda text: text.with_added(rule))
+
+    def change_rule(self, seen: RuleFile, at: int, rule: Rule) -> RuleFile:
+        """Puts a rule in the place of one; see `add_rule`."""
+        return self._rules.change(seen, lambda text: text.with_changed(at, rule))
+
+    def remove_rule(self, seen: RuleFile, at: int) -> RuleFile:
+        """Throws a rule away, and the comments right above and below it; see `add_rule`."""
+        return self._rules.change(seen, lambda text: text.without(at))
+
+    def move_rule(self, seen: RuleFile, at: int, to: int) -> RuleFile:
+        """Puts a rule in another place, since of those that fit the last one wins; see `add_rule`."""
+        return self._rules.change(seen, lambda text: text.with_moved(at, to))
+
     async def prewarm(self) -> None:
         """Starts a worker, so that the first call needn't wait for one."""
         await self._executor.prewarm()
@@ -358,6 +389,13 @@ class Runtime:
             parallel=set_.parallel,
             system=system,
         )
+
+    @property
+    def system_prompt(self) -> str:
+        """What a model is told beforehand, unless a session says otherwise."""
+        from pegboard.ask.conversation import SYSTEM
+
+        return SYSTEM
 
     def model(self, name: str | None = None, base_url: str | None = None) -> Model:
         """Gives a language model; blocks while its library is loaded.
@@ -423,6 +461,14 @@ class Runtime:
     def history(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
         """Gives the newest records first; reads the disk."""
         return self._history.records(tool=tool, limit=limit)
+
+    def recorded(self, call_id: str) -> ToolResult | None:
+        """Gives the result of a past call as it was, if it is kept; reads the disk.
+
+        Raises:
+            StoreError: The database can't be read.
+        """
+        return self._history.result(call_id)
 
     def uses(self, tool: str) -> ToolUses:
         """Gives how often the tool was called and failed; reads the disk."""

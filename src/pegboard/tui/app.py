@@ -18,13 +18,14 @@ from pegboard.tui.checks import Checks, Known
 from pegboard.tui.collecting import IdleCollector
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.keys import key_problems, places
-from pegboard.tui.messages import Called, Copy, OpenTool
+from pegboard.tui.messages import Called, Copy, OpenCall, OpenTool
 from pegboard.tui.screens.tools import ToolsScreen
 from pegboard.tui.themed import ThemedApp
 from pegboard.tui.wall import Wall
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
+    from pegboard.tui.approvals import Request
 
 _SWEEP_AFTER_SECONDS = 5.0
 
@@ -44,6 +45,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("mode.tools", "f5", "mode('tools')", "Tools", "Go to the tools; from among them, to their list."),
+        Command("mode.chat", "f6", "mode('chat')", "Chat", "Go to the conversation with a model that uses the tools."),
         Command("mode.health", "f8", "mode('health')", "Health", "Go to what the tools need, and what is missing."),
         Command("tools.problems", "ctrl+g,exclamation_mark", "show_problems", "Problems", "List all that is wrong."),
         Command("app.help", "f1,question_mark", "help", "Help", "Show the keys of the focused place.", footer=True),
@@ -69,6 +71,8 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     """What the last scan found."""
     health: reactive[Known] = reactive(Known, init=False)
     """What is known of the things that the tools need."""
+    requests: reactive[tuple[Request, ...]] = reactive((), init=False)
+    """The calls that wait for the user's word."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -80,6 +84,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         self.set_keymap(runtime.settings.keys)
         self._collector = IdleCollector(self)
         self.add_mode("tools", lambda: ToolsScreen(runtime))
+        self.add_mode("chat", self._chat_screen)
         self.add_mode("health", self._health_screen)
 
     def on_mount(self) -> None:
@@ -122,6 +127,17 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         assert isinstance(screen, ToolsScreen)
         return screen
 
+    def _chat_screen(self) -> Screen[None]:
+        from pegboard.tui.approvals import Approvals
+        from pegboard.tui.screens.chat import ChatScreen
+
+        approvals = Approvals(self._ask_user)
+        self.runtime.approve_with(approvals)
+        return ChatScreen(self.runtime, approvals)
+
+    def _ask_user(self, requests: tuple[Request, ...]) -> None:
+        self.requests = requests
+
     def _health_screen(self) -> Screen[None]:
         from pegboard.tui.screens.health import HealthScreen
 
@@ -137,6 +153,11 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     def _open_tool(self, request: OpenTool) -> None:
         self.switch_mode("tools")
         self._tools_screen.open_tool(request.tool)
+
+    @on(OpenCall)
+    def _open_call(self, request: OpenCall) -> None:
+        self.switch_mode("tools")
+        self._tools_screen.open_call(request.tool, request.arguments)
 
     # What every place shows something of
 

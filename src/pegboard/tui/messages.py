@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from pegboard.models import JsonObject
+
 
 @dataclass
 class Copy(Message):
@@ -20,6 +22,15 @@ class Called(Message):
 
     tool: str
     """The qualified name."""
+
+
+@dataclass
+class OpenCall(Message):
+    """Asks for a call in the form of its tool, ready to be run again."""
+
+    tool: str
+    """One of the tool's names."""
+    arguments: JsonObject
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -15,10 +16,8 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from pegboard.results.text import Part
-
-Span = tuple[int, int, Part]
-"""A piece of a row from its first character to before its last, and what it is."""
+Span = tuple[int, int, str]
+"""A piece of a row from its first character to before its last, and what it is: `line-view--…` colours it."""
 
 
 class LineView(ScrollView, can_focus=True):
@@ -84,7 +83,7 @@ class LineView(ScrollView, can_focus=True):
         """How many rows there are."""
 
     @abstractmethod
-    def row(self, index: int) -> tuple[str, list[Span]]:
+    def row(self, index: int) -> tuple[str, Sequence[Span]]:
         """Gives the text of a row, clean and no wider than the view, and its coloured pieces."""
 
     def row_style(self, index: int) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from textual import events
@@ -38,7 +38,7 @@ class TextView(LineView):
         self,
         text: str = "",
         *,
-        highlight: Callable[[str], list[Span]] | None = None,
+        highlight: Callable[[str], Sequence[Span]] | None = None,
         keep: int | None = None,
         placeholder: str = "",
     ) -> None:

@@ -18,7 +18,8 @@ from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pegboard.models import Problem
+from pegboard.models import JsonObject, Problem
+from pegboard.results.clean import clean_line
 from pegboard.tui.catalogue import Catalogue, Entry, Pack, Row
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.panes.registry import RegistryPane
@@ -228,6 +229,20 @@ class ToolsScreen(Screen[None]):
         """
         if self.registry.list.select(name):
             self._focus_form()
+
+    def open_call(self, name: str, arguments: JsonObject) -> None:
+        """Marks a tool and puts the arguments of a call into its form.
+
+        Args:
+            name: One of its names.
+            arguments: What to put in.
+        """
+        spec = self._runtime.tool(name)
+        if spec is None or not self.registry.list.select(spec.name) or self._bench is None:
+            self.notify(f"There is no tool {clean_line(name)} here.", severity="warning", markup=False)
+            return
+        self._settle()
+        self._bench.fill(arguments, "those of the call")
 
     @on(ToolList.Moved)
     def _moved(self, event: ToolList.Moved) -> None:

@@ -60,7 +60,7 @@ class HeaderLine(Horizontal):
     def compose(self) -> ComposeResult:
         """Name, places, packs, problems."""
         yield Static("▦ Pegboard", id="name", markup=False)
-        for mode in ("tools", "health"):
+        for mode in ("tools", "chat", "health"):
             yield HeaderItem(f"app.mode('{mode}')", id=mode).set_class(mode == self._mode, "-here")
         yield Static(id="packs")
         yield HeaderItem("app.show_problems", id="problems")
@@ -69,6 +69,7 @@ class HeaderLine(Horizontal):
         """Redraws whenever a count changes."""
         self.watch(self.app, "wall", self._show_wall)
         self.watch(self.app, "health", self._show_known)
+        self.watch(self.app, "requests", self._show_requests)
 
     def _show_wall(self, wall: Wall) -> None:
         tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)
@@ -84,6 +85,9 @@ class HeaderLine(Horizontal):
         problems.update(Content(f"{symbol} {plural(count, 'problem')}" if count else "✓ no problems"))
         problems.display = not wall.scanning or bool(count)
 
+    def _show_requests(self, requests: tuple[object, ...]) -> None:
+        self._show_mode("chat", "Chat", f"? {len(requests)}" if requests else "", "$text-warning bold")
+
     def _show_known(self, known: Known) -> None:
         if known.unwell:
             self._show_mode("health", "Health", f"{known.unwell:,}", "$text-warning bold")
@@ -96,7 +100,7 @@ class HeaderLine(Horizontal):
         """Names a place with its key and its count; the one where one is stands out."""
         weight = "bold" if mode == self._mode else ""
         key = key_of(self.app, f"mode.{mode}")
-        shown = Content.assemble((key, "$text-primary"), (f" {title} ", weight), (count, style))
+        shown = Content.assemble((key, "$text-primary"), (f" {title}", weight), (f" {count}" if count else "", style))
         item = self.query_one(f"#{mode}", Static)
         item.update(shown, layout=item.content_size.width != shown.cell_length)
 

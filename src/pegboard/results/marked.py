@@ -1,0 +1,425 @@
+"""Markdown as lines of text with what each piece of them is, also while it is still being written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Final, Literal
+
+from rich.cells import cell_len
+
+from pegboard.results.clean import clean, clean_line
+from pegboard.results.wrap import wrap
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from pygments.lexer import Lexer
+    from pygments.token import _TokenType
+
+Mark = Literal[
+    "plain",
+    "heading",
+    "strong",
+    "emphasis",
+    "code",
+    "link",
+    "muted",
+    "key",
+    "string",
+    "number",
+    "constant",
+    "warning",
+    "error",
+    "ok",
+    "running",
+]
+"""What a piece of text is, for whoever colours it."""
+Piece = tuple[int, int, Mark]
+"""A piece of a row from its first character to before its last, and what it is."""
+
+_LONGEST_TAIL: Final = 2_000
+"""Characters that are read again at every addition; of a longer block, the beginning is taken for finished."""
+_KEPT_TAIL: Final = 500
+_LONGEST_CELL: Final = 40
+_COLOURED: Final = 20_000
+"""Characters of code up to which it is coloured."""
+_LINE_START: Final = re.compile(r"\n(?=\S)")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line before it is broken to the width of a screen."""
+
+    text: str = ""
+    pieces: tuple[Piece, ...] = ()
+    first: str = ""
+    """What stands before its first row, such as a bullet."""
+    rest: str = ""
+    """What stands before its other rows."""
+    is_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line, or what of it fits a width."""
+
+    text: str
+    pieces: tuple[Piece, ...] = ()
+    is_code: bool = False
+
+
+def rows_of(line: Line, width: int) -> list[Row]:
+    """Breaks a line to a width.
+
+    Args:
+        line: The line.
+        width: Cells that a row may take.
+    """
+    room = max(width - cell_len(line.rest), 8)
+    rows = []
+    for start, end in wrap(line.text, room):
+        before = line.rest if start else line.first
+        shift = len(before) - start
+        pieces: list[Piece] = [(0, len(before), "muted")] if before.strip() else []
+        pieces += [
+            (max(first, start) + shift, min(last, end) + shift, mark)
+            for first, last, mark in line.pieces
+            if first < end and last > start
+        ]
+        rows.append(Row(before + line.text[start:end], tuple(pieces), line.is_code))
+    return rows
+
+
+class Marked:
+    """A Markdown text that may grow at its end; only its last block is read again then.
+
+    Args:
+        text: Untrusted text that it begins with.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        self._said: list[str] = []
+        self._unread: list[str] = []
+        self._tail = ""
+        self._goes_on = False
+        """Whether the tail goes on with what was cut before it."""
+        self._settled: list[Line] = []
+        self._last: list[Line] = []
+        self.append(text)
+
+    @property
+    def text(self) -> str:
+        """All of it, as it was given."""
+        return "".join(self._said)
+
+    def append(self, text: str) -> None:
+        """Adds text at the end; it is read when lines are asked for."""
+        if text:
+            self._said.append(text)
+            self._unread.append(text)
+
+    def read(self) -> tuple[Sequence[Line], Sequence[Line]]:
+        """Gives the lines that stay as they are, of which there are only ever more, and those that may change yet."""
+        if self._unread:
+            new = "".join(self._unread)
+            # half of a line end
+            self._unread = ["\r"] if new.endswith("\r") else []
+            self._tail = clean(self._tail + new.removesuffix("\r" if self._unread else ""))
+            self._settle()
+            while len(self._tail) > _LONGEST_TAIL:
+                self._cut()
+            self._last = self._lines(_parser().parse(self._tail))
+        return self._settled, self._last
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines as they are now."""
+        settled, last = self.read()
+        return [*settled, *last]
+
+    def _settle(self) -> None:
+        """Takes every block but the last one for finished."""
+        tokens = _parser().parse(self._tail)
+        starts = [index for index, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0 and token.map]
+        if len(starts) < 2:
+            return
+        last = tokens[starts[-1]].map
+        assert last is not None, "those without one were left out"
+        self._settled += self._lines(tokens[: starts[-1]])
+        self._tail = "".join(self._tail.splitlines(keepends=True)[last[0] :])
+        self._goes_on = False
+
+    def _cut(self) -> None:
+        """Takes the beginning of a block that has become long for finished."""
+        fence = _FENCE.match(self._tail)
+        wanted = len(self._tail) - _KEPT_TAIL
+        if len(self._tail) > 2 * _LONGEST_TAIL:
+            wanted = _LONGEST_TAIL
+        breaks = [found.end() for found in _LINE_START.finditer(self._tail, 0, wanted)]
+        at = self._tail.rfind("\n", 0, wanted) + 1 if fence or not breaks else breaks[-1]
+        if at <= (fence.end() if fence else 0):
+            space = self._tail.rfind(" ", 1, wanted) + 1
+            at = wanted if fence or not space else space
+        head, tail = self._tail[:at], self._tail[at:]
+        self._settled += self._lines(_parser().parse(head))
+        self._goes_on = True
+        self._tail = (fence[0] if fence else "") + tail
+
+    def _lines(self, tokens: Sequence[Token]) -> list[Line]:
+        writer = _Writer(begun=bool(self._settled) and not self._goes_on)
+        writer.write(tokens)
+        return writer.lines
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+
+@dataclass
+class _Container:
+    """A list item or a quotation around what is written."""
+
+    first: str
+    rest: str
+
+
+@dataclass
+class _Writer:
+    """Writes tokens down as lines.
+
+    Args:
+        begun: Whether there is something above, from which the first block is parted by an empty line.
+    """
+
+    begun: bool
+    lines: list[Line] = field(default_factory=list)
+    _around: list[_Container] = field(default_factory=list)
+    _numbers: list[int | None] = field(default_factory=list)
+
+    def write(self, tokens: Sequence[Token]) -> None:
+        """Writes all of them."""
+        index = 0
+        while index < len(tokens):
+            token = tokens[index]
+            match token.type:
+                case "inline":
+                    opening = tokens[index - 1] if index else token
+                    self._inline(token, heading=opening.tag if opening.type == "heading_open" else "")
+                case "list_item_open":
+                    self._item(is_loose=_is_loose(tokens, index))
+                case "table_open":
+                    end = next(at for at in range(index, len(tokens)) if tokens[at].type == "table_close")
+                    self._part()
+                    self._table(tokens[index:end])
+                    index = end
+                case "list_item_close" | "blockquote_close":
+                    self._around.pop()
+                case "bullet_list_close" | "ordered_list_close":
+                    self._numbers.pop()
+                case _:
+                    self._begin(token)
+            index += 1
+
+    def _begin(self, token: Token) -> None:
+        """Writes a block that needs no other token, or what stands before one."""
+        match token.type:
+            case "paragraph_open" | "heading_open" if not token.hidden:
+                self._part()
+            case "fence" | "code_block":
+                self._part()
+                self._code(token.content, token.info)
+            case "hr":
+                self._part()
+                self._put(Line("─" * 24, ((0, 24, "muted"),)))
+            case "bullet_list_open" | "ordered_list_open":
+                if not self._numbers:
+                    self._part()
+                start = token.attrGet("start")
+                self._numbers.append(int(start or 1) if token.type == "ordered_list_open" else None)
+            case "blockquote_open":
+                self._part()
+                self._around.append(_Container("▌ ", "▌ "))
+            case _:
+                pass
+
+    def _item(self, *, is_loose: bool) -> None:
+        number = self._numbers[-1]
+        if number is None:
+            sign = "• " if len(self._numbers) % 2 else "◦ "
+        else:
+            sign = f"{number}. "
+            self._numbers[-1] = number + 1
+        if is_loose:
+            self._part()
+        self._around.append(_Container(sign, " " * len(sign)))
+
+    def _part(self) -> None:
+        """Leaves a line free, where something stands above that isn't a bullet."""
+        if any(one.first != one.rest for one in self._around):
+            return
+        if self.lines:
+            if self.lines[-1].text or self.lines[-1].first.strip():
+                self.lines.append(Line(first="".join(one.rest for one in self._around)))
+        elif self.begun:
+            self.lines.append(Line())
+
+    def _put(self, line: Line) -> None:
+        """Adds a line with what stands around it; a bullet stands before the first line of its item alone."""
+        first, rest = "".join(one.first for one in self._around), "".join(one.rest for one in self._around)
+        for one in self._around:
+            one.first = one.rest
+        self.lines.append(Line(line.text, line.pieces, first + line.first, rest + line.rest, line.is_code))
+
+    def _inline(self, token: Token, heading: str) -> None:
+        text, pieces = _words(token.children or ())
+        start = 0
+        marks: Iterable[Piece] = [(0, len(text), "heading"), *pieces] if heading else pieces
+        lead = "# " if heading == "h1" else ""
+        for line in text.split("\n"):
+            end = start + len(line)
+            own = tuple((max(a, start) - start, min(b, end) - start, m) for a, b, m in marks if a < end and b > start)
+            self._put(Line(line, own, lead, " " * len(lead)))
+            start = end + 1
+
+    def _code(self, code: str, info: str) -> None:
+        lines = clean(code.rstrip("\n")).split("\n")
+        coloured = _colours("\n".join(lines), info.split(maxsplit=1)[0] if info.strip() else "")
+        for line, pieces in zip(lines, coloured, strict=True):
+            self._put(Line(line, pieces, "  ", "  ", is_code=True))
+
+    def _table(self, tokens: Sequence[Token]) -> None:
+        rows: list[list[tuple[str, list[Piece]]]] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                text, pieces = _words(token.children or ())
+                rows[-1].append((text.replace("\n", " "), pieces))
+        columns = max((len(row) for row in rows), default=0)
+        widths = [
+            min(max((cell_len(row[at][0]) for row in rows if at < len(row)), default=0), _LONGEST_CELL)
+            for at in range(columns)
+        ]
+        for number, row in enumerate(rows):
+            self._put(_table_line(row, widths, is_head=number == 0))
+            if number == 0:
+                rule = "─┼─".join("─" * width for width in widths)
+                self._put(Line(rule, ((0, len(rule), "muted"),)))
+
+
+def _is_loose(tokens: Sequence[Token], index: int) -> bool:
+    first = tokens[index + 1] if index + 1 < len(tokens) else None
+    return first is not None and first.type == "paragraph_open" and not first.hidden
+
+
+def _table_line(cells: Sequence[tuple[str, list[Piece]]], widths: Sequence[int], *, is_head: bool) -> Line:
+    text, pieces = "", list[Piece]()
+    for at, width in enumerate(widths):
+        said, own = cells[at] if at < len(cells) else ("", [])
+        if cell_len(said) > width:
+            said = said[: max(width - 1, 0)]
+            while cell_len(said) > width - 1:
+                said = said[:-1]
+            said += "…"
+        start = len(text)
+        if at:
+            text += " │ "
+            pieces.append((start, start + 3, "muted"))
+            start += 3
+        text += said + " " * (width - cell_len(said))
+        pieces += [(start + a, start + min(b, len(said)), mark) for a, b, mark in own if a < len(said)]
+        if is_head:
+            pieces.append((start, start + len(said), "strong"))
+    return Line(text.rstrip(), tuple(pieces))
+
+
+_SPANS: Final[dict[str, Mark]] = {"strong": "strong", "em": "emphasis", "s": "muted", "link": "link"}
+
+
+def _words(children: Iterable[Token]) -> tuple[str, list[Piece]]:
+    """Gives what stands in a paragraph, a heading or a cell; line breaks that were meant stay."""
+    text, pieces, opened = "", list[Piece](), list[tuple[int, str]]()
+    for token in children:
+        match token.type:
+            case "softbreak":
+                text += " "
+            case "hardbreak":
+                text += "\n"
+            case "code_inline":
+                said = clean_line(token.content)
+                pieces.append((len(text), len(text) + len(said), "code"))
+                text += said
+            case "image":
+                said = clean_line(f"[image: {token.content} {token.attrGet('src')}]")
+                pieces.append((len(text), len(text) + len(said), "muted"))
+                text += said
+            case "text":
+                text += clean_line(token.content)
+            case opening if opening.endswith("_open"):
+                opened.append((len(text), str(token.attrGet("href") or "")))
+            case closing if closing.endswith("_close") and opened:
+                start, target = opened.pop()
+                pieces.append((start, len(text), _SPANS.get(closing.removesuffix("_close"), "plain")))
+                # where a link leads is seen, and is not taken for what it says
+                if target and target != text[start:]:
+                    said = clean_line(f" ({target})")
+                    pieces.append((len(text), len(text) + len(said), "muted"))
+                    text += said
+            case _:
+                text += clean_line(token.content)
+    return text, pieces
+
+
+def _colours(code: str, language: str) -> Iterator[tuple[Piece, ...]]:
+    """Gives the coloured pieces of each line of code."""
+    lines: list[list[Piece]] = [[] for _ in range(code.count("\n") + 1)]
+    if language and len(code) <= _COLOURED:
+        number = column = 0
+        for mark, text in _lexed(code, language):
+            for at, part in enumerate(text.split("\n")):
+                if at:
+                    number, column = number + 1, 0
+                if part and mark != "plain" and number < len(lines):
+                    lines[number].append((column, column + len(part), mark))
+                column += len(part)
+    return map(tuple, lines)
+
+
+def _lexed(code: str, language: str) -> Iterator[tuple[Mark, str]]:
+    from pygments.token import Comment, Keyword, Name, Number, String
+    from pygments.util import ClassNotFound
+
+    marks: tuple[tuple[_TokenType, Mark], ...] = (
+        (Comment, "muted"),
+        (Keyword, "key"),
+        (String, "string"),
+        (Number, "number"),
+        (Name.Function, "constant"),
+        (Name.Class, "constant"),
+        (Name.Builtin, "constant"),
+        (Name.Tag, "key"),
+    )
+    try:
+        lexer = _lexer(language.lower())
+    except ClassNotFound:
+        return
+    for kind, text in lexer.get_tokens(code):
+        yield next((mark for wanted, mark in marks if _is_a(kind, wanted)), "plain"), text
+
+
+def _is_a(kind: _TokenType, wanted: _TokenType) -> bool:
+    return kind[: len(wanted)] == wanted
+
+
+@cache
+def _lexer(language: str) -> Lexer:
+    from pygments.lexers import get_lexer_by_name
+
+    return get_lexer_by_name(language, stripnl=False, ensurenl=False)

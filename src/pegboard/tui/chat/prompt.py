@@ -1,0 +1,90 @@
+"""The line that one talks to the model with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.form.lines import Lines
+
+
+class AskLine(Lines):
+    """Takes a message of one line or many; remembers those that were sent."""
+
+    PLACE = "Message"
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True, priority=True),
+        Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Begin a line.", priority=True),
+        Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first line: the message sent before this one."),
+        Command("ask.later", "down", "recall(1)", "Later", "In the last line: the message sent after this one."),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+    DEFAULT_CSS = """
+    AskLine { min-height: 1; max-height: 8; scrollbar-size-vertical: 1; }
+    """
+
+    hint: reactive[str] = reactive("", init=False)
+    """What stands in it while it is empty."""
+
+    @dataclass
+    class Sent(Message):
+        """A message is to be sent."""
+
+        text: str
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self._sent: list[str] = []
+        self._at = 0
+        self._draft = ""
+
+    def watch_hint(self, hint: str) -> None:
+        """Says it."""
+        self.placeholder = Content(hint)
+
+    def action_send(self) -> None:
+        """Sends what was typed, unless that is nothing."""
+        text = self.text
+        if not text.strip():
+            return
+        if self._sent[-1:] != [text]:
+            self._sent.append(text)
+        self._at, self._draft = len(self._sent), ""
+        self.load_text("")
+        self.post_message(self.Sent(text))
+
+    def action_newline(self) -> None:
+        """Begins another line."""
+        self.insert("\n")
+
+    def put(self, text: str) -> None:
+        """Shows a text to go on with, the cursor behind it."""
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+
+    def remember(self, sent: list[str]) -> None:
+        """Takes over the messages that were sent earlier."""
+        self._sent = sent
+        self._at = len(sent)
+
+    def action_recall(self, by: int) -> None:
+        """Shows a message that was sent before, or what was being typed; within a text, moves the cursor."""
+        row, last = self.cursor_location[0], self.document.line_count - 1
+        if (by < 0 and row > 0) or (by > 0 and row < last):
+            if by < 0:
+                self.action_cursor_up()
+            else:
+                self.action_cursor_down()
+            return
+        if not 0 <= self._at + by <= len(self._sent):
+            return
+        if self._at == len(self._sent):
+            self._draft = self.text
+        self._at += by
+        self.put(self._draft if self._at == len(self._sent) else self._sent[self._at])
