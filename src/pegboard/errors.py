@@ -8,6 +8,7 @@ These are for callers of our own functions::
     ├── FormFaults         a form or an argument object has faults; `.faults` has them all
     ├── ModelError         a language model's provider failed; `.code`, `.fix` and `.retry_after` say more
     ├── PresetError        a preset can't be saved, renamed or deleted
+    ├── RulesError         the rules of approvals.toml can't be changed
     ├── SessionError       a session isn't there, can't be named so, or is in use
     ├── StoreError         the history can't be opened or written
     └── WorkerError        a worker process can't be started
@@ -79,6 +80,10 @@ class ModelError(PegboardError):
 
 class PresetError(PegboardError):
     """A preset can't be saved, renamed or deleted; the message is a sentence that says why."""
+
+
+class RulesError(PegboardError):
+    """The rules can't be changed; the message is a sentence that says why."""
 
 
 class SessionError(PegboardError):

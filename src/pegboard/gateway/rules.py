@@ -2,104 +2,36 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import posixpath
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import JsonValue
 
 from pegboard.config.files import read_text, shown
+from pegboard.errors import RulesError
+from pegboard.gateway.rule_text import HEAD, RuleText, read_rules
 from pegboard.models import Problem, ToolCall, ToolSpec
-
-Action: TypeAlias = Literal["allow", "ask", "deny"]
-
-_HEAD: Final = """\
-# Which calls of models and MCP clients run (allow), ask first (ask) or are refused (deny).
-# A deny that fits always holds; of the others, the last one that fits. Where none does, tools that only read run, and
-# all others ask.
-#
-# [[rule]]
-# allow = "notes.*"               # patterns of tools: one, or a list
-# where = { path = "src/**" }     # patterns of arguments; all must fit: * within a folder, ** across
-# scope = "ask"                   # only models (ask) or MCP clients (mcp); both if left out
-"""
-
-
-def _listed(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-Patterns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(strict=False)]
-
-
-class Rule(BaseModel):
-    """One rule of the file: exactly one of `allow`, `ask` and `deny`, and when it holds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    allow: Patterns = ()
-    ask: Patterns = ()
-    deny: Patterns = ()
-    where: dict[str, Patterns] = Field(default_factory=dict)
-    """Argument → patterns of which one must fit. Text is compared as it is, anything else as JSON."""
-    scope: Literal["ask", "mcp"] | None = None
-    """Whose calls it is for: a model's or an MCP client's; both if None."""
-
-    @model_validator(mode="after")
-    def _says_one_thing(self) -> Rule:
-        if sum(map(bool, (self.allow, self.ask, self.deny))) != 1:
-            raise ValueError("should have exactly one of allow, ask and deny, with the tools it is for")
-        return self
-
-    @property
-    def action(self) -> Action:
-        """What it says."""
-        return "allow" if self.allow else "ask" if self.ask else "deny"
-
-    def fits(self, spec: ToolSpec, call: ToolCall) -> bool:
-        """Tells whether the rule is about this call."""
-        from fnmatch import fnmatchcase
-
-        if self.scope is not None and self.scope != call.source:
-            return False
-        if not any(fnmatchcase(spec.name, pattern) for pattern in self.allow or self.ask or self.deny):
-            return False
-        return all(self._argument_fits(patterns, _value(spec, call, name)) for name, patterns in self.where.items())
-
-    def _argument_fits(self, patterns: Sequence[str], value: JsonValue) -> bool:
-        """Tells whether an argument fits; of a list, every item where it allows, and any where it doesn't."""
-        if value is None:
-            return False
-        items = value if isinstance(value, list) else [value]
-        fitting = (any(self._text_fits(pattern, _text(item)) for pattern in patterns) for item in items)
-        return bool(items) and (all(fitting) if self.allow else any(fitting))
-
-    def _text_fits(self, pattern: str, text: str) -> bool:
-        matches = _compiled(pattern).fullmatch
-        if self.allow:
-            # `src/../../etc` begins with `src/`, and is elsewhere
-            return ".." not in re.split(r"[/\\]", text) and matches(text) is not None
-        return matches(text) is not None or matches(posixpath.normpath(re.sub("/+", "/", text))) is not None
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    rule: tuple[Rule, ...] = Field(default=(), strict=False)
+from pegboard.models.rule import Rule, RuleAction, RuleFile
 
 
 class Verdict(NamedTuple):
     """What the rules say of one call."""
 
-    action: Action
+    action: RuleAction
     reason: str
     """Why, as a sentence."""
+    rule: int | None = None
+    """Which rule of the file says so, from 0; None where it is none."""
 
 
 class Rules:
@@ -136,16 +68,18 @@ class Rules:
         with self._lock:
             self._refresh()
             rules, problem = self._rules, self._problem
-        fitting = [rule for rule in rules if rule.fits(spec, call)]
-        if any(rule.action == "deny" for rule in fitting):
-            return Verdict("deny", f"A rule of {self._name} denies {spec.name}.")
+        fitting = [(number, rule.action) for number, rule in enumerate(rules) if _fits(rule, spec, call)]
+        denying = next((number for number, action in fitting if action == "deny"), None)
+        if denying is not None:
+            return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
         if call.session is not None and (call.session, spec.name) in self._sessions:
             return Verdict("allow", f"{spec.name} was allowed in this session.")
         if problem is not None:
             return Verdict("ask", f"The rules can't be read: {problem.message}")
         if fitting:
-            said = "allows" if fitting[-1].action == "allow" else "wants to be asked about"
-            return Verdict(fitting[-1].action, f"A rule of {self._name} {said} {spec.name}.")
+            number, action = fitting[-1]
+            said = "allows" if action == "allow" else "wants to be asked about"
+            return Verdict(action, f"A rule of {self._name} {said} {spec.name}.", number)
         if spec.hints.read_only:
             return Verdict("allow", f"{spec.name} only reads.")
         manner = "may delete or overwrite" if spec.hints.destructive else "may change things"
@@ -163,14 +97,48 @@ class Rules:
         rule = f"\n[[rule]]\nallow = {json.dumps(_literal(spec.name))}\n"
         with self._lock:
             try:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-                head = "" if self._file.exists() else _HEAD
-                # one write at the end keeps what the user wrote, and what another process adds at the same time
-                with self._file.open("a", encoding="utf-8") as opened:
-                    opened.write(head + rule)
+                with _held(self._file):
+                    head = "" if self._file.exists() else HEAD
+                    # one write at the end keeps what the user wrote, in whatever shape
+                    with self._file.open("a", encoding="utf-8") as opened:
+                        opened.write(head + rule)
             except OSError as error:
                 message = f"The approval can't be kept: {error.strerror or error}."
                 self._unkept = Problem(message=message, severity="warning", file=shown(self._file))
+
+    # The rules themselves, for whoever edits them
+
+    def read(self) -> RuleFile:
+        """Gives the rules as their file has them now."""
+        text = "" if self._file is None else read_text(self._file)
+        if isinstance(text, Problem):
+            return RuleFile(file=shown(self._file), problem=text)
+        rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
+        return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
+
+    def change(self, seen: RuleFile, change: Callable[[RuleText], str]) -> RuleFile:
+        """Changes the file, as a whole and at once.
+
+        Args:
+            seen: The rules as they were when the change was thought of.
+            change: Gives the text that shall stand there.
+
+        Raises:
+            RulesError: Somebody else has changed the file since, or it can't be changed or written.
+        """
+        if self._file is None:
+            raise RulesError("There is no file for rules.")
+        with self._lock:
+            try:
+                with _held(self._file):
+                    now = self.read()
+                    if now.problem is not None or now.text != seen.text:
+                        why = now.problem.message if now.problem is not None else "It was changed meanwhile."
+                        raise RulesError(f"{self._name} was left as it is. {why}")
+                    _replace(self._file, change(RuleText(now.text or HEAD)))
+            except OSError as error:
+                raise RulesError(f"{self._name} can't be written: {error.strerror or error}.") from error
+        return self.read()
 
     @property
     def _name(self) -> str:
@@ -186,30 +154,45 @@ class Rules:
             mark = (0, 0)
         if mark != self._mark:
             self._mark = mark
-            self._rules, self._problem = _read(self._file)
+            read = self.read()
+            self._rules, self._problem = read.rules, read.problem
 
 
-def _read(file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
+def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
     """Reads the rules; of a file with a fault none, for what it denies isn't known."""
-    text = read_text(file)
-    if isinstance(text, Problem):
-        return (), text
     try:
-        return _File.model_validate(tomllib.loads(text)).rule, None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        message = f"This file is no TOML: {error}."
-    except ValidationError as error:
-        message = "; ".join(_sentences(error))
-    fix = "Until it is mended, every call of a model or an MCP client asks."
-    return (), Problem(message=message, fix=fix, file=shown(file))
+        return read_rules(text), None
+    except ValueError as error:
+        fix = "Until it is mended, every call of a model or an MCP client asks."
+        return (), Problem(message=str(error), fix=fix, file=shown(file))
 
 
-def _sentences(error: ValidationError) -> Iterator[str]:
-    for item in error.errors(include_url=False, include_context=False, include_input=False):
-        place = item["loc"]
-        number = f"rule {place[1] + 1}" if len(place) > 1 and isinstance(place[1], int) else "the file"
-        where = ".".join(map(str, place[2:])) if number != "the file" else ".".join(map(str, place))
-        yield f"{number}{': ' + where if where else ''}: {item['msg'].removeprefix('Value error, ')}"
+def _fits(rule: Rule, spec: ToolSpec, call: ToolCall) -> bool:
+    """Tells whether a rule is about a call."""
+    from fnmatch import fnmatchcase
+
+    if rule.scope is not None and rule.scope != call.source:
+        return False
+    if not any(fnmatchcase(spec.name, pattern) for pattern in rule.tools):
+        return False
+    return all(_argument_fits(rule, patterns, _value(spec, call, name)) for name, patterns in rule.where.items())
+
+
+def _argument_fits(rule: Rule, patterns: Sequence[str], value: JsonValue) -> bool:
+    """Tells whether an argument fits; of a list, every item where the rule allows, and any where it doesn't."""
+    if value is None:
+        return False
+    items = value if isinstance(value, list) else [value]
+    fitting = (any(_text_fits(rule, pattern, _text(item)) for pattern in patterns) for item in items)
+    return bool(items) and (all(fitting) if rule.allow else any(fitting))
+
+
+def _text_fits(rule: Rule, pattern: str, text: str) -> bool:
+    matches = _compiled(pattern).fullmatch
+    if rule.allow:
+        # `src/../../etc` begins with `src/`, and is elsewhere
+        return ".." not in re.split(r"[/\\]", text) and matches(text) is not None
+    return matches(text) is not None or matches(posixpath.normpath(re.sub("/+", "/", text))) is not None
 
 
 def _value(spec: ToolSpec, call: ToolCall, name: str) -> JsonValue:
@@ -236,3 +219,31 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     return re.compile("".join(signs.get(part, re.escape(part)) for part in parts), re.DOTALL)
+
+
+@contextmanager
+def _held(file: Path) -> Iterator[None]:
+    """Keeps other processes of ours from changing the file meanwhile; makes its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _replace(file: Path, text: str) -> None:
+    """Writes a file so that nobody ever sees half of it; where it is a link, that which it leads to."""
+    file = file.resolve()
+    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
+    try:
+        with open(descriptor, "wb") as out:  # noqa: PTH123 - a descriptor is no path
+            with suppress(FileNotFoundError):
+                os.fchmod(descriptor, file.stat().st_mode & 0o777)
+            out.write(text.encode())
+            out.flush()
+            os.fsync(descriptor)
+        Path(draft).replace(file)
+    finally:
+        Path(draft).unlink(missing_ok=True)

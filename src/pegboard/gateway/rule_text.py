@@ -1,0 +1,251 @@
+"""The text of the rules' file: read, and changed rule by rule, so that all else stays as its user wrote it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from pegboard.errors import RulesError
+from pegboard.models import JsonObject
+from pegboard.models.rule import Rule
+
+HEAD: Final = """\
+# Which calls of models and MCP clients run (allow), ask first (ask) or are refused (deny).
+# A deny that fits always holds; of the others, the last one that fits. Where none does, tools that only read run, and
+# all others ask.
+#
+# [[rule]]
+# allow = "notes.*"               # patterns of tools: one, or a list
+# where = { path = "src/**" }     # patterns of arguments; all must fit: * within a folder, ** across
+# scope = "ask"                   # only models (ask) or MCP clients (mcp); both if left out
+"""
+"""What a new file begins with."""
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_HEADER = re.compile(r"""\s*\[\[\s*(rule|"rule"|'rule')\s*\]\]\s*(#.*)?""", re.DOTALL)
+_BRACED = re.compile(r"\s*where\s*=")
+_UNTOUCHED = "Nothing was written; change it in your editor."
+
+_Leaves: TypeAlias = dict[tuple[str, ...], list[JsonValue]]
+"""Values by the keys that lead to them."""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    rule: tuple[Rule, ...] = Field(default=(), strict=False)
+
+
+def read_rules(text: str) -> tuple[Rule, ...]:
+    """Reads the rules of a file's text.
+
+    Raises:
+        ValueError: It has a fault; the message tells all of them.
+    """
+    try:
+        return _File.model_validate(tomllib.loads(text)).rule
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"This file is no TOML: {error}.") from error
+    except ValidationError as error:
+        raise ValueError("; ".join(_sentences(error))) from error
+
+
+def _sentences(error: ValidationError) -> Iterator[str]:
+    for item in error.errors(include_url=False, include_context=False, include_input=False):
+        place = item["loc"]
+        number = f"rule {place[1] + 1}" if len(place) > 1 and isinstance(place[1], int) else "the file"
+        where = ".".join(map(str, place[2:])) if number != "the file" else ".".join(map(str, place))
+        yield f"{number}{': ' + where if where else ''}: {item['msg'].removeprefix('Value error, ')}"
+
+
+@dataclass
+class _Piece:
+    """A rule's lines, with the comments right above and below it."""
+
+    lines: list[str]
+    after: list[str] = field(default_factory=list)
+    """The lines between it and the next rule: empty ones, and comments that stand alone."""
+
+
+class RuleText:
+    """The text of a file with its rules as `[[rule]]` tables.
+
+    Every change gives the text of the whole file; the text of other rules, and all comments but those of a rule that
+    is removed, are in it as they were.
+
+    Args:
+        text: The text.
+
+    Raises:
+        RulesError: It has a fault, or its rules are written in another way.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._rules = read_rules(text)
+        except ValueError as error:
+            raise RulesError(f"The rules can't be changed before they can be read: {error}") from error
+        self._newline = "\r\n" if "\r\n" in text else "\n"
+        self._head, self._pieces = _parted(_LINE.findall(text))
+        if not self._is_understood():
+            raise RulesError(f"The rules are not written as [[rule]] tables, one after the other. {_UNTOUCHED}")
+
+    def with_added(self, rule: Rule) -> str:
+        """Gives the text with a rule at the end."""
+        last = self._pieces[-1].after if self._pieces else self._head
+        before = self._pieces[-1].lines if self._pieces and not last else last
+        if before and not before[-1].endswith("\n"):
+            before[-1] += self._newline
+        if before and before[-1].strip():
+            last.append(self._newline)
+        self._pieces.append(_Piece([f"[[rule]]{self._newline}", *self._written(_said(rule))]))
+        return self._checked([*self._rules, rule])
+
+    def with_changed(self, at: int, rule: Rule) -> str:
+        """Gives the text with another rule in the place of one; the lines that both have, and comments, stay."""
+        piece = self._pieces[at]
+        begin = next(number for number, line in enumerate(piece.lines) if _HEADER.fullmatch(line)) + 1
+        body = piece.lines[begin:]
+        if body and not body[-1].endswith("\n"):
+            body[-1] += self._newline
+        piece.lines[begin:] = self._rewritten(body, rule)
+        rules = [*self._rules]
+        rules[at] = rule
+        return self._checked(rules)
+
+    def without(self, at: int) -> str:
+        """Gives the text without a rule and the comments right above and below it."""
+        piece = self._pieces.pop(at)
+        between = self._pieces[at - 1].after if at else self._head
+        if between and not between[-1].strip() and (not piece.after or not piece.after[0].strip()):
+            between.pop()  # of the empty lines on both sides, one is enough
+        between += piece.after
+        return self._checked([*self._rules[:at], *self._rules[at + 1 :]])
+
+    def with_moved(self, at: int, to: int) -> str:
+        """Gives the text with a rule, and the comments right above and below it, in another place."""
+        lines = [piece.lines for piece in self._pieces]
+        for one in lines:
+            one[-1] = one[-1].removesuffix("\n").removesuffix("\r") + self._newline
+        rules = [*self._rules]
+        lines.insert(to, lines.pop(at))
+        rules.insert(to, rules.pop(at))
+        for piece, others in zip(self._pieces, lines, strict=True):
+            piece.lines = others
+        return self._checked(rules)
+
+    def _text(self) -> str:
+        pieces = (line for piece in self._pieces for line in (*piece.lines, *piece.after))
+        return "".join([*self._head, *pieces])
+
+    def _is_understood(self) -> bool:
+        """Says whether each piece is just one rule, and the rest none."""
+        parts = ["".join(self._head), *("".join(piece.lines) for piece in self._pieces)]
+        try:
+            found = [read_rules(part) for part in parts]
+        except ValueError:
+            return False
+        return found == [(), *((rule,) for rule in self._rules)]
+
+    def _checked(self, rules: Sequence[Rule]) -> str:
+        """Gives the text, once it is known to say what it should."""
+        text = self._text()
+        try:
+            if read_rules(text) == tuple(rules):
+                return text
+        except ValueError:
+            pass
+        raise RulesError(f"The rule can't be put into this file without touching others. {_UNTOUCHED}")
+
+    def _written(self, said: _Leaves) -> list[str]:
+        from pegboard.presets.toml_text import TomlTextError, write_toml  # it brings the forms along
+
+        try:
+            text = "".join(write_toml(_nested(path, value)) for path, value in said.items())
+        except TomlTextError as error:
+            raise RulesError(f"The rule can't be written: {error}.") from error
+        return [f"{line}{self._newline}" for line in text.splitlines()]
+
+    def _rewritten(self, body: Sequence[str], rule: Rule) -> list[str]:
+        """Gives the lines of a rule's table with what it says now."""
+        wanted = _said(rule)
+        missing = dict(wanted)
+        kept: list[str] = []
+        place: int | None = None
+        last = 0
+        for line in body:
+            if _is_remark(line):
+                kept.append(line)
+                continue
+            try:
+                said = _leaves(tomllib.loads(line))
+            except tomllib.TOMLDecodeError:  # it goes over several lines: all is written anew
+                return [*filter(_is_remark, body), *self._written(wanted)]
+            if _may_stay(line, said, wanted):
+                kept.append(line)
+                last = len(kept)
+                for path in said:
+                    missing.pop(path, None)
+            elif place is None:
+                place = len(kept)
+        place = last if place is None else place
+        return [*kept[:place], *self._written(missing), *kept[place:]]
+
+
+def _parted(lines: Sequence[str]) -> tuple[list[str], list[_Piece]]:
+    """Parts a text's lines into those before the first rule, and the rules."""
+    headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
+    begins = []
+    for number in headers:
+        begin = number
+        while begin and lines[begin - 1].lstrip().startswith("#"):
+            begin -= 1
+        begins.append(begin)
+    pieces = []
+    for begin, header, end in zip(begins, headers, [*begins, len(lines)][1:], strict=True):
+        last = header
+        for number in range(header + 1, end):
+            is_comment = lines[number].lstrip().startswith("#")
+            if lines[number].strip() and (not is_comment or last == number - 1):
+                last = number
+        pieces.append(_Piece([*lines[begin : last + 1]], [*lines[last + 1 : end]]))
+    return [*lines[: begins[0] if begins else len(lines)]], pieces
+
+
+def _is_remark(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _may_stay(line: str, said: _Leaves, wanted: _Leaves) -> bool:
+    """Says whether a line of a table still says what is wanted; nothing can be added to a table in braces."""
+    if not said or any(path not in wanted or wanted[path] != value for path, value in said.items()):
+        return False
+    return _BRACED.match(line) is None or said.keys() == {path for path in wanted if path[0] == "where"}
+
+
+def _said(rule: Rule) -> _Leaves:
+    """Gives what a rule's table says, in the order in which people say it."""
+    said: _Leaves = {(rule.action,): [*rule.tools]}
+    said.update({("where", name): [*patterns] for name, patterns in rule.where.items()})
+    if rule.scope is not None:
+        said["scope",] = [rule.scope]
+    return said
+
+
+def _leaves(table: JsonValue, path: tuple[str, ...] = ()) -> _Leaves:
+    """Gives the values of a table by the keys that lead to them, one text as a list of one."""
+    if not isinstance(table, dict):
+        return {path: table if isinstance(table, list) else [table]}
+    return {keys: value for name, inner in table.items() for keys, value in _leaves(inner, (*path, name)).items()}
+
+
+def _nested(path: tuple[str, ...], value: list[JsonValue]) -> JsonObject:
+    inner: JsonValue = value[0] if len(value) == 1 else value
+    for name in reversed(path[1:]):
+        inner = {name: inner}
+    return {path[0]: inner}

@@ -1,0 +1,71 @@
+"""The user's rules: which calls of models and MCP clients run, ask first, or are refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from pegboard.models.model import Model
+from pegboard.models.problem import Problem
+
+RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
+RuleScope: TypeAlias = Literal["ask", "mcp"]
+
+_WHOSE = {"ask": "of models", "mcp": "of MCP clients"}
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Patterns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(strict=False)]
+
+
+class Rule(BaseModel):
+    """One rule: exactly one of `allow`, `ask` and `deny`, and when it holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    allow: Patterns = ()
+    ask: Patterns = ()
+    deny: Patterns = ()
+    where: dict[str, Patterns] = Field(default_factory=dict)
+    """Argument → patterns of which one must fit. Text is compared as it is, anything else as JSON."""
+    scope: RuleScope | None = None
+    """Whose calls it is for: a model's or an MCP client's; both if None."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Rule:
+        if sum(map(bool, (self.allow, self.ask, self.deny))) != 1:
+            raise ValueError("should have exactly one of allow, ask and deny, with the tools it is for")
+        return self
+
+    @property
+    def action(self) -> RuleAction:
+        """What it says."""
+        return "allow" if self.allow else "ask" if self.ask else "deny"
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Patterns of the tools that it is for."""
+        return self.allow or self.ask or self.deny
+
+    def __str__(self) -> str:
+        """Gives it in words: `allow fs.write_file where path = src/**`."""
+        where = ", ".join(f"{name} = {' or '.join(patterns)}" for name, patterns in self.where.items())
+        whose = f" in calls {_WHOSE[self.scope]}" if self.scope else ""
+        return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{whose}"
+
+
+class RuleFile(Model):
+    """The rules as they stood in their file when it was read."""
+
+    file: str
+    """Its absolute path; it needn't be there."""
+    rules: tuple[Rule, ...] = ()
+    """In their order; none where the file can't be used."""
+    problem: Problem | None = None
+    """Why the file can't be used."""
+    text: str = Field(default="", repr=False)
+    """What was read, to tell whether it was changed since."""
