@@ -37,10 +37,10 @@ _LONGEST_LINE: Final = 2_000
 
 ANSWERS: Final = (
     ("once", "a", "once"),
-    ("session", "s", "this session"),
+    ("session", "s", "session"),
     ("always", "A", "always"),
     ("reject", "r", "reject"),
-    ("reject_why", "R", "reject, say why"),
+    ("reject_why", "R", "reject and say why"),
     ("edit", "e", "edit first"),
 )
 """What can be said to a call that asks: which answer, its key, its words."""
@@ -450,12 +450,13 @@ class CallBlock(Block):
         return as_text(self.result.data)
 
     def _answers(self, width: int) -> Shown:
+        said = [f"{key} {words}" for _, key, words in ANSWERS]
+        gap = "   " if len("   ".join(said)) + 2 <= width else "  "
         text, pieces, places = "  ", list[Piece](), list[tuple[int, int, str]]()
-        for answer, key, words in ANSWERS:
-            said = f"{key} {words}"
+        for (answer, key, _), words in zip(ANSWERS, said, strict=True):
             pieces.append((len(text), len(text) + len(key), "key"))
-            places.append((len(text), len(text) + len(said), answer))
-            text += f"{said}   " if width >= 76 else f"{said}  "
+            places.append((len(text), len(text) + len(words), answer))
+            text += words + gap
         return Shown(Row(text.rstrip(), tuple(pieces)), "asking", tuple(places))
 
 
@@ -501,8 +502,10 @@ def _outcome(result: ToolResult, *, is_old: bool = False) -> list[str]:
         said.append(clean_line(result.error.detail or result.error.code))
     elif not result.ok:
         said.append("failed")
-    if not is_old:
-        said.append("cached" if result.meta.cached else duration(result.meta.duration_ms))
+    if result.meta.cached:
+        said.append("cached")
+    elif result.meta.duration_ms and not is_old:
+        said.append(duration(result.meta.duration_ms))
     if result.meta.size:
         said.append(size(result.meta.size))
     if result.meta.truncated is not None:

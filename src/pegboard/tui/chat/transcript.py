@@ -26,7 +26,7 @@ from pegboard.tui.result.lines import LineView, Span
 _FRAME_SECONDS = 1 / 30
 _SHARE = 4
 """How many times as long as a frame took is waited for the next one, so that keys are answered in between."""
-_GUTTER = 2
+_GUTTER, _MARGIN = 2, 1
 _LINES_AT_ONCE = 3
 
 
@@ -144,6 +144,12 @@ class Transcript(LineView):
         self.set_reactive(Transcript.cursor, None)
         self.draw()
 
+    def follow(self) -> None:
+        """Goes to the end and follows it; nothing is marked."""
+        self._following = True
+        self.cursor = None
+        self.renew()
+
     def renew(self) -> None:
         """Draws what has changed, with the next frame."""
         self._is_old = True
@@ -159,7 +165,7 @@ class Transcript(LineView):
         """Draws what has changed, now."""
         self._is_old = False
         begun = perf_counter()
-        room = self.room - _GUTTER
+        room = self.room - _GUTTER - _MARGIN
         if room < 1:
             return
         self._width = self.room

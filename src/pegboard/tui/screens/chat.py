@@ -117,9 +117,7 @@ class ChatScreen(Screen[None]):
         self._weights: dict[str, int] = {}
         self._cost = 0.0
         self._since = 0.0
-        self._last_seconds = 0.0
         self._clock: Timer | None = None
-        self._failure = ""
 
     def compose(self) -> ComposeResult:
         """The conversation, how it stands, the line to type in."""
@@ -370,7 +368,7 @@ class ChatScreen(Screen[None]):
         self.running = True
         self._since = monotonic()
         self._story.begin(text)
-        self._transcript.action_move_to(-1)
+        self._transcript.follow()
         self._asking(text)
 
     @work(exclusive=True, group="ask")
@@ -397,7 +395,6 @@ class ChatScreen(Screen[None]):
             self._submit(self._queue.pop(0))
 
     async def _finished(self) -> None:
-        self._last_seconds = monotonic() - self._since
         self._system = None
         self._known = await asyncio.to_thread(self._runtime.sessions.get, self.session)
         if not self.app.app_focus:
@@ -588,7 +585,7 @@ class ChatScreen(Screen[None]):
         if self._approvals.answer(call.id, approval):
             block.answered()
             self._transcript.renew()
-        if not self.app_requests:
+        if all(request.call.id == call.id for request in self.app_requests):
             self._line.focus()
 
     async def _edited(self, block: CallBlock, call: ToolCall) -> Approval | None:
