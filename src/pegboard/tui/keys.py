@@ -30,7 +30,8 @@ def places() -> list[Place]:
     import pegboard.tui.screens.health
     import pegboard.tui.screens.help
     import pegboard.tui.screens.jump
-    import pegboard.tui.screens.presets  # noqa: F401 - loading a module declares its commands
+    import pegboard.tui.screens.presets
+    import pegboard.tui.screens.sessions  # noqa: F401 - loading a module declares its commands
     from pegboard.tui.app import PegboardApp
     from pegboard.tui.screens.tools import ToolsScreen
 

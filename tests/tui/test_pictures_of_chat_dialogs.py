@@ -1,0 +1,124 @@
+"""Pictures of what opens over the Chat place: sessions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import pytest
+from stage import GivenRuntime, Stage, as_runtime
+from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.widgets import Input
+
+from pegboard.history import History, Sessions
+from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
+from pegboard.tui import themes
+from pegboard.tui.screens.sessions import SessionsScreen
+from pegboard.tui.themed import ThemedApp
+
+if TYPE_CHECKING:
+    from pegboard.tui.app import PegboardApp
+
+Compare = Callable[..., bool]
+Steps = Callable[[Stage], Awaitable[None]]
+Answer = TypeVar("Answer")
+SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+
+LARGEST = ProposedCall(provider_id="1", name="fs_list_dir", arguments='{"path": ".", "recursive": true}')
+TALKS: dict[str, tuple[timedelta, str, tuple[Message, ...]]] = {
+    "9c1185a5c5e9fc54": (
+        timedelta(minutes=7),
+        "anthropic:claude-opus-4-5-20251101",
+        (
+            UserMessage(text="Which files here are larger than a megabyte, and can any of them go?"),
+            ModelMessage(text="I look for them.", calls=(LARGEST,)),
+            ToolMessage(provider_id="1", name="fs_list_dir", text='["whale.bin 7 MB", "notes.txt 3 kB"]'),
+            ModelMessage(text="Only `whale.bin` is: it has **7 MB**.\n\nNothing refers to it, so it can go."),
+        ),
+    ),
+    "1d2f": (timedelta(hours=3), "ollama:qwen3:8b", (UserMessage(text="What does [red]this[/red] mean?"),)),
+    "77aa": (timedelta(days=2), "offline", (UserMessage(text="time"), ModelMessage(text="It is noon."))),
+    "0003": (timedelta(days=30), "", ()),
+}
+
+
+class WithSessions(GivenRuntime):
+    """A runtime with four sessions."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        history = History(self.paths.database, self.paths.results)
+        self.sessions = Sessions(history, self.paths.sessions)
+        for id_, (_, model, said) in TALKS.items():
+            self.sessions.start(id_, model=model)
+            for message in said:
+                self.sessions.append(id_, message)
+        history.close()
+        with closing(sqlite3.connect(self.paths.database)) as database, database:
+            for id_, (age, *_) in TALKS.items():
+                at = datetime.now(UTC) - age
+                database.execute("UPDATE sessions SET changed = ? WHERE id = ?", [int(at.timestamp() * 1e6), id_])
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> WithSessions:
+    """Five tools and four sessions."""
+    return WithSessions(tmp_path)
+
+
+class Bare(ThemedApp):
+    """An app in Pegboard's dress with nothing behind the dialogs.
+
+    Args:
+        runtime: For its paths and settings.
+    """
+
+    def __init__(self, runtime: GivenRuntime) -> None:
+        super().__init__((themes.shipped(), runtime.paths.themes), runtime.paths.state / "theme", runtime.settings)
+        self.animation_level = "none"
+
+
+def after(screen: Callable[[], Screen[Answer]], steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
+    """Gives what opens a dialog once the app is ready, takes these steps, and holds still what moves by itself."""
+
+    async def run(pilot: Pilot[None]) -> None:
+        stage = Stage(cast("PegboardApp", pilot.app), pilot)  # all that is used of it is that it is an app
+        await pilot.app.push_screen(screen())
+        await steps(stage)
+        await pilot.pause(0.4)
+        for over in pilot.app.screen_stack:
+            for line in over.query(Input):
+                line.cursor_blink = False
+        await pilot.pause()
+
+    return run
+
+
+async def listed(stage: Stage) -> None:
+    """Shows the end of the session that is open."""
+    await stage.until_seen("so it can go")
+
+
+async def searched(stage: Stage) -> None:
+    """Finds what was said."""
+    await stage.type("whale")
+    await stage.until_seen("Where it was said")
+
+
+async def exporting(stage: Stage) -> None:
+    """Asks what to export a session as."""
+    await listed(stage)
+    await stage.press("ctrl+e")
+    await stage.until_seen("Export as")
+
+
+@SIZES
+@pytest.mark.parametrize("steps", [listed, searched, exporting])
+def test_sessions(snap_compare: Compare, given: WithSessions, steps: Steps, size: tuple[int, int]) -> None:
+    opened = after(lambda: SessionsScreen(as_runtime(given), "9c1185a5c5e9fc54"), steps)
+    assert snap_compare(Bare(given), terminal_size=size, run_before=opened)

@@ -1,0 +1,261 @@
+"""The list of sessions: found by name and by what was said, gone to, renamed, deleted, exported, copied."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from stage import Stage, on_stage
+from textual.widgets import Input
+
+from pegboard.models.conversation import ModelMessage, ProposedCall, ToolMessage, UserMessage
+from pegboard.runtime import Runtime
+from pegboard.tui.screens.ask_name import AskName
+from pegboard.tui.screens.confirm import Confirm
+from pegboard.tui.screens.sessions import SessionList, SessionsScreen
+
+
+@pytest.fixture
+def runtime() -> Runtime:
+    """A runtime with three sessions: a, b and, the newest, c."""
+    runtime = Runtime.from_environment()
+    for session, said, answered in [
+        ("a", "Which files are large?", "The whale is the largest."),
+        ("b", "List the [bold]folder[/bold]\x1b[2J", "It has two files."),
+        ("c", "Tell me the time", "It is noon."),
+    ]:
+        runtime.sessions.start(session, model="scripted:model")
+        runtime.sessions.append(session, UserMessage(text=said))
+        runtime.sessions.append(session, ModelMessage(text=answered))
+    return runtime
+
+
+async def open_list(stage: Stage, runtime: Runtime, current: str = "b") -> list[str | None]:
+    """Opens the list and waits until it is read; what it closes with comes into the list that is given."""
+    closed: list[str | None] = []
+    await stage.app.push_screen(SessionsScreen(runtime, current), closed.append)
+    await stage.until(lambda: stage.app.screen.query_one(SessionList).found, "the sessions are read")
+    return closed
+
+
+def shown(stage: Stage) -> list[str]:
+    """Gives the lines of the list, without what is at their right ends."""
+    sessions = stage.app.screen.query_one(SessionList)
+    lines = [sessions.render_line(y).text.strip() for y in range(sessions.size.height)]
+    return [line.split("  ")[0] for line in lines if line]
+
+
+async def has_closed(stage: Stage, closed: list[str | None]) -> None:
+    await stage.until(lambda: closed, "the list is closed")
+
+
+@pytest.mark.promise("ASK-6")
+async def test_sessions_are_listed_newest_first_and_gone_to(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        assert shown(stage) == [
+            "+ new session",
+            "Tell me the time",
+            "● List the [bold]folder[/bold][2J",
+            "Which files are large?",
+        ]
+        [line] = [line for line in stage.lines if "Tell me" in line]
+        assert line.split("  ")[-3:] != []
+        assert "now" in line
+        assert "2 messages" in line
+        assert "scripted:model" in line
+        await stage.press("down", "enter")
+        await has_closed(stage, closed)
+    assert closed == ["a"]
+
+
+@pytest.mark.promise("TUI-4")
+async def test_the_end_of_the_marked_session_is_shown_as_text(runtime: Runtime) -> None:
+    call = ProposedCall(provider_id="1", name="fs_list", arguments='{"path": "[red]"}')
+    runtime.sessions.append("b", ModelMessage(text="I look.", calls=(call,)))
+    runtime.sessions.append("b", ToolMessage(provider_id="1", name="fs_list", text="\x1b[31mno", ok=False))
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime)
+        await stage.until_seen("Model  It has two files.")
+        assert "You  List the [bold]folder[/bold]␛[2J" in stage.text
+        assert '→ fs_list {"path": "[red]"}' in stage.text
+        assert "✗ fs_list  ␛[31mno" in stage.text
+        await stage.press("end")
+        await stage.until_seen("The whale is the largest.")
+
+
+@pytest.mark.promise("ASK-6")
+async def test_typing_finds_names_at_once_and_then_what_was_said(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        await stage.type("tell")
+        assert shown(stage) == ["+ new session", "Tell me the time"]
+        await stage.press("ctrl+u")
+        await stage.type("WHALE")
+        await stage.until_seen("Where it was said")
+        assert shown(stage) == ["+ new session", "Which files are large?"]
+        assert "1 of 3" in stage.text
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == ["a"]
+
+
+async def test_enter_makes_no_new_session_while_the_search_goes_on(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        await stage.pilot.press(*"noon", "enter")
+        await stage.until_seen("Where it was said")
+        assert not closed
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == ["c"]
+
+
+async def test_a_new_session_has_an_id_that_nobody_has(runtime: Runtime) -> None:
+    ids = []
+    async with on_stage(runtime) as stage:
+        for keys in (["home"], [*"nobody said this"]):
+            closed = await open_list(stage, runtime)
+            await stage.press(*("space" if key == " " else key for key in keys))
+            await stage.until(lambda: stage.app.screen.query_one(SessionList).is_searched, "all is searched")
+            await stage.press("enter")
+            await has_closed(stage, closed)
+            ids += closed
+        closed = await open_list(stage, runtime)
+        await stage.press("escape")
+        await has_closed(stage, closed)
+    assert closed == [None]
+    assert len({*ids, "a", "b", "c"}) == 5
+    assert all(ids)
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_session_is_renamed_and_stays_marked(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        stage.app.screen.query_one(Input).value = "x" * 201
+        await stage.press("enter")
+        await stage.until_seen("A session's name has 1 to 200 characters")
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("ctrl+u", *"Folders", "enter")
+        await stage.until(lambda: "● Folders" in shown(stage), "it has the name")
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == ["b"]
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_session_is_deleted_once_that_is_confirmed(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime)
+        await stage.press("up")
+        for answer in ("n", "y"):
+            await stage.press("delete")
+            await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+            await stage.until_seen("Delete Tell me the time?")
+            assert runtime.sessions.get("c") is not None
+            await stage.press(answer)
+            await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "it is answered")
+        await stage.until(lambda: len(shown(stage)) == 3, "it is gone")
+        assert runtime.sessions.get("c") is None
+        session = stage.app.screen.query_one(SessionList).session
+        assert session is not None
+        assert session.id == "b"
+
+
+async def test_neither_the_open_session_nor_one_in_use_is_deleted(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime)
+        await stage.press("delete")
+        await stage.until_seen("This session is open.")
+        with runtime.sessions.held("a"):
+            await stage.press("down", "delete")
+            await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+            await stage.press("y")
+            await stage.until_seen("The session 'a' is in use.")
+    assert len(runtime.sessions.list()) == 3
+
+
+@pytest.mark.promise("ASK-6", "STO-3")
+async def test_a_session_is_exported_to_a_file_that_was_not_there(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Which files are large_.md").write_text("mine")
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime, "a")
+        await stage.press("ctrl+e")
+        await stage.until_seen("Export as")
+        await stage.press("enter")
+        await stage.until_seen("Written:")
+        await stage.press("ctrl+e")
+        await stage.until_seen("Export as")
+        await stage.press("down", "enter")
+        file = tmp_path / "Which files are large_.json"
+        await stage.until(file.exists, "it is written as JSON")
+        await stage.until(file.read_text, "all of it")
+    assert json.loads(file.read_text())["id"] == "a"
+    assert (tmp_path / "Which files are large_.md").read_text() == "mine"
+    assert (tmp_path / "Which files are large_ (2).md").read_text() == runtime.exported("a", "markdown")
+
+
+async def test_a_folder_that_cannot_be_written_is_said(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime, "a")
+        (tmp_path / "gone").rmdir()
+        await stage.press("ctrl+e")
+        await stage.until_seen("Export as")
+        await stage.press("enter")
+        await stage.until_seen("No such file or directory")
+
+
+async def test_a_session_is_copied_as_markdown(runtime: Runtime) -> None:
+    async with on_stage(runtime) as stage:
+        await open_list(stage, runtime, "a")
+        await stage.press("ctrl+y")
+        await stage.until(lambda: stage.app.clipboard, "it is copied")
+        assert stage.app.clipboard == runtime.exported("a", "markdown")
+
+
+async def test_where_there_is_no_session_there_is_a_new_one() -> None:
+    runtime = Runtime.from_environment()
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        assert shown(stage) == ["+ new session"]
+        await stage.press("f2", "delete", "ctrl+e", "ctrl+y")
+        assert isinstance(stage.app.screen, SessionsScreen)
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed[0]
+
+
+@pytest.mark.promise("TUI-2")
+async def test_ten_thousand_sessions_are_listed_and_filtered_without_keeping_keys_waiting(runtime: Runtime) -> None:
+    runtime.history()  # so that the database is there
+    with closing(sqlite3.connect(runtime.paths.database)) as database, database:
+        database.executemany(
+            "INSERT INTO sessions (id, name, created, changed, model) VALUES (?, ?, ?, ?, 'a:b')",
+            [(f"s{n}", f"talk number {n} about some thing", n, n) for n in range(10_000)],
+        )
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        assert stage.app.screen.query_one(SessionList).found == 10_004
+        begin = monotonic()
+        for key in ("end", "up", *"number", "space", *"7777"):
+            await stage.press(key)
+        assert monotonic() - begin < 5
+        await stage.until(lambda: shown(stage) == ["+ new session", "talk number 7777 about some thing"], "it is found")
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == ["s7777"]
