@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     import asyncio
 
     from pegboard.ask import Ask
+    from pegboard.ask.providers import LocalServer, ProviderModel
     from pegboard.config import Secrets
     from pegboard.executor import Executor
     from pegboard.health import Health
     from pegboard.history import History, Sessions
+    from pegboard.models.needs import ModelNeeds
     from pegboard.ports import Approver, Model
     from pegboard.presets import Presets
     from pegboard.runtime.grants import Grants
@@ -105,6 +107,7 @@ class Runtime:
         self._allow = AllowList(settings.tools.allow) if allow is None else allow
         self._timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
         self._problems = tuple(problems)
+        self._models: dict[tuple[str, str | None], ProviderModel] = {}
         self._registry = Registry([_PackFolders(self.folders, paths.packs, paths.index)])
 
     @classmethod
@@ -398,7 +401,7 @@ class Runtime:
         return SYSTEM
 
     def model(self, name: str | None = None, base_url: str | None = None) -> Model:
-        """Gives a language model; blocks while its library is loaded.
+        """Gives a language model: the same one for the same name and place, with the connections that it keeps.
 
         Args:
             name: `provider:model`, or `offline`; the configured one if left out, without one the offline one.
@@ -414,7 +417,57 @@ class Runtime:
             return OfflineModel()
         from pegboard.ask import providers
 
-        return providers.model(name, base_url=base_url or self.settings.model.base_url, key=self._key)
+        where = base_url or self.settings.model.base_url
+        known = self._models.get((name, where))
+        return known or self._models.setdefault((name, where), providers.model(name, base_url=where, key=self._key))
+
+    def preload_models(self) -> None:
+        """Loads the library that talks to models, as the first turn would; blocks for a second."""
+        from pegboard.ask.providers import preload
+
+        preload()
+
+    async def models_here(self) -> AsyncGenerator[LocalServer]:
+        """Looks for model servers on this machine, and yields each with its models as soon as it answers."""
+        import asyncio
+
+        await asyncio.to_thread(__import__, "pegboard.ask.providers")
+        from pegboard.ask.providers import discover
+        from pegboard.ask.providers.servers import USUAL_PORTS
+
+        looks = [asyncio.create_task(discover({provider: port})) for provider, port in USUAL_PORTS.items()]
+        try:
+            for look in asyncio.as_completed(looks):
+                for server in await look:
+                    yield server
+        finally:
+            for task in looks:
+                task.cancel()
+            await asyncio.gather(*looks, return_exceptions=True)
+
+    def model_providers(self) -> tuple[str, ...]:
+        """Gives the names of the providers that are known."""
+        from pegboard.ask.providers.naming import PROVIDERS
+
+        return tuple(PROVIDERS)
+
+    def model_needs(self, name: str, base_url: str | None = None) -> ModelNeeds:
+        """Says what a model needs, and what of that is there; blocks, and up to 30 seconds for a locked keyring.
+
+        Args:
+            name: `provider:model`, or `offline`.
+            base_url: As of `model`.
+
+        Raises:
+            ModelError: This is no model's name, or there is no such provider.
+        """
+        from pegboard.ask.offline import NAME
+        from pegboard.ask.providers.needing import needs
+        from pegboard.models.needs import ModelNeeds
+
+        if name == NAME:
+            return ModelNeeds(title="Built in", is_local=True)
+        return needs(name, base_url or self.settings.model.base_url, lambda secret: self._find_secret(secret)[0])
 
     def _key(self, name: str) -> str | None:
         """Gives a provider's key, which from then on is taken out of everything that is told."""
@@ -595,11 +648,13 @@ class Runtime:
         return Rules(self.paths.approvals)
 
     async def close(self) -> None:
-        """Ends running calls, worker processes and the history's writer."""
+        """Ends running calls, worker processes, connections to models and the history's writer."""
         import asyncio
 
         if "_executor" in self.__dict__:
             await self._executor.close()
+        for model in self._models.values():
+            await model.close()
         if "_history" in self.__dict__:
             await asyncio.to_thread(self._history.close)
 

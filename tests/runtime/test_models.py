@@ -1,0 +1,85 @@
+"""Language models as the runtime offers them: found on this machine, what they need, and closed at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from pegboard.ask.providers import ProviderModel
+from pegboard.errors import ModelError
+from pegboard.models.ask import AskFinished
+from pegboard.runtime import Runtime
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
+
+from provider import FakeProvider, says
+from web import Silent, Web
+
+PORTS = "pegboard.ask.providers.servers.USUAL_PORTS"
+
+
+@pytest.fixture
+def runtime(open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch) -> Runtime:
+    """A runtime without any key."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return open_runtime()
+
+
+async def test_a_server_is_told_of_before_a_slower_one_has_answered(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        Web(lambda _: Silent(then="stall")).running() as slow,
+        FakeProvider(says("Fine."), models=["qwen3:8b"]).running() as fast,
+    ):
+        monkeypatch.setattr(PORTS, {"lmstudio": int(slow.url.rpartition(":")[2]), "ollama": fast.port})
+        async with aclosing(runtime.models_here()) as servers:
+            first = await anext(servers)
+            assert first.names == ("ollama:qwen3:8b",)
+            assert first.base_url == fast.url
+
+
+@pytest.mark.promise("ASK-5")
+async def test_what_a_model_needs_is_told_without_its_key(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = runtime.model_needs("openai:gpt-5-mini")
+    assert (needs.title, needs.needs_key, needs.secret, needs.secret_place) == ("OpenAI", True, "OPENAI_API_KEY", None)
+    monkeypatch.setenv("GEMINI_API_KEY", "AIza-hush")
+    needs = runtime.model_needs("google:gemini-3-pro")
+    assert (needs.secret, needs.secret_place) == ("GEMINI_API_KEY", "environment")
+    assert "hush" not in str(needs)
+    needs = runtime.model_needs("ollama:qwen3")
+    assert (needs.is_local, needs.needs_key, needs.start) == (True, False, "`ollama serve`")
+    assert runtime.model_needs("ollama:qwen3", "http://box.example:1/v1").start == ""
+    assert not runtime.model_needs("offline").needs_key
+    with pytest.raises(ModelError, match="no provider called opnai"):
+        runtime.model_needs("opnai:x")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_library_that_is_not_installed_is_told(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    monkeypatch.setattr("pegboard.ask.providers.needing.find_spec", lambda _: object() if there else None)
+    assert runtime.model_needs("anthropic:x").extra == ("" if there else "anthropic")
+    assert runtime.model_needs("openai:x").extra == ""
+
+
+async def test_asks_share_a_connection_which_is_closed_with_the_runtime(runtime: Runtime) -> None:
+    with FakeProvider(says("Fine.")).running() as fake:
+        for _ in range(2):
+            asking = runtime.ask(model="ollama:m", base_url=fake.url)
+            events = [event async for event in asking.run("Go.")]
+            assert isinstance(events[-1], AskFinished)
+            assert events[-1].outcome.answer == "Fine."
+        model = runtime.model("ollama:m", fake.url)
+        assert isinstance(model, ProviderModel)
+        assert model is runtime.model("ollama:m", fake.url)
+        [line] = model._lines
+        assert not line.connection._http.is_closed
+        await runtime.close()
+    assert line.connection._http.is_closed
