@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pegboard.executor import Executor
     from pegboard.health import Health
     from pegboard.history import History, Sessions
+    from pegboard.models.conversation import Usage
     from pegboard.models.needs import ModelNeeds
     from pegboard.ports import Approver, Model
     from pegboard.presets import Presets
@@ -468,6 +469,17 @@ class Runtime:
         if name == NAME:
             return ModelNeeds(title="Built in", is_local=True)
         return needs(name, base_url or self.settings.model.base_url, lambda secret: self._find_secret(secret)[0])
+
+    def price(self, model: str, usage: Usage) -> float | None:
+        """Gives what a model was paid for in US dollars, where its prices are known; blocks while they are loaded.
+
+        Args:
+            model: `provider:model`.
+            usage: What it took.
+        """
+        from pegboard.ask.providers.price import price
+
+        return price(model, usage)
 
     def _key(self, name: str) -> str | None:
         """Gives a provider's key, which from then on is taken out of everything that is told."""

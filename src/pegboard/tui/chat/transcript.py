@@ -15,6 +15,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.timer import Timer
 
 from pegboard.models.approval import ApprovalAnswer
@@ -28,6 +29,8 @@ _SHARE = 4
 """How many times as long as a frame took is waited for the next one, so that keys are answered in between."""
 _GUTTER, _MARGIN = 2, 1
 _LINES_AT_ONCE = 3
+_STRIPS = 1_000
+"""Rows that are kept as they were drawn."""
 
 
 class Transcript(LineView):
@@ -131,8 +134,9 @@ class Transcript(LineView):
         self._is_old = False
         self._following = True
         self._frame: Timer | None = None
-        self._took = 0.0
+        self._begun = self._took = 0.0
         self._all_unfolded = False
+        self._strips: dict[tuple[int, Shown, bool, bool, int], Strip] = {}
         self.show_horizontal_scrollbar = False
 
     # What is shown
@@ -154,7 +158,8 @@ class Transcript(LineView):
         """Draws what has changed, with the next frame."""
         self._is_old = True
         if self._frame is None and self.is_mounted:
-            self._frame = self.set_timer(max(_FRAME_SECONDS, self._took * _SHARE), self._next_frame)
+            due = self._begun + max(_FRAME_SECONDS, self._took * _SHARE)
+            self._frame = self.set_timer(max(due - perf_counter(), 0.001), self._next_frame)
 
     def _next_frame(self) -> None:
         self._frame = None
@@ -164,7 +169,7 @@ class Transcript(LineView):
     def draw(self) -> None:
         """Draws what has changed, now."""
         self._is_old = False
-        begun = perf_counter()
+        self._begun = perf_counter()
         room = self.room - _GUTTER - _MARGIN
         if room < 1:
             return
@@ -175,7 +180,7 @@ class Transcript(LineView):
         if self._following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         self.refresh()
-        self._took = perf_counter() - begun
+        self._took = perf_counter() - self._begun
 
     def _resize(self) -> None:
         """Takes over the number of rows as a layout would, but without laying out the whole screen."""
@@ -207,6 +212,25 @@ class Transcript(LineView):
             return None
         under = self._at(index)[1].under
         return f"line-view--under-{under}" if under else None
+
+    def render_line(self, y: int) -> Strip:
+        """Draws a row, unless it was drawn before and looks the same."""
+        index = y + self.scroll_offset.y
+        if not self._blocks or not self._tops[0] <= index < self._tops[-1] or self.text_selection is not None:
+            return super().render_line(y)
+        number, shown = self._at(index)
+        key = (index, shown, number == self.cursor, self.has_focus, self.size.width)
+        strip = self._strips.get(key)
+        if strip is None:
+            if len(self._strips) > _STRIPS:
+                self._strips.clear()
+            strip = self._strips[key] = super().render_line(y)
+        return strip
+
+    def notify_style_update(self) -> None:
+        """Draws everything anew: the colours may be others."""
+        self._strips.clear()
+        super().notify_style_update()
 
     def _at(self, index: int) -> tuple[int, Shown]:
         number = bisect_right(self._tops, index) - 1

@@ -22,7 +22,7 @@ from textual.widgets import Static
 from pegboard.errors import SessionError, StoreError
 from pegboard.models import JsonObject, ToolCall
 from pegboard.models.approval import Approval
-from pegboard.models.ask import AskFinished
+from pegboard.models.ask import AskFinished, Outcome
 from pegboard.models.conversation import UserMessage
 from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean_line
@@ -385,7 +385,7 @@ class ChatScreen(Screen[None]):
             async for event in self._ask.run(text):
                 story.feed(event)
                 if isinstance(event, AskFinished):
-                    await self._finished()
+                    await self._finished(event.outcome)
         except (SessionError, StoreError) as error:
             story.note(NoteBlock(str(error), "error", "Nothing was lost of what was said before."))
         finally:
@@ -394,9 +394,11 @@ class ChatScreen(Screen[None]):
         if self._queue:
             self._submit(self._queue.pop(0))
 
-    async def _finished(self) -> None:
+    async def _finished(self, outcome: Outcome) -> None:
         self._system = None
         self._known = await asyncio.to_thread(self._runtime.sessions.get, self.session)
+        paid = await asyncio.to_thread(self._runtime.price, self._model_name, outcome.usage)
+        self._cost += paid or 0.0
         if not self.app.app_focus:
             self.app.bell()
 

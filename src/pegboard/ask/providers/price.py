@@ -1,0 +1,29 @@
+"""What a turn of a model costs, where its provider's prices are known."""
+
+from __future__ import annotations
+
+from pegboard.ask.providers.naming import PROVIDERS
+from pegboard.models.conversation import Usage
+
+
+def price(model: str, usage: Usage) -> float | None:
+    """Gives what was paid in US dollars, by the list prices that come with `genai-prices`; None if they aren't known.
+
+    Loads that library, which takes a moment.
+
+    Args:
+        model: `provider:model`.
+        usage: What it took.
+    """
+    provider, _, name = model.partition(":")
+    known = PROVIDERS.get(provider)
+    if known is None or not known.secrets or not name:
+        return None
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+
+    tokens = Tokens(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+    try:
+        return float(calc_price(tokens, name, provider_id=provider).total_price)
+    except LookupError:
+        return None
