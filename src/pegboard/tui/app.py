@@ -18,7 +18,7 @@ from pegboard.tui.checks import Checks, Known
 from pegboard.tui.collecting import IdleCollector
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.keys import key_problems, places
-from pegboard.tui.messages import Called, Copy, OpenCall, OpenTool
+from pegboard.tui.messages import Called, Copy, OpenCall, OpenTool, TalkAbout
 from pegboard.tui.screens.tools import ToolsScreen
 from pegboard.tui.themed import ThemedApp
 from pegboard.tui.wall import Wall
@@ -61,6 +61,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         Command("app.jump", "ctrl+o", "jump", "Jump", "Put a letter on everything that can be focused; type one."),
         Command("app.next", "tab", "focus_next", "Next", "Focus what comes next."),
         Command("app.previous", "shift+tab", "focus_previous", "Previous", "Focus what comes before."),
+        Command("app.rules", "", "rules", "Rules", "Say which calls of models run, ask first or are refused."),
         Command("app.theme", "", "change_theme", "Theme", "Choose another theme; the choice is kept."),
         Command("app.quit", "ctrl+q", "quit", "Quit", "End Pegboard; a running call ends with it.", priority=True),
         Command("app.interrupt", "ctrl+c", "help_quit", "Interrupt", "Copy what is selected; it doesn't quit."),
@@ -73,11 +74,14 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     """What is known of the things that the tools need."""
     requests: reactive[tuple[Request, ...]] = reactive((), init=False)
     """The calls that wait for the user's word."""
+    asking: reactive[bool] = reactive(False, init=False)
+    """Whether a model is being asked."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self._checks = Checks(runtime, self._know)
         self._key_problems: tuple[Problem, ...] = ()
+        self._is_entitled = False
         super().__init__((themes.shipped(), runtime.paths.themes), runtime.paths.state / "theme", runtime.settings)
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
@@ -96,6 +100,10 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     async def on_unmount(self) -> None:
         """Ends what runs."""
         self._collector.stop()
+        if self._is_entitled:
+            from pegboard.tui.title import bring_back_title
+
+            bring_back_title(self)
         await self.runtime.close()
 
     async def on_event(self, event: events.Event) -> None:
@@ -138,6 +146,23 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     def _ask_user(self, requests: tuple[Request, ...]) -> None:
         self.requests = requests
 
+    def watch_requests(self) -> None:
+        """Says from afar that the user is waited for."""
+        self._entitle()
+
+    def watch_asking(self) -> None:
+        """Says from afar that a model is at work."""
+        self._entitle()
+
+    def _entitle(self) -> None:
+        from pegboard.tui.title import keep_title, set_title
+
+        if not self._is_entitled:
+            self._is_entitled = True
+            keep_title(self)
+        sign = "? " if self.requests else "▶ " if self.asking else ""
+        set_title(self, f"{sign}{self.TITLE}")
+
     def _health_screen(self) -> Screen[None]:
         from pegboard.tui.screens.health import HealthScreen
 
@@ -158,6 +183,14 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     def _open_call(self, request: OpenCall) -> None:
         self.switch_mode("tools")
         self._tools_screen.open_call(request.tool, request.arguments)
+
+    @on(TalkAbout)
+    async def _talk_about(self, request: TalkAbout) -> None:
+        from pegboard.tui.screens.chat import ChatScreen
+
+        await self.switch_mode("chat")
+        if isinstance(self.screen, ChatScreen):
+            self.screen.put(request.text)
 
     # What every place shows something of
 
@@ -206,6 +239,12 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
         node = self.focused or self.screen
         self.push_screen(HelpScreen.of(node, self.runtime.settings.keys, getattr(self.screen, "LEGEND", ())))
+
+    def action_rules(self) -> None:
+        """Opens the rules of approval."""
+        from pegboard.tui.screens.rules import RulesScreen
+
+        self.push_screen(RulesScreen(self.runtime))
 
     @work(exclusive=True, group="jump")
     async def action_jump(self) -> None:

@@ -1,0 +1,244 @@
+"""The rules on the screen: listed, changed, and asked what they say of a call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from stage import Stage, on_stage
+from textual.widgets import Input, Static
+
+from pegboard.models import ToolCall
+from pegboard.models.rule import Rule
+from pegboard.runtime import Runtime
+from pegboard.tui.screens.confirm import Confirm
+from pegboard.tui.screens.rules import RuleDialog, RulesScreen
+from pegboard.tui.widgets.pick_list import PickList
+
+PACK = '''
+from pegboard.sdk import hints
+
+@hints(read_only=True)
+def read(*, path: str) -> str:
+    """Reads."""
+
+def write(*, path: str, text: str = "", count: int = 1) -> str:
+    """Writes."""
+'''
+MINE = """\
+# mine
+[[rule]]
+allow = "book.write"
+where = { path = "src/**" }
+
+[[rule]]
+deny = "book.*"
+where = { text = "[b]*" }
+"""
+
+
+@pytest.fixture
+def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]) -> Runtime:
+    runtime = open_runtime(write_pack("book.py", PACK))
+    runtime.paths.approvals.parent.mkdir(parents=True, exist_ok=True)
+    runtime.paths.approvals.write_text(MINE, encoding="utf-8")
+    return runtime
+
+
+@asynccontextmanager
+async def _rules(runtime: Runtime, call: ToolCall | None = None) -> AsyncIterator[tuple[Stage, RulesScreen]]:
+    """Opens the rules and waits until they are read."""
+    async with on_stage(runtime) as stage:
+        if call is None:
+            await stage.app.run_action("rules")
+        else:
+            await stage.app.push_screen(RulesScreen(runtime, call))
+        await stage.until(lambda: isinstance(stage.app.screen, RulesScreen), "the rules are open")
+        screen = stage.app.screen
+        assert isinstance(screen, RulesScreen)
+        await stage.until(lambda: screen.query("#answer") and _answer(screen), "something is said of the call")
+        yield stage, screen
+
+
+def _answer(screen: RulesScreen) -> str:
+    return str(screen.query_one("#answer", Static).content)
+
+
+def _listed(screen: RulesScreen) -> list[str]:
+    shown = screen.query_one(PickList)
+    return [shown.render_line(line).text.rstrip() for line in range(shown.found)]
+
+
+def _saved(runtime: Runtime) -> list[str]:
+    return [str(rule) for rule in runtime.rules().rules]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_rules_are_listed_in_words_with_their_file(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        listed = _listed(screen)
+        assert "allow book.write where path = src/**" in listed[0]
+        assert "deny book.* where text = [b]*" in listed[1]
+        assert listed[1].endswith("rule 2")
+        await stage.until_seen("approvals.toml")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "they are closed")
+
+
+@pytest.mark.promise("ASK-7")
+@pytest.mark.parametrize(
+    ("arguments", "answer", "deciding"),
+    [
+        ("path=src/a", "It runs. A rule of approvals.toml allows book.write. (rule 1)", 0),
+        ("path=a", "It asks first. book.write may change things.", None),
+        ('path=src/a text="[b]x"', "It is refused. A rule of approvals.toml denies book.write. (rule 2)", 1),
+        ('{"path": "src/a", "count": 2}', "It runs.", 0),
+        ("path=src/a count=x", "it would not even be called: count", 0),
+        ("", "it would not even be called: path", None),
+        ('{"path": ', "The arguments", None),
+    ],
+)
+async def test_what_a_call_would_do_is_told_as_it_is_typed_and_the_rule_marked(
+    runtime: Runtime, arguments: str, answer: str, deciding: int | None
+) -> None:
+    async with _rules(runtime) as (stage, screen):
+        await stage.press("tab")
+        await stage.type("book.w")
+        await stage.until(lambda: screen.query_one("#tool", Input)._suggestion, "a name is suggested")
+        await stage.press("right", "enter")
+        assert screen.query_one("#tool", Input).value == "book.write"
+        await stage.until(lambda: stage.app.focused is screen.query_one("#arguments"), "the arguments are next")
+        screen.query_one("#arguments", Input).value = arguments
+        await stage.until(lambda: answer in _answer(screen), answer)
+        assert [line.startswith(" ▸") for line in _listed(screen)] == [deciding == 0, deciding == 1]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_it_begins_with_the_call_that_was_asked_about(runtime: Runtime) -> None:
+    runtime.add_rule(runtime.rules(), Rule(deny=("book.write",), scope="mcp"))
+    call = ToolCall(name="book.write", args={"path": "src/a"}, source="ask")
+    async with _rules(runtime, call) as (stage, screen):
+        await stage.until(lambda: "It runs." in _answer(screen), "it runs")
+        await stage.press("ctrl+t")
+        await stage.until(lambda: "It is refused." in _answer(screen), "that of an MCP client is refused")
+        await stage.until_seen("Would this call of an MCP client ask?")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_tool_that_is_not_there_is_said(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        screen.query_one("#tool", Input).value = "book.wirte"
+        await stage.until(lambda: "book.write" in _answer(screen), "the nearest name is told")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_new_rule_is_written_with_the_form(runtime: Runtime) -> None:
+    call = ToolCall(name="book.write", args={"path": "a"}, source="ask")
+    async with _rules(runtime, call) as (stage, screen):
+        await stage.until(lambda: "It asks" in _answer(screen), "it asks")
+        await stage.press("ctrl+n")
+        await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: "It runs." in _answer(screen), "it runs now")
+        assert runtime.paths.approvals.read_text() == f'{MINE}\n[[rule]]\nallow = "book.write"\n'
+        await stage.until(lambda: "▸" in _listed(screen)[2], "the new rule decides")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_rule_is_changed_in_the_form_and_all_else_stays(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
+        await stage.until(lambda: isinstance(stage.app.focused, Input), "a tool is focused")
+        await stage.press("end", "x")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: "book.writex" in _listed(screen)[0], "it is changed")
+        assert runtime.paths.approvals.read_text() == MINE.replace('"book.write"', '"book.writex"')
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is screen, "it is closed")
+        assert len(_saved(runtime)) == 2
+
+
+@pytest.mark.promise("ASK-7", "TUI-7")
+async def test_a_rule_is_deleted_once_that_is_confirmed(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        await stage.press("delete")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it is asked")
+        assert "allow book.write where path = src/**" in stage.text
+        await stage.press("n")
+        await stage.until(lambda: stage.app.screen is screen, "nothing happens")
+        await stage.press("delete")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it is asked again")
+        await stage.press("y")
+        await stage.until(lambda: len(_listed(screen)) == 1, "it is gone")
+        assert _saved(runtime) == ["deny book.* where text = [b]*"]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_rule_is_moved_and_stays_marked(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        await stage.press("ctrl+down")
+        await stage.until(lambda: "deny" in _listed(screen)[0], "it is the second")
+        assert _saved(runtime)[1].startswith("allow")
+        await stage.until(lambda: screen.query_one(PickList).marked == 1, "it is marked")
+        for _ in range(2):  # faster than the file is written
+            screen.action_shift(-1)
+            screen.action_shift(1)
+        screen.action_shift(-1)
+        await stage.until(lambda: not screen._shifting.locked(), "all moves are done")
+        await stage.until(lambda: "allow" in _listed(screen)[0], "it is the first again")
+        await stage.until(lambda: screen.query_one(PickList).marked == 0, "it is marked")
+        assert "meanwhile" not in stage.text
+        assert _saved(runtime)[0].startswith("allow")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_file_that_changed_meanwhile_is_not_overwritten_but_shown(runtime: Runtime) -> None:
+    async with _rules(runtime) as (stage, screen):
+        runtime.paths.approvals.write_text('[[rule]]\nask = "new.*"\n', encoding="utf-8")
+        await stage.press("ctrl+down")
+        await stage.until_seen("meanwhile.")
+        await stage.until(lambda: "ask new.*" in _listed(screen)[0], "it is shown as it is")
+        assert _saved(runtime) == ["ask new.*"]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_file_with_a_fault_is_said_and_opened_in_the_editor(
+    runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime.paths.approvals.write_text('[[rule]]\nalow = "[b]"\n', encoding="utf-8")
+    opened: list[str] = []
+
+    async def mend(app: object, file: str, line: int | None = None) -> None:
+        opened.append(file)
+        runtime.paths.approvals.write_text(MINE, encoding="utf-8")
+
+    monkeypatch.setattr("pegboard.tui.editor.open_in_editor", mend)
+    async with _rules(runtime) as (stage, screen):
+        await stage.until_seen("rule 1: alow")
+        await stage.press("ctrl+n")
+        assert stage.app.screen is screen, "no rule can be written"
+        await stage.press("f4")
+        await stage.until(lambda: len(_listed(screen)) == 2, "it is read again")
+        assert opened == [str(runtime.paths.approvals)]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_without_rules_it_is_said_how_to_make_one(runtime: Runtime) -> None:
+    runtime.paths.approvals.unlink()
+    async with _rules(runtime) as (stage, screen):
+        await stage.until_seen("There are no rules yet")
+        await stage.until_seen("insert makes the first rule")
+        await stage.press("insert")
+        await stage.until(lambda: isinstance(stage.app.focused, Input), "a tool is focused")
+        await stage.press("ctrl+s")
+        await stage.pilot.pause()
+        assert isinstance(stage.app.screen, RuleDialog), "it needs a tool"
+        await stage.type("book.*")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: len(_listed(screen)) == 1, "it is there")
+        assert _saved(runtime) == ["allow book.*"]
