@@ -25,6 +25,13 @@ class Called(Message):
 
 
 @dataclass
+class TalkAbout(Message):
+    """Asks for a text to be put into the line that one talks to the model with."""
+
+    text: str
+
+
+@dataclass
 class OpenCall(Message):
     """Asks for a call in the form of its tool, ready to be run again."""
 

@@ -26,12 +26,14 @@ from pegboard.results.export import paged, paged_text, save, suggested_name
 from pegboard.results.log import LogLine, LogLines
 from pegboard.results.paths import Path as JsonPath
 from pegboard.results.paths import jq_path
+from pegboard.results.quoting import quoted
 from pegboard.results.sizes import duration, size
 from pegboard.results.table import Table
 from pegboard.results.text import as_text, json_parts
 from pegboard.results.views import View, views
 from pegboard.tui.clipboard import copy
 from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.messages import TalkAbout
 from pegboard.tui.result.bars import ProgressLine, Prompt, StatusLine, ViewBar, outcome
 from pegboard.tui.result.error import ErrorView
 from pegboard.tui.result.lines import Span
@@ -97,6 +99,7 @@ class ResultPane(Widget):
         Command("result.copy_path", "p", "copy_path", "Copy path", "Copy the path of the value, as jq takes it."),
         Command("result.copy_all", "C", "copy_all", "Copy all", "Copy the whole result as it is shown."),
         Command("result.save", "s", "save", "Save", "Save the whole result: .json, .txt or, of a table, .csv."),
+        Command("result.talk", "a", "talk", "To the chat", "Put the result into the message to the model."),
         Command("result.pager", "f3", "pager", "Pager", "Open the whole result in $PAGER.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -501,7 +504,7 @@ class ResultPane(Widget):
                 return self._shown is not None
             case "copy_path":
                 return isinstance(self._any_view, Pointing)
-            case "copy_all" | "save" | "pager":
+            case "copy_all" | "save" | "pager" | "talk":
                 return self._result is not None
             case _:
                 return True
@@ -551,6 +554,11 @@ class ResultPane(Widget):
         if self._call is not None and self._result is not None:
             name = suggested_name(self._call, self._result, datetime.now().astimezone())
             self._prompt.ask("save", "Save as", str(Path.cwd() / name))
+
+    def action_talk(self) -> None:
+        """Puts call and result into the message to the model."""
+        if self._call is not None and self._result is not None:
+            self.post_message(TalkAbout(quoted(self._call, self._result)))
 
     def action_pager(self) -> None:
         """Opens the view's text, or for a view of the data all of the data, in the pager."""

@@ -182,6 +182,7 @@ class ChatScreen(Screen[None]):
 
     def watch_running(self, running: bool) -> None:
         """Runs the clock while a model is asked."""
+        setattr(self.app, "asking", running)
         if self._clock is None:
             return
         if running:
@@ -247,6 +248,11 @@ class ChatScreen(Screen[None]):
             ]
         self._transcript.greeting = ["Ask something.", "", *how]
         self._line.hint = "Ask something; shift+enter or ctrl+j begins a line"
+
+    def put(self, text: str) -> None:
+        """Adds a text to the message that is being typed."""
+        self._line.put(self._line.text + text)
+        self._line.focus()
 
     # Sessions
 

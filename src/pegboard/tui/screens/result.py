@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -14,6 +15,7 @@ from textual.screen import ModalScreen
 from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.messages import TalkAbout
 from pegboard.tui.result import ResultPane
 from pegboard.tui.widgets.footer import KeysLine
 
@@ -60,6 +62,11 @@ class ResultScreen(ModalScreen[None]):
         """Shows the result."""
         self._pane.show(self._call, self._result)
         self._pane.focus()
+
+    @on(TalkAbout)
+    def _leave(self) -> None:
+        """Closes it: the words go into the message behind it."""
+        self.dismiss()
 
     def action_close(self) -> None:
         """Closes it."""

@@ -69,7 +69,8 @@ class HeaderLine(Horizontal):
         """Redraws whenever a count changes."""
         self.watch(self.app, "wall", self._show_wall)
         self.watch(self.app, "health", self._show_known)
-        self.watch(self.app, "requests", self._show_requests)
+        self.watch(self.app, "requests", self._show_chat)
+        self.watch(self.app, "asking", self._show_chat)
 
     def _show_wall(self, wall: Wall) -> None:
         tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)
@@ -85,8 +86,12 @@ class HeaderLine(Horizontal):
         problems.update(Content(f"{symbol} {plural(count, 'problem')}" if count else "✓ no problems"))
         problems.display = not wall.scanning or bool(count)
 
-    def _show_requests(self, requests: tuple[object, ...]) -> None:
-        self._show_mode("chat", "Chat", f"? {len(requests)}" if requests else "", "$text-warning bold")
+    def _show_chat(self) -> None:
+        waiting: tuple[object, ...] = getattr(self.app, "requests", ())
+        if waiting:
+            self._show_mode("chat", "Chat", f"? {len(waiting)}", "$text-warning bold")
+        else:
+            self._show_mode("chat", "Chat", "▶" if getattr(self.app, "asking", False) else "", "$text-primary bold")
 
     def _show_known(self, known: Known) -> None:
         if known.unwell:
