@@ -18,7 +18,7 @@ from pegboard.tui.checks import Checks, Known
 from pegboard.tui.collecting import IdleCollector
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.keys import key_problems, places
-from pegboard.tui.messages import Called, Copy, OpenCall, OpenTool, TalkAbout
+from pegboard.tui.messages import Asking, Called, Copy, OpenCall, OpenTool, TalkAbout
 from pegboard.tui.screens.tools import ToolsScreen
 from pegboard.tui.themed import ThemedApp
 from pegboard.tui.wall import Wall
@@ -200,6 +200,10 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         self.wall = event.wall
         if has_other_tools:
             self.run_worker(self._checks.look(), group="checks")
+
+    @on(Asking)
+    def _asking(self, event: Asking) -> None:
+        self.asking = event.running
 
     @on(Called)
     async def _called(self, event: Called) -> None:

@@ -25,6 +25,13 @@ class Called(Message):
 
 
 @dataclass
+class Asking(Message):
+    """A model is being asked, or isn't any more."""
+
+    running: bool
+
+
+@dataclass
 class TalkAbout(Message):
     """Asks for a text to be put into the line that one talks to the model with."""
 

@@ -33,7 +33,7 @@ from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
 from pegboard.tui.chat.transcript import Transcript, answer_of
 from pegboard.tui.commands import Command, bindings, key_of
-from pegboard.tui.messages import OpenCall
+from pegboard.tui.messages import Asking, OpenCall
 from pegboard.tui.wall import Wall
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.header import HeaderLine
@@ -182,7 +182,7 @@ class ChatScreen(Screen[None]):
 
     def watch_running(self, running: bool) -> None:
         """Runs the clock while a model is asked."""
-        setattr(self.app, "asking", running)
+        self.post_message(Asking(running))
         if self._clock is None:
             return
         if running:
