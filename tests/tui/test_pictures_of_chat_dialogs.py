@@ -1,9 +1,9 @@
-"""Pictures of what opens over the Chat place: sessions."""
+"""Pictures of what opens over the Chat place: sessions, models."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,9 +15,16 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
 
+from pegboard.ask.providers import LocalServer
+from pegboard.ask.providers.naming import PROVIDERS
+from pegboard.ask.providers.needing import needs
+from pegboard.config import Settings
+from pegboard.config.settings import ModelSettings
 from pegboard.history import History, Sessions
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
+from pegboard.models.needs import ModelNeeds
 from pegboard.tui import themes
+from pegboard.tui.screens.models import ModelList, ModelsScreen
 from pegboard.tui.screens.sessions import SessionsScreen
 from pegboard.tui.themed import ThemedApp
 
@@ -121,4 +128,58 @@ async def exporting(stage: Stage) -> None:
 @pytest.mark.parametrize("steps", [listed, searched, exporting])
 def test_sessions(snap_compare: Compare, given: WithSessions, steps: Steps, size: tuple[int, int]) -> None:
     opened = after(lambda: SessionsScreen(as_runtime(given), "9c1185a5c5e9fc54"), steps)
+    assert snap_compare(Bare(given), terminal_size=size, run_before=opened)
+
+
+class WithModels(GivenRuntime):
+    """A runtime on a machine with two model servers, and with one key."""
+
+    async def models_here(self) -> AsyncGenerator[LocalServer]:
+        """Finds two servers."""
+        yield LocalServer(
+            provider="ollama",
+            title="Ollama",
+            base_url="http://127.0.0.1:11434/v1",
+            models=("qwen3:8b", "llama3.3:70b-instruct-q4_K_M", "gemma3:12b"),
+        )
+        yield LocalServer(provider="lmstudio", title="LM Studio", base_url="http://127.0.0.1:1234/v1", models=())
+
+    def model_providers(self) -> Sequence[str]:
+        """Gives those that are known."""
+        return tuple(PROVIDERS)
+
+    def model_needs(self, name: str, base_url: str | None = None) -> ModelNeeds:
+        """Finds one key, and no library of Google's."""
+        if name == "offline":
+            return ModelNeeds(title="Built in")
+        its = needs(name, base_url, lambda secret: "environment" if secret == "ANTHROPIC_API_KEY" else None)
+        return its.model_copy(update={"extra": "google" if its.title == "Google" else ""})
+
+
+async def of_this_machine(stage: Stage) -> None:
+    """Lists all that there is."""
+    await stage.until_seen("LM Studio (0 models)")
+    await stage.until(lambda: stage.app.screen.query_one(ModelList).found == 13, "all are listed")
+    await stage.until_seen("Ollama at")
+
+
+async def without_key(stage: Stage) -> None:
+    """Marks a provider that lacks two things."""
+    await of_this_machine(stage)
+    await stage.type("goo")
+    await stage.until_seen("GOOGLE_API_KEY is not set")
+
+
+async def unknown(stage: Stage) -> None:
+    """Types the name of a provider that nobody knows."""
+    await of_this_machine(stage)
+    await stage.type("antropic:xyz")
+    await stage.until_seen("Did you mean")
+
+
+@SIZES
+@pytest.mark.parametrize("steps", [of_this_machine, without_key, unknown])
+def test_models(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple[int, int]) -> None:
+    given = WithModels(tmp_path, settings=Settings(model=ModelSettings(name="anthropic:claude-opus-4-5")))
+    opened = after(lambda: ModelsScreen(as_runtime(given), "ollama:qwen3:8b"), steps)
     assert snap_compare(Bare(given), terminal_size=size, run_before=opened)

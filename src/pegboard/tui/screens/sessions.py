@@ -15,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.getters import query_one
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -166,10 +165,12 @@ class SessionsScreen(ModalScreen[str | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    _list = query_one(SessionList)
-
     def __init__(self, runtime: Runtime, current: str) -> None:
         super().__init__()
+        self._list = SessionList(current)
+        self._about = Static(id="about")
+        self._said = Static(id="said")
+        self._preview = VerticalScroll(self._said, id="preview", can_focus=False)
         self._runtime = runtime
         self._current = current
 
@@ -179,10 +180,9 @@ class SessionsScreen(ModalScreen[str | None]):
             box.border_title = "Sessions"
             box.border_subtitle = "● is open"
             yield FilterLine("type to find a name, or what was said")
-            yield SessionList(self._current)
-            yield Static(id="about")
-            with VerticalScroll(id="preview", can_focus=False):
-                yield Static(id="said")
+            yield self._list
+            yield self._about
+            yield self._preview
             yield KeysLine()
 
     def on_mount(self) -> None:
@@ -258,7 +258,7 @@ class SessionsScreen(ModalScreen[str | None]):
         session = self._list.session
         if session is None:
             return
-        ways = PickOne(self.query_one("#about").region, "Export as", [line for *_, line in _EXPORTS])
+        ways = PickOne(self._about.region, "Export as", [line for *_, line in _EXPORTS])
         picked = await self.app.push_screen_wait(ways)
         if picked is None:
             return
@@ -324,10 +324,10 @@ class SessionsScreen(ModalScreen[str | None]):
     def _show_marked(self, event: PickList.Marked) -> None:
         event.stop()
         self.refresh_bindings()
-        self._preview(self._list.session, self._list.sought.strip() if self._list.is_searched else "")
+        self._show_end(self._list.session, self._list.sought.strip() if self._list.is_searched else "")
 
     @work(exclusive=True, group="preview")
-    async def _preview(self, session: Session | None, sought: str) -> None:
+    async def _show_end(self, session: Session | None, sought: str) -> None:
         """Shows where something was said in a session; where nothing is sought or only its name fits, its end."""
         await asyncio.sleep(_PREVIEW_PAUSE)
         about, said, is_end = Content("A new session, with nothing said yet."), Content(), False
@@ -342,13 +342,12 @@ class SessionsScreen(ModalScreen[str | None]):
             where = "Where it was said" if places else "How it ended" if entries else "Nothing was said yet"
             facts = " · ".join(clean_line(fact) for fact in (session.model, session.id) if fact)
             about = Content.assemble((where, "bold"), (f"  {facts}", "$text-muted"))
-        self.query_one("#about", Static).update(about)
-        self.query_one("#said", Static).update(said)
-        preview = self.query_one("#preview", VerticalScroll)
+        self._about.update(about)
+        self._said.update(said)
         if is_end:
-            preview.scroll_end(animate=False)
+            self._preview.scroll_end(animate=False)
         else:
-            preview.scroll_home(animate=False)
+            self._preview.scroll_home(animate=False)
 
 
 _NEW: Final = Line("+ new session", pinned=True)

@@ -1,0 +1,188 @@
+"""The list of models: configured, of this machine, of well-known providers, and typed."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from stage import Stage, on_stage
+
+from pegboard.ask.providers import LocalServer
+from pegboard.config import Paths, Settings
+from pegboard.config.settings import ModelSettings
+from pegboard.runtime import Runtime
+from pegboard.tui.screens.models import ModelChoice, ModelList, ModelsScreen
+
+OLLAMA = LocalServer(
+    provider="ollama", title="Ollama", base_url="http://127.0.0.1:11434/v1", models=("qwen3:8b", "[red]x\x1b[2J")
+)
+STUDIO = LocalServer(provider="lmstudio", title="LM Studio", base_url="http://127.0.0.1:1234/v1", models=("phi",))
+
+
+class Machine(Runtime):
+    """A runtime on a machine with two model servers, the second of which answers when it is told to."""
+
+    async def models_here(self) -> AsyncGenerator[LocalServer]:
+        yield OLLAMA
+        await self.go_on.wait()
+        yield STUDIO
+
+    go_on: asyncio.Event
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Without any key, and with a configured model."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return built(ModelSettings(name="ollama:qwen3:8b"))
+
+
+def built(model: ModelSettings) -> Machine:
+    machine = Machine(Settings(model=model), Paths.from_environment())
+    machine.go_on = asyncio.Event()
+    machine.go_on.set()
+    return machine
+
+
+async def open_list(stage: Stage, runtime: Runtime, current: str = "offline") -> list[ModelChoice | None]:
+    """Opens the list and waits until the providers are listed; what it closes with comes into the list given."""
+    closed: list[ModelChoice | None] = []
+    await stage.app.push_screen(ModelsScreen(runtime, current), closed.append)
+    await stage.until_seen("vllm:…")
+    return closed
+
+
+def shown(stage: Stage) -> list[str]:
+    """Gives the lines of the list, without what is at their right ends."""
+    models = stage.app.screen.query_one(ModelList)
+    return [line.split("  ")[0] for y in range(models.size.height) if (line := models.render_line(y).text.strip())]
+
+
+async def has_closed(stage: Stage, closed: list[ModelChoice | None]) -> None:
+    await stage.until(lambda: closed, "the list is closed")
+
+
+@pytest.mark.promise("ASK-5", "TUI-4")
+async def test_servers_of_this_machine_are_listed_one_by_one_as_they_answer(machine: Machine) -> None:
+    machine.go_on.clear()
+    async with on_stage(machine) as stage:
+        closed = await open_list(stage, machine)
+        await stage.until_seen("On this machine: Ollama (2 models) · looking for model servers")
+        assert shown(stage)[:4] == ["ollama:qwen3:8b", "● offline", "ollama:[red]x␛[2J", "openai:…"]
+        await stage.press("down")
+        machine.go_on.set()
+        await stage.until_seen("On this machine: Ollama (2 models), LM Studio (1 model)")
+        assert "looking" not in stage.text
+        assert "lmstudio:phi" in shown(stage)
+        await stage.until_seen("Ollama at 127.0.0.1:11434")
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == [ModelChoice("ollama:[red]x\x1b[2J", OLLAMA.base_url)]
+
+
+async def test_the_configured_model_is_listed_once_unless_it_is_elsewhere(machine: Machine) -> None:
+    async with on_stage(machine) as stage:
+        closed = await open_list(stage, machine)
+        await stage.press("home", "enter")
+        await has_closed(stage, closed)
+        assert closed == [ModelChoice("ollama:qwen3:8b", None)]
+    elsewhere = built(ModelSettings(name="ollama:qwen3:8b", base_url="http://box.example:1/v1"))
+    async with on_stage(elsewhere) as stage:
+        closed = await open_list(stage, elsewhere, "ollama:qwen3:8b")
+        await stage.until(lambda: shown(stage).count("● ollama:qwen3:8b") == 2, "both are listed")
+        await stage.press("home")
+        await stage.until_seen("at box.example:1")
+        await stage.press("enter")
+        await has_closed(stage, closed)
+        assert closed == [ModelChoice("ollama:qwen3:8b", "http://box.example:1/v1")]
+
+
+@pytest.mark.promise("ASK-5", "STO-2")
+async def test_a_provider_says_what_is_missing_and_where_its_key_comes_from(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-hush")
+    async with on_stage(machine) as stage:
+        closed = await open_list(stage, machine)
+        await stage.until_seen("needs OPENROUTER_API_KEY")
+        assert "key from environment" in stage.text
+        assert "answers here" in stage.text
+        await stage.type("openai")
+        await stage.until_seen("✗ OPENAI_API_KEY is not set: `pegboard auth set OPENAI_API_KEY`")
+        await stage.press("ctrl+u")
+        await stage.type("anthr")
+        await stage.until_seen("✓ ANTHROPIC_API_KEY from environment")
+        assert "hush" not in stage.text
+        await stage.press("enter")
+        assert not closed
+        await stage.type("claude-opus-4-5")
+        await stage.until_seen("use anthropic:claude-opus-4-5")
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == [ModelChoice("anthropic:claude-opus-4-5", None)]
+
+
+async def test_a_server_that_does_not_answer_says_what_starts_it(machine: Machine) -> None:
+    async with on_stage(machine) as stage:
+        await open_list(stage, machine)
+        await stage.type("llamacpp")
+        await stage.until_seen("Its server is started by `llama-server -m MODEL.gguf`.")
+        await stage.press("ctrl+u")
+        await stage.type("lmstudio:x")
+        await stage.until_seen("LM Studio at 127.0.0.1:1234")
+        assert "is started by" not in stage.text
+
+
+@pytest.mark.promise("ASK-5")
+async def test_a_provider_that_nobody_knows_is_refused_with_the_nearest_one(machine: Machine) -> None:
+    async with on_stage(machine) as stage:
+        closed = await open_list(stage, machine)
+        await stage.type("opnai:gpt-5")
+        await stage.until_seen("There is no provider called opnai.")
+        assert "Did you mean openai:gpt-5?" in stage.text
+        await stage.press("enter")
+        await stage.until(lambda: stage.text.count("provider called opnai.") == 2, "it is said aloud")
+        assert not closed
+        await stage.press("escape")
+        await has_closed(stage, closed)
+    assert closed == [None]
+
+
+async def test_what_is_typed_stays_marked_while_servers_answer(machine: Machine) -> None:
+    machine.go_on.clear()
+    async with on_stage(machine) as stage:
+        closed = await open_list(stage, machine)
+        await stage.type("lmstudio:p")
+        assert shown(stage) == ["use lmstudio:p"]
+        machine.go_on.set()
+        await stage.until(lambda: shown(stage) == ["use lmstudio:p", "lmstudio:phi"], "the server's model is listed")
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == [ModelChoice("lmstudio:p", None)]
+
+
+@pytest.mark.promise("ASK-8")
+async def test_without_servers_there_is_the_offline_model(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pegboard.ask.providers.servers.USUAL_PORTS", {})
+    runtime = Runtime(Settings(), Paths.from_environment())
+    async with on_stage(runtime) as stage:
+        closed = await open_list(stage, runtime)
+        await stage.until_seen("No model server answers here.")
+        assert shown(stage)[0] == "● offline"
+        await stage.until_seen("It doesn't reason")
+        await stage.press("enter")
+        await has_closed(stage, closed)
+    assert closed == [ModelChoice("offline", None)]
+
+
+def test_the_dialog_itself_loads_no_library() -> None:
+    code = "import sys, pegboard.tui.screens.models; print(sys.modules.keys() & {'httpx', 'openai', 'pydantic_ai'})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "set()"
