@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from textual.pilot import Pilot
 
@@ -25,7 +26,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fakes"))
 from portal import FakePortal
 from web import Web
 
-from pegboard.models import CallEvent, Finished, Started, ToolCall
+from pegboard.ask import Ask
+from pegboard.models import CallEvent, Finished, Started, ToolCall, ToolSpec
+from pegboard.ports import Calls
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
@@ -155,20 +158,51 @@ def upload(*, file: str) -> str:
 '''
 
 
+class FixedCalls:
+    """A road of calls that seem to take the same time in the same process whenever they are made.
+
+    Args:
+        calls: Where they are made for real.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def callable(self) -> Sequence[ToolSpec]:
+        """Gives the tools that may be called."""
+        return self._calls.callable()
+
+    async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+        """Makes the call for real."""
+        async for event in self._calls.call(call):
+            yield fixed(event)
+
+
 class FixedRuntime(Runtime):
-    """A runtime whose calls seem to take the same time in the same process whenever they are made."""
+    """A runtime whose calls, those of models too, always seem to take the same time in the same process."""
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
         """Makes the call for real."""
         async for event in super().call(call):
-            match event:
-                case Started():
-                    yield event.model_copy(update={"worker": "pid 4711"})
-                case Finished(result=result):
-                    meta = result.meta.model_copy(update={"worker": "pid 4711", "duration_ms": 1.8})
-                    yield event.model_copy(update={"result": result.model_copy(update={"meta": meta})})
-                case _:
-                    yield event
+            yield fixed(event)
+
+    def ask(self, session: str | None = None, **how: Any) -> Ask:  # noqa: ANN401 - whatever it is given, it passes on
+        """Gives what asks for real."""
+        ask = super().ask(session, **how)
+        ask.calls = FixedCalls(ask.calls)
+        return ask
+
+
+def fixed(event: CallEvent) -> CallEvent:
+    """Gives an event as if it came from the same process and took the same time as all others."""
+    match event:
+        case Started():
+            return event.model_copy(update={"worker": "pid 4711"})
+        case Finished(result=result):
+            meta = result.meta.model_copy(update={"worker": "pid 4711", "duration_ms": 1.8})
+            return event.model_copy(update={"result": result.model_copy(update={"meta": meta})})
+        case _:
+            return event
 
 
 @dataclass(frozen=True)
@@ -199,6 +233,7 @@ class Picture:
 TO_FIND = ["ctrl+p", *"notes.find", "enter"]
 TO_PLAN = [*"plan", "enter", *"Bench", "tab", "tab", *"shop", "tab", *"2", "tab"]
 STEPS = ["enter", *"Saw", "tab", *"20", "tab", "enter", *"Glue", "tab", *"soon"]
+FIND, CLEAR = "notes.find words=peg", "notes.clear before=2020-01-01"
 PICTURES = (
     Picture("tools", [*TO_FIND, *"peg", "ctrl+r"], result=True, png=True),
     Picture("form", [*TO_PLAN, *STEPS], pause=0.5, png=True),
@@ -208,6 +243,7 @@ PICTURES = (
     Picture("question", [*"clear", "enter", *"2020-01-01", "ctrl+r"]),
     Picture("problems", ["ctrl+g"], broken=True),
     Picture("health", ["f8", "down"], broken=True, needy=True),
+    Picture("chat", ["f6", *FIND, "enter", *CLEAR, "enter"], png=True),
     Picture("ckan", [*"search_d", "enter", *"water", "ctrl+r"], result=True),
     Picture("schema", [*"find", "f2"]),
     Picture("palette", ["ctrl+p", *"re"]),
@@ -251,7 +287,9 @@ async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
 
 async def at_rest(pilot: Pilot[None], screen: ToolsScreen) -> None:
     """Waits until the marked tool is shown and something has the focus."""
-    while screen.scanning or not screen.settled or screen.app.focused is None:
+    app = screen.app
+    assert isinstance(app, PegboardApp)
+    while screen.scanning or not screen.settled or app.focused is None or (app.asking and not app.requests):
         await pilot.pause(0.01)
     await pilot.pause(0.1)
 

@@ -13,7 +13,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.getters import query_one
 from textual.reactive import reactive, var
 from textual.screen import Screen
 from textual.timer import Timer
@@ -99,14 +98,14 @@ class ChatScreen(Screen[None]):
     without: var[frozenset[str]] = var[frozenset[str]](frozenset(), init=False)
     """Names of tools that the model isn't shown."""
 
-    _transcript = query_one(Transcript)
-    _line = query_one(AskLine)
-    _status = query_one("#status", Static)
-
     def __init__(self, runtime: Runtime, approvals: Approvals) -> None:
         super().__init__()
         self._runtime = runtime
         self._approvals = approvals
+        # the answer may come when the screen is being taken down, and nothing can be looked for in it any more
+        self._transcript = Transcript()
+        self._status = Static(id="status")
+        self._line = AskLine()
         self._model: tuple[str | None, str | None] = (None, None)
         self._known: Session | None = None
         self._system: str | None = None
@@ -123,9 +122,9 @@ class ChatScreen(Screen[None]):
         """The conversation, how it stands, the line to type in."""
         yield HeaderLine("chat")
         with Vertical(id="body"):
-            yield Transcript()
-            yield Static(id="status")
-            yield AskLine()
+            yield self._transcript
+            yield self._status
+            yield self._line
         yield TooSmall()
         yield KeysLine()
 
@@ -205,7 +204,7 @@ class ChatScreen(Screen[None]):
             pieces.insert(0, (f"▶ step {self._story.step} of {self._story.of}", "bold $text-primary"))
         elif self.running:
             pieces.insert(0, ("▶ asking", "bold $text-primary"))
-        if self.running:
+        if self.running and not waits:
             pieces.append((duration((monotonic() - self._since) * 1000), ""))
         if self._queue:
             pieces.append((f"{count(len(self._queue), 'message')} queued", "$text-warning"))
