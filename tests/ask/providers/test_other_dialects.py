@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 from listening import KEY, LIST_DIR, hear
-from provider import Answer, FakeProvider
+from provider import Answer, FakeProvider, says
 
 from pegboard.ask.providers import ProviderModel, model
 from pegboard.models.conversation import (
     ModelMessage,
+    Prompt,
     ProposedCall,
     SystemMessage,
     ToolMessage,
+    TurnEnded,
     Usage,
     UserMessage,
 )
@@ -95,6 +97,36 @@ async def test_anthropic_says_text_and_calls_and_is_told_what_came_of_them() -> 
     result = asked.body["messages"][-1]["content"][0]
     assert (result["tool_use_id"], result["is_error"]) == ("call_1", True)
     assert asked.body["tools"][0]["input_schema"]["properties"] == LIST_DIR.parameters["properties"]
+
+
+@pytest.mark.promise("ASK-1", "ASK-5")
+async def test_anthropic_is_told_which_tools_were_called_where_none_may_be_called_any_more() -> None:
+    said = anthropic(*TEXT, ("content_block_stop", {"index": 0}), *ends("end_turn"))
+    with FakeProvider(said).running() as fake:
+        heard = [event async for event in claude(fake).stream(Prompt(messages=CONVERSATION))]
+        before = [event async for event in claude(fake).stream(Prompt(messages=CONVERSATION[:2]))]
+    assert isinstance(heard[-1], TurnEnded)
+    assert isinstance(before[-1], TurnEnded)
+    with_calls, without = (asked.body for asked in fake.asked)
+    assert [tool["name"] for tool in with_calls["tools"]] == ["fs_list_dir"]
+    assert with_calls["tool_choice"] == {"type": "none"}
+    assert with_calls["messages"][1]["content"][0]["type"] == "tool_use"
+    assert without.keys().isdisjoint({"tools", "tool_choice"})
+
+
+@pytest.mark.parametrize(
+    ("name", "declared"),
+    [("openrouter:anthropic/claude", ["fs_list_dir"]), ("openrouter:qwen/qwen3", None), ("openai:fake", None)],
+)
+async def test_others_are_told_of_no_tools_where_none_may_be_called_but_on_the_way_to_anthropic(
+    name: str, declared: list[str] | None
+) -> None:
+    with FakeProvider(says("Done.")).running() as fake:
+        spoken = model(name, base_url=fake.url, key=lambda _: KEY).stream(Prompt(messages=CONVERSATION))
+        assert isinstance([event async for event in spoken][-1], TurnEnded)
+    body = fake.asked[0].body
+    assert [tool["function"]["name"] for tool in body.get("tools", ())] == (declared or [])
+    assert body.get("tool_choice") == ("none" if declared else None)
 
 
 @pytest.mark.promise("ASK-5")

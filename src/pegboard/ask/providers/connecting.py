@@ -37,6 +37,9 @@ class Connection:
         key: Its key; None to go without.
         patience: How long to wait for a connection.
 
+    Attributes:
+        declares_calls: Whether a conversation with calls may be refused there unless tools are declared.
+
     Raises:
         ModelError: `not_configured`, if the provider's library isn't installed.
     """
@@ -48,6 +51,9 @@ class Connection:
             # A proxy of the environment leads away from this machine.
             trust_env=not endpoint.is_local,
             event_hooks={"response": [_no_long_wait]},
+        )
+        self.declares_calls = endpoint.dialect == "anthropic" or (
+            endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
         )
         match endpoint.dialect:
             case "openai":

@@ -46,7 +46,7 @@ async def turn(
             connection.model,
             their_messages(prompt.messages),
             model_settings=their_settings(prompt, patience),
-            model_request_parameters=their_tools(prompt.tools),
+            model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
         ) as stream:
             async with aclosing(_events(stream, patience.silence)) as events:
                 async for event in events:

@@ -43,8 +43,15 @@ def their_messages(messages: tuple[Message, ...]) -> list[theirs.ModelMessage]:
     return result
 
 
-def their_tools(tools: tuple[OfferedTool, ...]) -> ModelRequestParameters:
-    """Gives tools as the library has them, with their schemas as they are."""
+def their_tools(prompt: Prompt, *, declares_calls: bool) -> ModelRequestParameters:
+    """Gives tools as the library has them, with their schemas as they are.
+
+    Args:
+        prompt: What is offered, and what was said so far.
+        declares_calls: Whether, where no tool is offered, those are declared all the same that were called before:
+            Anthropic has refused conversations with calls and no tools. `their_settings` sees to it that none is called.
+    """
+    tools = prompt.tools or (_called(prompt.messages) if declares_calls else ())
     return ModelRequestParameters(
         function_tools=[
             ToolDefinition(
@@ -63,11 +70,23 @@ def their_tools(tools: tuple[OfferedTool, ...]) -> ModelRequestParameters:
 def their_settings(prompt: Prompt, patience: Patience) -> ModelSettings:
     """Gives the settings of one turn."""
     settings = ModelSettings(first_event_timeout=patience.first)
+    if not prompt.tools:
+        settings["tool_choice"] = "none"  # nothing is sent of it where no tool is declared
     if prompt.max_tokens is not None:
         settings["max_tokens"] = prompt.max_tokens
     if prompt.temperature is not None:
         settings["temperature"] = prompt.temperature
     return settings
+
+
+def _called(messages: tuple[Message, ...]) -> tuple[OfferedTool, ...]:
+    """Gives the tools that were called in a conversation, as far as their calls tell."""
+    calls = (call for message in messages if isinstance(message, ModelMessage) for call in message.calls)
+    names = dict.fromkeys(allowed_name(call.name) for call in calls)
+    return tuple(
+        OfferedTool(name=name, description="It can't be called any more.", parameters={"type": "object"})
+        for name in names
+    )
 
 
 def _request(messages: list[theirs.ModelMessage]) -> list[theirs.ModelRequestPart]:
