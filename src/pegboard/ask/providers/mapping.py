@@ -49,7 +49,7 @@ def their_tools(prompt: Prompt, *, declares_calls: bool) -> ModelRequestParamete
     Args:
         prompt: What is offered, and what was said so far.
         declares_calls: Whether, where no tool is offered, those are declared all the same that were called before:
-            Anthropic has refused conversations with calls and no tools. `their_settings` sees to it that none is called.
+            Anthropic has refused conversations with calls but no tools. `their_settings` lets none be called.
     """
     tools = prompt.tools or (_called(prompt.messages) if declares_calls else ())
     return ModelRequestParameters(
