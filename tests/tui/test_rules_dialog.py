@@ -189,7 +189,8 @@ async def test_a_rule_is_moved_and_stays_marked(runtime: Runtime) -> None:
             screen.action_shift(-1)
             screen.action_shift(1)
         screen.action_shift(-1)
-        await stage.until(lambda: not screen._shifting.locked(), "all moves are done")
+        moves = [worker for worker in stage.app.workers if worker.group == "shift"]
+        await stage.until(lambda: all(move.is_finished for move in moves), "all moves are done")
         await stage.until(lambda: "allow" in _listed(screen)[0], "it is the first again")
         await stage.until(lambda: screen.query_one(PickList).marked == 0, "it is marked")
         assert "meanwhile" not in stage.text

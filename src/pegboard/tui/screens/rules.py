@@ -148,6 +148,11 @@ class RulesScreen(ModalScreen[None]):
 
     # What is seen
 
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the app isn't closing: the innermost parts go first."""
+        return bool(self.query("#arguments"))
+
     def _show(self, rules: RuleFile, marked: int | None = None) -> None:
         """Lists the rules, one of them marked."""
         if rules == self._rules and marked is None:
@@ -190,6 +195,8 @@ class RulesScreen(ModalScreen[None]):
         judged = await asyncio.to_thread(
             _judged, self._runtime, self._tool.value.strip(), self._arguments.value, self._source, session
         )
+        if not self._is_whole:
+            return
         self._deciding = judged.rule
         is_free = self._rules is None or not self._list.has_focus
         self._show(judged.rules, judged.rule if is_free else None)
@@ -244,7 +251,7 @@ class RulesScreen(ModalScreen[None]):
     async def action_shift(self, by: int) -> None:
         """Puts the marked rule some places up or down."""
         async with self._shifting:  # where it is now is known only once the last move is done
-            at = self._list.marked
+            at = self._list.marked if self._is_whole else None
             if at is not None and self._rules is not None and 0 <= at + by < len(self._rules.rules):
                 await self._changed(self._runtime.move_rule, at, at + by, marked=at + by)
 
@@ -272,10 +279,14 @@ class RulesScreen(ModalScreen[None]):
     async def _changed(self, change: Callable[..., RuleFile], *words: object, marked: int) -> None:
         """Changes the file, beside the loop; says so where that can't be done."""
         try:
-            self._show(await asyncio.to_thread(change, self._rules, *words), marked)
+            rules = await asyncio.to_thread(change, self._rules, *words)
         except RulesError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
-        self._try()
+        else:
+            if self._is_whole:
+                self._show(rules, marked)
+        if self._is_whole:
+            self._try()
 
 
 class RuleDialog(ModalScreen[Rule | None]):
