@@ -1,4 +1,4 @@
-"""Pictures of what opens over the Chat place: sessions, models."""
+"""Pictures of what opens over the Chat place: sessions, models, the tools it sees, a text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import pytest
-from stage import GivenRuntime, Stage, as_runtime
+from stage import WALL, GivenRuntime, Stage, as_runtime
 from textual.pilot import Pilot
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from pegboard.ask.providers import LocalServer
 from pegboard.ask.providers.naming import PROVIDERS
@@ -24,7 +24,10 @@ from pegboard.history import History, Sessions
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
 from pegboard.models.needs import ModelNeeds
 from pegboard.tui import themes
+from pegboard.tui.definition import token_weight
+from pegboard.tui.screens.ask_text import AskText
 from pegboard.tui.screens.models import ModelList, ModelsScreen
+from pegboard.tui.screens.offered import OfferedScreen
 from pegboard.tui.screens.sessions import SessionsScreen
 from pegboard.tui.themed import ThemedApp
 
@@ -101,6 +104,8 @@ def after(screen: Callable[[], Screen[Answer]], steps: Steps) -> Callable[[Pilot
         for over in pilot.app.screen_stack:
             for line in over.query(Input):
                 line.cursor_blink = False
+            for lines in over.query(TextArea):
+                lines.cursor_blink = False
         await pilot.pause()
 
     return run
@@ -183,3 +188,45 @@ def test_models(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple
     given = WithModels(tmp_path, settings=Settings(model=ModelSettings(name="anthropic:claude-opus-4-5")))
     opened = after(lambda: ModelsScreen(as_runtime(given), "ollama:qwen3:8b"), steps)
     assert snap_compare(Bare(given), terminal_size=size, run_before=opened)
+
+
+async def some(stage: Stage) -> None:
+    """Marks a tool that the model doesn't see."""
+    await stage.press("down", "down", "down")
+    await stage.until_seen("Deletes a file")
+
+
+async def filtered(stage: Stage) -> None:
+    """Switches off what a filter lets through."""
+    await stage.type("re")
+    await stage.press("ctrl+a", "ctrl+a")
+    await stage.until_seen("3 of 5 tools")
+
+
+@SIZES
+@pytest.mark.parametrize("steps", [some, filtered])
+def test_offered(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple[int, int]) -> None:
+    weights = {spec.name: token_weight(spec) * 9 for spec in WALL}
+    opened = after(lambda: OfferedScreen(WALL, frozenset({"fs.remove"}), weights), steps)
+    assert snap_compare(Bare(GivenRuntime(tmp_path)), terminal_size=size, run_before=opened)
+
+
+async def text(stage: Stage) -> None:
+    """Shows a text."""
+    await stage.until_seen("Be brief.")
+
+
+async def leaving(stage: Stage) -> None:
+    """Leaves a text that was changed."""
+    await text(stage)
+    await stage.press("x", "escape")
+    await stage.until_seen("Leave it?")
+
+
+@SIZES
+@pytest.mark.parametrize("steps", [text, leaving])
+def test_text(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple[int, int]) -> None:
+    said = "You know a town's open data.\n\nBe brief. [bold]Name[/bold] what you looked at." + " Again." * 20
+    note = "It holds in this session, from the next message on."
+    opened = after(lambda: AskText("What the model is told beforehand", said, note), steps)
+    assert snap_compare(Bare(GivenRuntime(tmp_path)), terminal_size=size, run_before=opened)

@@ -24,6 +24,7 @@ def places() -> list[Place]:
     import pegboard.tui.form.multi
     import pegboard.tui.result
     import pegboard.tui.screens.ask_name
+    import pegboard.tui.screens.ask_text
     import pegboard.tui.screens.chat
     import pegboard.tui.screens.confirm
     import pegboard.tui.screens.copy_as
@@ -33,6 +34,7 @@ def places() -> list[Place]:
     import pegboard.tui.screens.help
     import pegboard.tui.screens.jump
     import pegboard.tui.screens.models
+    import pegboard.tui.screens.offered
     import pegboard.tui.screens.presets
     import pegboard.tui.screens.result
     import pegboard.tui.screens.rules

@@ -1,0 +1,92 @@
+"""A text of several lines to be written or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from stage import GivenRuntime, Stage, on_stage
+
+from pegboard.tui.form.lines import Lines
+from pegboard.tui.screens.ask_text import AskText
+from pegboard.tui.screens.confirm import Confirm
+
+Closed = list[str | None]
+
+
+async def ask(stage: Stage, text: str) -> Closed:
+    """Asks for a text; what is answered comes into the list that is given."""
+    closed: Closed = []
+    await stage.app.push_screen(AskText("What it is told [red]", text, "It holds [bold]from now on."), closed.append)
+    await stage.until(lambda: isinstance(stage.app.focused, Lines), "it can be typed")
+    return closed
+
+
+async def has_closed(stage: Stage, closed: Closed) -> None:
+    await stage.until(lambda: closed, "it is answered")
+
+
+async def test_a_text_of_several_lines_is_typed_and_taken(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(80, 24)) as stage:
+        closed = await ask(stage, "Be brief.")
+        await stage.until_seen("It holds [bold]from now on.")
+        assert "What it is told [red]" in stage.text
+        await stage.press("enter", *"Or", "tab", "ctrl+s")
+        await has_closed(stage, closed)
+    assert closed == ["Be brief.\nOr"]
+
+
+@pytest.mark.parametrize("text", ["", " \r\n x\n\n", "\x1b[2J\u202e", "word " * 30_000])
+async def test_what_nobody_touched_comes_back_as_it_was(given: GivenRuntime, text: str) -> None:
+    async with on_stage(given) as stage:
+        closed = await ask(stage, text)
+        await stage.press("ctrl+s")
+        await has_closed(stage, closed)
+        assert closed == [text]
+        closed = await ask(stage, text)
+        await stage.press("escape")
+        await has_closed(stage, closed)
+    assert closed == [None]
+
+
+async def test_what_was_changed_is_left_only_once_that_is_confirmed(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        closed = await ask(stage, "Be brief.")
+        await stage.press("x", "escape")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+        await stage.press("n")
+        await stage.until(lambda: isinstance(stage.app.focused, Lines), "it can be typed again")
+        assert not closed
+        await stage.press("escape")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+        await stage.press("y")
+        await has_closed(stage, closed)
+        assert closed == [None]
+        closed = await ask(stage, "Be brief.")
+        await stage.press("x", "backspace", "escape")
+        await has_closed(stage, closed)
+    assert closed == [None]
+
+
+async def test_a_text_is_edited_in_the_editor_of_the_user(
+    given: GivenRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def suspend() -> Iterator[None]:
+        yield
+
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nfor file; do :; done\nprintf "%s and\\nmore\\n" "$(cat "$file")" > "$file"\n')
+    editor.chmod(0o755)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+    async with on_stage(given) as stage:
+        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to give away
+        closed = await ask(stage, "Be brief")
+        await stage.press("f4")
+        await stage.until_seen("Be brief and")
+        await stage.press("ctrl+s")
+        await has_closed(stage, closed)
+    assert closed == ["Be brief and\nmore"]
