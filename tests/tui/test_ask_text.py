@@ -41,7 +41,7 @@ async def test_a_text_of_several_lines_is_typed_and_taken(given: GivenRuntime) -
 @pytest.mark.parametrize(
     "text",
     ["", " \r\n x\n\n", "\x1b[2J\u202e", "word " * 30_000],
-    ids=["nothing", ""ends of lines", ""signs that steer", ""a very long one"],
+    ids=["nothing", "ends of lines", "signs that steer", "a very long one"],
 )
 async def test_what_nobody_touched_comes_back_as_it_was(given: GivenRuntime, text: str) -> None:
     async with on_stage(given) as stage:
