@@ -59,6 +59,7 @@ async def _rules(runtime: Runtime, call: ToolCall | None = None) -> AsyncIterato
         screen = stage.app.screen
         assert isinstance(screen, RulesScreen)
         await stage.until(lambda: screen.query("#answer") and _answer(screen), "something is said of the call")
+        await stage.until_seen("Would this call of")
         yield stage, screen
 
 
