@@ -1,4 +1,4 @@
-"""What the tests of the screen share; `stage` is imported by its name."""
+"""What the tests of the screen share; `stage`, `chat_stage` and the fakes are imported by their names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
 
-from stage import GivenRuntime
+from stage import GivenRuntime  # noqa: E402 - only now it can be found
 
 
 @pytest.fixture

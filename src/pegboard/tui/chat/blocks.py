@@ -31,6 +31,9 @@ Under = Literal["", "user", "card", "asking", "code"]
 ARGUMENT_LINES: Final = 12
 RESULT_LINES: Final = 20
 LOG_LINES: Final = 8
+SAID_LINES: Final = 200
+_MOST_SAID: Final = 20_000
+"""Characters of a message of the user's that are shown before it is unfolded."""
 _MOST_WRITTEN: Final = 2_000
 """Characters of arguments that are shown while the model writes them."""
 _LONGEST_LINE: Final = 2_000
@@ -98,6 +101,8 @@ class UserBlock(Block):
     """What the user said, as typed."""
 
     said: str
+    unfolded: bool = False
+    """Whether all of a very long message is to be seen."""
 
     @property
     def text(self) -> str:
@@ -106,9 +111,14 @@ class UserBlock(Block):
 
     def draw(self, width: int) -> Iterator[Shown]:
         """Yields the words as they are, for they are no Markdown."""
-        for line in clean(self.said.rstrip("\n")).split("\n"):
+        said = self.said.rstrip("\n")
+        shown = said if self.unfolded else "\n".join(said[:_MOST_SAID].split("\n", SAID_LINES)[:SAID_LINES])
+        for line in clean(shown).split("\n"):
             for row in rows_of(Line(line, ((0, len(line), "strong"),), "❯ " if line else "", "  "), width):
                 yield Shown(row, "user")
+        if len(shown) < len(said):
+            left = f"  … {count(len(said) - len(shown), 'more character')}"
+            yield Shown(Row(left, ((0, len(left), "muted"),)), "user")
 
 
 @dataclass(eq=False)
@@ -225,6 +235,7 @@ class CallBlock(Block):
         """Nothing has happened yet."""
         super().__post_init__()
         self.inner: dict[str, Inner] = {}
+        self._reasons: dict[str, str] = {}
         self._since = monotonic()
         self._lines = LogLines()
         self._log: list[LogLine] = []
@@ -246,7 +257,10 @@ class CallBlock(Block):
         own = self.call.id if self.call is not None else ""
         match event:
             case ApprovalRequested(call=call, reason=reason):
-                self.ask(call, reason)
+                self._reasons[call.id] = reason
+                # one at a time, so that nobody answers another call than the one that they read
+                if self.asked_for is None or self.asked_for.id == call.id:
+                    self.ask(call)
             case Started(call=call) if call.id == own:
                 self.call, self.state = call, "running"
                 self._since = monotonic()
@@ -268,9 +282,9 @@ class CallBlock(Block):
                 pass
         self.changed()
 
-    def ask(self, call: ToolCall, reason: str) -> None:
+    def ask(self, call: ToolCall) -> None:
         """Notes that the user is asked whether a call may run."""
-        self.asks, self.asked_for = reason or "It asks first.", call
+        self.asks, self.asked_for = self._reasons.get(call.id, "It asks first."), call
         self.state = "asking"
         self.changed()
 
@@ -328,10 +342,13 @@ class CallBlock(Block):
 
     def _head(self, width: int) -> Row:
         sign, mark = self._sign()
+        right = self._facts()
         name = clean_line(self.name) or "…"
+        most = max(width - cell_len(right) - 8, 8)
+        if cell_len(name) > most:
+            name = f"{fitted(name, most - 1).rstrip()}…"
         left = f"{_fold(self.is_unfolded)} {sign} {name}"
         pieces: list[Piece] = [(0, 1, "muted"), (2, 2 + len(sign), mark), (len(left) - len(name), len(left), "strong")]
-        right = self._facts()
         room = width - cell_len(left) - cell_len(right) - 4
         if self.is_unfolded and self.state != "writing":
             said = ""
@@ -432,11 +449,13 @@ class CallBlock(Block):
         yield _said("  " + "─" * 8, "muted")
         text = self._result_text()
         is_text = self.is_old or isinstance(self.result.data, str)
-        lines = text[: RESULT_LINES * _LONGEST_LINE].split("\n")
-        for line in lines[:RESULT_LINES]:
+        lines = text.split("\n", RESULT_LINES)[:RESULT_LINES]
+        for line in lines:
             shown = clean_line(line[:_LONGEST_LINE])
             yield Line(shown, () if is_text else tuple(json_parts(shown)), "  ", "  ")
-        left = text.count("\n") + 1 - RESULT_LINES
+            if len(line) > _LONGEST_LINE:
+                yield _said(f"  … {count(len(line) - _LONGEST_LINE, 'more character')}", "muted")
+        left = text.count("\n") + 1 - len(lines)
         if left > 0:
             yield _said(f"  … {count(left, 'more line')}", "muted")
 

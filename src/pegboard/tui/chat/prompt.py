@@ -21,8 +21,8 @@ class AskLine(Lines):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True, priority=True),
         Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Begin a line.", priority=True),
-        Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first line: the message sent before this one."),
-        Command("ask.later", "down", "recall(1)", "Later", "In the last line: the message sent after this one."),
+        Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first row: the message sent before this one."),
+        Command("ask.later", "down", "recall(1)", "Later", "In the last row: the message sent after this one."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -75,12 +75,12 @@ class AskLine(Lines):
 
     def action_recall(self, by: int) -> None:
         """Shows a message that was sent before, or what was being typed; within a text, moves the cursor."""
-        row, last = self.cursor_location[0], self.document.line_count - 1
-        if (by < 0 and row > 0) or (by > 0 and row < last):
-            if by < 0:
-                self.action_cursor_up()
-            else:
-                self.action_cursor_down()
+        at = self.cursor_location
+        if by < 0 and not self.navigator.is_first_wrapped_line(at):
+            self.action_cursor_up()
+            return
+        if by > 0 and not self.navigator.is_last_wrapped_line(at):
+            self.action_cursor_down()
             return
         if not 0 <= self._at + by <= len(self._sent):
             return

@@ -128,14 +128,24 @@ class Story:
             case Waiting():
                 self._waiting = NoteBlock("Somebody else asks in this session; it goes on when they are done.")
                 self._add(self._waiting)
-            case AskStarted() if self._waiting is not None:
-                self.blocks.remove(self._waiting)
-                self._changed(self._waiting)
-                self._waiting = None
+            case AskStarted():
+                self._waited()
             case AskFinished(outcome=outcome):
                 self._end(outcome)
-            case _:
-                pass
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what the user said last waits for somebody else who asks in the session."""
+        return self._waiting is not None
+
+    def take_back(self) -> None:
+        """Takes away what the user said last, and what was said to that."""
+        self._waiting = None
+        while self.blocks:
+            block = self.blocks.pop()
+            self._changed(block)
+            if isinstance(block, UserBlock):
+                return
 
     def note(self, block: NoteBlock) -> None:
         """Shows something that we have to say."""
@@ -155,6 +165,12 @@ class Story:
             if block.is_running:
                 block.changed()
                 self._changed(block)
+
+    def _waited(self) -> None:
+        if self._waiting is not None:
+            self.blocks.remove(self._waiting)
+            self._changed(self._waiting)
+            self._waiting = None
 
     def _said(self, event: ModelEvent) -> None:
         match event:
@@ -204,6 +220,7 @@ class Story:
             self._changed(block)
 
     def _end(self, outcome: Outcome) -> None:
+        self._waited()
         self.outcome, self.step = outcome, 0
         for made, answered in zip(outcome.tool_calls, outcome.tool_results, strict=True):
             call = ToolCall(id=made.id, name=made.name, args=made.args, source="ask")

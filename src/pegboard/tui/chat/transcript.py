@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import ClassVar
 
 from textual import events
@@ -22,18 +22,21 @@ from pegboard.models.approval import ApprovalAnswer
 from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, Shown, ThoughtBlock, UserBlock
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.result.lines import LineView, Span
+from pegboard.tui.result.lines import Span
+from pegboard.tui.result.marked import MarkedLines
 
 _FRAME_SECONDS = 1 / 30
 _SHARE = 4
 """How many times as long as a frame took is waited for the next one, so that keys are answered in between."""
 _GUTTER, _MARGIN = 2, 1
 _LINES_AT_ONCE = 3
+_MID_WORD_SECONDS = 0.5
+"""How long after a question has taken the focus a key is taken for part of a message: nobody reads it sooner."""
 _STRIPS = 1_000
 """Rows that are kept as they were drawn."""
 
 
-class Transcript(LineView):
+class Transcript(MarkedLines):
     """Blocks one under the other, one of them marked; follows the end as long as the user doesn't leave it."""
 
     PLACE = "Conversation"
@@ -60,39 +63,20 @@ class Transcript(LineView):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "line-view--heading",
-        "line-view--strong",
-        "line-view--emphasis",
-        "line-view--code",
-        "line-view--link",
-        "line-view--error",
-        "line-view--ok",
-        "line-view--running",
         "line-view--gutter",
         "line-view--under",
         "line-view--under-user",
         "line-view--under-card",
         "line-view--under-asking",
-        "line-view--under-code",
     }
     DEFAULT_CSS = """
     Transcript {
-        scrollbar-size-vertical: 1;
-        & > .line-view--heading { color: $text-primary; text-style: bold; }
-        & > .line-view--strong { text-style: bold; }
-        & > .line-view--emphasis { text-style: italic; }
-        & > .line-view--code { color: $text-accent; }
-        & > .line-view--link { color: $text-primary; text-style: underline; }
-        & > .line-view--error { color: $text-error; }
-        & > .line-view--ok { color: $text-success; }
-        & > .line-view--running { color: $text-primary; text-style: bold; }
         & > .line-view--gutter { color: $border-blurred; }
         &:focus > .line-view--gutter { color: $border; }
         & > .line-view--under { background: $surface; }
         & > .line-view--under-user { background: $panel; }
         & > .line-view--under-card { background: $foreground 4%; }
         & > .line-view--under-asking { background: $warning 12%; }
-        & > .line-view--under-code { background: $foreground 6%; }
     }
     """
 
@@ -119,6 +103,12 @@ class Transcript(LineView):
         what: str
         """`open` its result, `form`, `edit` it, `branch` from it."""
 
+    @dataclass
+    class Typed(Message):
+        """Somebody was typing a message when a question took the focus."""
+
+        text: str
+
     class EarlierWanted(Message):
         """More of what was said before is to be shown."""
 
@@ -136,6 +126,7 @@ class Transcript(LineView):
         self._frame: Timer | None = None
         self._begun = self._took = 0.0
         self._all_unfolded = False
+        self._focus_taken = -_MID_WORD_SECONDS
         self._strips: dict[tuple[int, Shown, bool, bool, int], Strip] = {}
         self.show_horizontal_scrollbar = False
 
@@ -174,6 +165,8 @@ class Transcript(LineView):
         if room < 1:
             return
         self._width = self.room
+        if self.cursor is not None and self.cursor >= len(self._blocks):
+            self.cursor = len(self._blocks) - 1 if self._blocks else None
         self._drawn = [block.rows(room) for block in self._blocks]
         self._tops = list(accumulate(map(len, self._drawn), initial=int(bool(self.hidden))))
         self._resize()
@@ -199,7 +192,7 @@ class Transcript(LineView):
             line = self.greeting[index]
             return f"  {line}", [(0, len(line) + _GUTTER, "plain" if index == 0 else "muted")]
         if index < self._tops[0]:
-            said = f"  … {self.hidden:,} earlier messages: home, then up"
+            said = f"  … {self.hidden:,} earlier messages: home, then up, or a click"
             return said, [(0, len(said), "muted")]
         number, shown = self._at(index)
         mark = "▌ " if number == self.cursor and shown.row.text else "  "
@@ -276,6 +269,23 @@ class Transcript(LineView):
             self.cursor = self._blocks.index(block)
             self._reveal()
 
+    def take_focus(self) -> None:
+        """Takes the focus for a question that the user may not have seen yet."""
+        if not self.has_focus:
+            self._focus_taken = monotonic()
+            self.focus()
+
+    def on_blur(self) -> None:
+        """Whoever comes back by themselves means it."""
+        self._focus_taken = -_MID_WORD_SECONDS
+
+    def on_key(self, event: events.Key) -> None:
+        """Gives a letter back to the line where it was meant to go."""
+        if event.character and event.is_printable and monotonic() - self._focus_taken < _MID_WORD_SECONDS:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Typed(event.character))
+
     def watch_cursor(self) -> None:
         """Shows the mark."""
         self.refresh()
@@ -287,8 +297,14 @@ class Transcript(LineView):
         if self.cursor is None and self._blocks:
             self.cursor = len(self._blocks) - 1
 
+    def _catch_up(self) -> None:
+        """Draws blocks that were added since the last frame."""
+        if len(self._tops) != len(self._blocks) + 1:
+            self.draw()
+
     def _reveal(self) -> None:
         """Scrolls no further than needed to have the marked block in sight, its beginning at least."""
+        self._catch_up()
         if self.cursor is None:
             return
         top, bottom = self._tops[self.cursor], self._tops[self.cursor + 1] - 1
@@ -301,6 +317,7 @@ class Transcript(LineView):
         """Marks the block above or below, unless more of the marked one is to be seen that way."""
         if not self._blocks:
             return
+        self._catch_up()
         if self.cursor is None:
             self.cursor = len(self._blocks) - 1
             self._reveal()
@@ -328,19 +345,23 @@ class Transcript(LineView):
             self.scroll_to(y=bottom - self.page, animate=False, immediate=True)
 
     def action_move_to(self, place: int) -> None:
-        """Marks the first block, or the last."""
+        """Marks a block and has it at the top, or the last one (-1) and follows the end."""
         if self._blocks:
+            self._catch_up()
             self.cursor = len(self._blocks) - 1 if place < 0 else place
             if place < 0:
                 self.scroll_end(animate=False, immediate=True, x_axis=False)
             else:
-                self.scroll_to(y=0, animate=False, immediate=True)
+                self.scroll_to(y=self._tops[place] if place else 0, animate=False, immediate=True)
 
     def on_click(self, event: events.Click) -> None:
         """Marks what was clicked; a call's head folds, and the words of a question answer it."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
-        if offset is None or not self._blocks or not self._tops[0] <= index < self.row_count:
+        if offset is None or not self._blocks or not 0 <= index < self.row_count:
+            return
+        if index < self._tops[0]:
+            self.post_message(self.EarlierWanted())
             return
         number, shown = self._at(index)
         block = self._blocks[number]
@@ -361,7 +382,9 @@ class Transcript(LineView):
             case "answer":
                 return isinstance(block, CallBlock) and block.state == "asking"
             case "unfold":
-                return isinstance(block, ThoughtBlock) or (isinstance(block, CallBlock) and block.state != "asking")
+                return isinstance(block, ThoughtBlock | UserBlock) or (
+                    isinstance(block, CallBlock) and block.state != "asking"
+                )
             case "open":
                 return isinstance(block, CallBlock) and block.state == "done"
             case "form":
@@ -386,7 +409,7 @@ class Transcript(LineView):
         match self.block:
             case CallBlock() as block:
                 block.unfolded = not block.is_unfolded
-            case ThoughtBlock() as block:
+            case ThoughtBlock() | UserBlock() as block:
                 block.unfolded = not block.unfolded
             case _:
                 return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,32 +14,32 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.reactive import reactive, var
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widgets import Static
 
 from pegboard.errors import SessionError, StoreError
 from pegboard.models import JsonObject, ToolCall
 from pegboard.models.approval import Approval
-from pegboard.models.ask import AskFinished, Outcome
+from pegboard.models.ask import AskFinished, CallHappened, Outcome
 from pegboard.models.conversation import UserMessage
+from pegboard.models.events import ApprovalRequested
 from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration
 from pegboard.tui.approvals import Approvals, Request
-from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, UserBlock
+from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
 from pegboard.tui.chat.transcript import Transcript, answer_of
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import Asking, OpenCall
+from pegboard.tui.screens.place import PlaceScreen
 from pegboard.tui.wall import Wall
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.header import HeaderLine
 from pegboard.tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
-    from pegboard.ask import Ask
     from pegboard.runtime import Runtime
 
 _SHOWN = 200
@@ -48,7 +48,7 @@ _TICK_SECONDS = 0.1
 _OFFLINE = "offline"
 
 
-class ChatScreen(Screen[None]):
+class ChatScreen(PlaceScreen):
     """A conversation over the line to type in; one session at a time.
 
     Args:
@@ -110,7 +110,8 @@ class ChatScreen(Screen[None]):
         self._known: Session | None = None
         self._system: str | None = None
         self._story = self._empty_story()
-        self._ask: Ask | None = None
+        self._end: Callable[[], object] | None = None
+        self._is_stopped = False
         self._queue: list[str] = []
         self._limit = _SHOWN
         self._weights: dict[str, int] = {}
@@ -199,7 +200,8 @@ class ChatScreen(Screen[None]):
         pieces: list[tuple[str, str]] = [(clean_line(self._model_name), "bold $foreground")]
         waits = [request for request in self.app_requests if self._story.block_of(request.call)]
         if waits:
-            pieces.insert(0, (f"? {clean_line(waits[0].call.name)} asks you", "bold $text-warning"))
+            way = "" if self._transcript.has_focus else f": {key_of(self.app, 'app.previous')}"
+            pieces.insert(0, (f"? {clean_line(waits[0].call.name)} asks you{way}", "bold $text-warning"))
         elif self.running and self._story.step:
             pieces.insert(0, (f"▶ step {self._story.step} of {self._story.of}", "bold $text-primary"))
         elif self.running:
@@ -262,13 +264,13 @@ class ChatScreen(Screen[None]):
 
     @work(exclusive=True, group="session")
     async def _open(
-        self, session: str, *, limit: int = _SHOWN, then: str = "", put: str = "", top: bool = False
+        self, session: str, *, limit: int = _SHOWN, then: str = "", put: str = "", stay: bool = False
     ) -> None:
-        """Shows a session, from its end; `then` asks something in it, `put` is put into the line."""
+        """Shows a session, from its end unless one is to `stay`; `then` is asked in it, `put` is put into the line."""
         try:
             known, entries = await asyncio.to_thread(self._read, session)
         except StoreError as error:
-            self.notify(clean_line(str(error)), severity="error", markup=False)
+            self._tell(error)
             return
         story = self._empty_story()
         shown = entries[-limit:]
@@ -278,17 +280,31 @@ class ChatScreen(Screen[None]):
             self._cost = 0.0
         else:
             story.usage = self._story.usage
+        seen = _kept(self._story.blocks)
         self._story, self._limit, self._known = story, limit, known
         self.session = session
         self._transcript.hidden = len(entries) - len(shown)
         self._show_story()
         self._line.remember([entry.message.text for entry in entries if isinstance(entry.message, UserMessage)])
-        if top:
-            self._transcript.action_move_to(0)
+        if stay:
+            self._transcript.action_move_to(_kept(story.blocks) - seen)
         if put:
             self._line.put(put)
         if then:
             self._submit(then)
+        else:
+            self._send_next()
+
+    @property
+    def _is_moving(self) -> bool:
+        """Whether another session is about to be shown."""
+        moves = (worker for worker in self.workers if worker.node is self and worker.group == "session")
+        return any(not worker.is_finished for worker in moves)
+
+    def _tell(self, error: Exception) -> None:
+        """Says why the session is as it was."""
+        self.notify(clean_line(str(error)), severity="error", markup=False)
+        self._send_next()
 
     def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry]]:
         sessions = self._runtime.sessions
@@ -363,7 +379,7 @@ class ChatScreen(Screen[None]):
     @on(AskLine.Sent)
     def _sent(self, event: AskLine.Sent) -> None:
         event.stop()
-        if self.running:
+        if self.running or self._is_moving:
             self._queue.append(event.text)
             self._paint_status()
         else:
@@ -371,10 +387,16 @@ class ChatScreen(Screen[None]):
 
     def _submit(self, text: str) -> None:
         self.running = True
+        self._is_stopped = False
         self._since = monotonic()
         self._story.begin(text)
         self._transcript.follow()
         self._asking(text)
+
+    def _send_next(self) -> None:
+        """Goes on with what was typed meanwhile."""
+        if self._queue and not self.running:
+            self._submit(self._queue.pop(0))
 
     @work(exclusive=True, group="ask")
     async def _asking(self, text: str) -> None:
@@ -382,22 +404,40 @@ class ChatScreen(Screen[None]):
         name, base_url = self._model
         story = self._story
         try:
-            self._ask = await asyncio.to_thread(
+            ask = await asyncio.to_thread(
                 lambda: self._runtime.ask(
                     self.session, model=name, base_url=base_url, without=self.without, system=self._system
                 )
             )
-            async for event in self._ask.run(text):
+            if self._is_stopped:
+                self._give_back(text)
+                return
+            self._end = ask.interrupt
+            async for event in ask.run(text):
+                if isinstance(event, AskFinished) and story.is_waiting and event.outcome.model_error is None:
+                    self._give_back(text)
+                    return
                 story.feed(event)
-                if isinstance(event, AskFinished):
-                    await self._finished(event.outcome)
+                match event:
+                    case AskFinished(outcome=outcome):
+                        await self._finished(outcome)
+                    case CallHappened(event=ApprovalRequested()) if self._transcript.block is not self._asking_block:
+                        self._point()
+                    case _:
+                        pass
         except (SessionError, StoreError) as error:
             story.note(NoteBlock(str(error), "error", "Nothing was lost of what was said before."))
         finally:
-            self._ask = None
+            self._end = None
             self.running = False
-        if self._queue:
-            self._submit(self._queue.pop(0))
+        self._send_next()
+
+    def _give_back(self, text: str) -> None:
+        """Puts what nobody has heard back into the line, and all that was to be sent after it."""
+        self._story.take_back()
+        self._line.put("\n".join(filter(None, [text, *self._queue, self._line.text])))
+        self._queue.clear()
+        self.notify("Nothing was sent.")
 
     async def _finished(self, outcome: Outcome) -> None:
         self._system = None
@@ -409,8 +449,9 @@ class ChatScreen(Screen[None]):
 
     def action_interrupt(self) -> None:
         """Ends what runs, in order."""
-        if self._ask is not None:
-            self._ask.interrupt()
+        self._is_stopped = True
+        if self._end is not None:
+            self._end()
 
     def action_drop_queue(self) -> None:
         """Takes back what waits to be sent, into the line."""
@@ -451,9 +492,8 @@ class ChatScreen(Screen[None]):
     @work(exclusive=True, group="dialog")
     async def action_edit_last(self) -> None:
         """Edits the last message, and asks again."""
-        last = next((block for block in reversed(self._story.blocks) if isinstance(block, UserBlock)), None)
-        if last is not None and self._may_leave():
-            await self._edit(last)
+        if self._last is not None and self._may_leave():
+            await self._edit(self._last)
 
     def _ask_again(self, text: str | None) -> None:
         if self._may_leave():
@@ -462,17 +502,25 @@ class ChatScreen(Screen[None]):
     @work(exclusive=True, group="session")
     async def _cut(self, text: str | None) -> None:
         """Drops the last message with all that came of it, and asks it again, or what it was edited to."""
+        last = self._last
+        if last is None:
+            self.notify("Nothing was asked yet.")
+            self._send_next()
+            return
         try:
             said = await asyncio.to_thread(self._users)
-            if not said:
-                self.notify("Nothing was asked yet.")
-                return
-            last = said[-1]
-            await asyncio.to_thread(self._runtime.sessions.cut, self.session, last.position)
+            # what isn't kept needn't be dropped, and what somebody else said since isn't ours to drop
+            if said and said[-1].message.text == last.said:
+                await asyncio.to_thread(self._runtime.sessions.cut, self.session, said[-1].position)
         except (SessionError, StoreError) as error:
-            self.notify(clean_line(str(error)), severity="error", markup=False)
+            self._tell(error)
             return
-        self._open(self.session, limit=self._limit, then=text if text is not None else last.message.text)
+        self._open(self.session, limit=self._limit, then=text if text is not None else last.said)
+
+    @property
+    def _last(self) -> UserBlock | None:
+        """What the user said last."""
+        return next((block for block in reversed(self._story.blocks) if isinstance(block, UserBlock)), None)
 
     def _users(self) -> list[SessionEntry]:
         entries = self._runtime.sessions.entries(self.session)
@@ -506,7 +554,7 @@ class ChatScreen(Screen[None]):
             before = said[-after].position if 0 < after <= len(said) else 2**62
             await asyncio.to_thread(self._runtime.sessions.branch, self.session, new, before)
         except (SessionError, StoreError) as error:
-            self.notify(clean_line(str(error)), severity="error", markup=False)
+            self._tell(error)
             return
         self.notify("This is a new session; the one that it came from stays as it was.")
         self._open(new, then=then, put=put)
@@ -547,25 +595,45 @@ class ChatScreen(Screen[None]):
     def _show_earlier(self, event: Transcript.EarlierWanted) -> None:
         event.stop()
         if self._may_leave():
-            self._open(self.session, limit=self._limit + _SHOWN, top=True)
+            self._open(self.session, limit=self._limit + _SHOWN, stay=True)
 
     # The hand on the brake
 
     def _take_requests(self, requests: tuple[Request, ...]) -> None:
-        """Shows what waits for the user's word, and goes there unless they are typing."""
+        """Shows what waits for the user's word."""
         self._paint_status()
-        for request in requests:
+        if requests and self._point():
+            self.app.bell()
+
+    def on_screen_resume(self) -> None:
+        """Goes to what waits, when the user comes back."""
+        self._point()
+
+    @property
+    def _asking_block(self) -> CallBlock | None:
+        """Where the user is asked first."""
+        return next(filter(None, (self._story.block_of(request.call) for request in self.app_requests)), None)
+
+    def _point(self) -> bool:
+        """Goes to the call that asks first, unless the user is typing; gives whether one asks."""
+        for request in self.app_requests:
             block = self._story.block_of(request.call)
             if block is None:
                 continue
             if block.asked_for is None or block.asked_for.id != request.call.id:
-                block.ask(request.call, block.asks)
+                block.ask(request.call)
             self._transcript.mark_block(block)
             if not self._line.text and self.app.screen is self:
-                self._transcript.focus()
+                self._transcript.take_focus()
             self.refresh_bindings()
-            self.app.bell()
-            return
+            return True
+        return False
+
+    @on(Transcript.Typed)
+    def _typed(self, event: Transcript.Typed) -> None:
+        event.stop()
+        self._line.put(self._line.text + event.text)
+        self._line.focus()
 
     @on(Transcript.Answered)
     def _answered(self, event: Transcript.Answered) -> None:
@@ -593,6 +661,7 @@ class ChatScreen(Screen[None]):
             block.answered()
             self._transcript.renew()
         if all(request.call.id == call.id for request in self.app_requests):
+            self._transcript.follow()
             self._line.focus()
 
     async def _edited(self, block: CallBlock, call: ToolCall) -> Approval | None:
@@ -611,6 +680,11 @@ class ChatScreen(Screen[None]):
 
 def _new_id() -> str:
     return os.urandom(8).hex()
+
+
+def _kept(blocks: Sequence[Block]) -> int:
+    """Counts what is kept in a session."""
+    return sum(isinstance(block, UserBlock | TextBlock | CallBlock) for block in blocks)
 
 
 def _tokens(number: int) -> str:

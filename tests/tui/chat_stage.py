@@ -1,0 +1,272 @@
+"""The Chat place on a stage: the real runtime over a pack of the test's own, and a model that plays a script."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import textwrap
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from unittest.mock import patch
+
+from models import Said, ScriptedModel
+from stage import Stage
+from textual.widgets import Static
+
+from pegboard.models.conversation import Message, ModelMessage, ToolMessage, UserMessage
+from pegboard.runtime import Runtime
+from pegboard.tui.app import PegboardApp
+from pegboard.tui.chat import transcript
+from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
+from pegboard.tui.chat.prompt import AskLine
+from pegboard.tui.chat.transcript import Transcript
+from pegboard.tui.screens.chat import ChatScreen
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+PACK = '''
+"""Does things."""
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from pegboard.sdk import call_tool, hints, log, progress
+
+@hints(read_only=True)
+def look(*, where: str = "here", often: int = 1) -> str:
+    """Looks somewhere."""
+    return f"seen {where}"
+
+@hints(destructive=True)
+def remove(*, path: str, force: bool = False) -> str:
+    """Removes something for good."""
+    return f"removed {path}"
+
+def change(*, path: str, times: int = 1) -> str:
+    """Changes something."""
+    return f"changed {path} {times} times"
+
+@hints(read_only=True)
+def both(*, first: str, second: str) -> list:
+    """Has two things changed at once."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda path: call_tool("work.change", path=path), (first, second)))
+
+@hints(read_only=True)
+def outer(*, path: str) -> str:
+    """Has something removed."""
+    return call_tool("work.remove", path=path)
+
+@hints(read_only=True)
+def wait(*, gate: str, lines: int = 0) -> str:
+    """Waits until a file is there."""
+    for number in range(lines):
+        log(f"line {number}")
+    log("now I wait")
+    progress(1, 3, "one of three")
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    return "the gate is open"
+
+@hints(read_only=True)
+def fail(*, message: str = "No such thing.") -> str:
+    """Fails."""
+    raise ValueError(message)
+
+@hints(read_only=True)
+def big(*, lines: int = 0, letters: int = 0) -> object:
+    """Gives much."""
+    return "x" * letters if letters else [f"line {number}" for number in range(lines)]
+
+@hints(read_only=True)
+def say(*, text: str) -> str:
+    """Says it back, prints it, and in a progress too."""
+    print(text)
+    progress(1, 2, text)
+    return text
+'''
+
+BlockT = TypeVar("BlockT", bound=Block)
+
+
+class ChatStage(Stage):
+    """The Chat place, driven by keys and mouse.
+
+    Args:
+        app: The app.
+        pilot: Who presses the keys.
+        runtime: What it shows.
+        model: Who answers.
+    """
+
+    def __init__(self, app: PegboardApp, pilot: Pilot[None], runtime: Runtime, model: ScriptedModel) -> None:
+        super().__init__(app, pilot)
+        self.runtime = runtime
+        self.model = model
+
+    @property
+    def chat(self) -> ChatScreen:
+        """The place, be there a question over it or not."""
+        screen = self.app.get_screen_stack("chat")[0]
+        assert isinstance(screen, ChatScreen)
+        return screen
+
+    @property
+    def talk(self) -> Transcript:
+        """The conversation."""
+        return self.chat.query_one(Transcript)
+
+    @property
+    def line(self) -> AskLine:
+        """The line to type in."""
+        return self.chat.query_one(AskLine)
+
+    @property
+    def status(self) -> str:
+        """The line of facts."""
+        return str(self.chat.query_one("#status", Static).content)
+
+    @property
+    def rows(self) -> list[str]:
+        """All rows of the conversation, seen or not, without what is empty at their ends."""
+        return [self.talk.row(number)[0].rstrip() for number in range(self.talk.row_count)]
+
+    def blocks(self, kind: type[BlockT]) -> list[BlockT]:
+        """The parts of the conversation of one kind."""
+        return [block for block in self.talk._blocks if isinstance(block, kind)]
+
+    @property
+    def cards(self) -> list[CallBlock]:
+        """The calls."""
+        return self.blocks(CallBlock)
+
+    @property
+    def answers(self) -> list[str]:
+        """What the model said, as it wrote it."""
+        return [block.text.strip() for block in self.blocks(TextBlock)]
+
+    @property
+    def notes(self) -> list[str]:
+        """What we said."""
+        return [block.text for block in self.blocks(NoteBlock)]
+
+    @property
+    def users(self) -> list[str]:
+        """What the user said."""
+        return [block.said for block in self.blocks(UserBlock)]
+
+    @property
+    def kept(self) -> list[Message]:
+        """The messages of the session."""
+        return [entry.message for entry in self.runtime.sessions.entries(self.chat.session)]
+
+    @property
+    def told(self) -> list[ToolMessage]:
+        """The results in the session as the model reads them."""
+        return [message for message in self.kept if isinstance(message, ToolMessage)]
+
+    async def say(self, text: str) -> None:
+        """Types something into the line, at once, and sends it."""
+        self.line.put(text)
+        self.line.focus()
+        await self.press("enter")
+
+    async def idle(self) -> None:
+        """Waits until nothing is asked any more and all of it is on the screen."""
+        await self.until(lambda: not self.chat.running, "nothing is asked any more")
+        await self.drawn()
+
+    async def ask(self, text: str) -> None:
+        """Says something and waits until the model has answered."""
+        await self.say(text)
+        await self.idle()
+
+    async def drawn(self) -> None:
+        """Waits until what has changed is on the screen."""
+        await self.until(lambda: self.talk._frame is None, "the next frame is there")
+        await self.pilot.pause()
+
+    async def asked(self) -> CallBlock:
+        """Waits until the user is asked about a call and gives its card."""
+        await self.until(lambda: self.app.requests, "the user is asked")
+        await self.until(lambda: any(card.state == "asking" for card in self.cards), "a card asks")
+        await self.drawn()
+        return next(card for card in self.cards if card.state == "asking")
+
+    async def running_card(self) -> CallBlock:
+        """Waits until a call runs and gives its card."""
+        await self.until(lambda: any(card.state == "running" for card in self.cards), "a call runs")
+        return next(card for card in self.cards if card.state == "running")
+
+    def consistent(self) -> None:
+        """Sees to it that every call that stands in the session has its answer."""
+        proposed = [call.provider_id for one in self.kept if isinstance(one, ModelMessage) for call in one.calls]
+        assert proposed == [message.provider_id for message in self.told]
+
+
+def pack(folder: Path, source: str = PACK) -> Path:
+    """Writes the pack `work`, and gives its folder."""
+    packs = folder / "packs"
+    packs.mkdir(exist_ok=True)
+    (packs / "work.py").write_text(textwrap.dedent(source), encoding="utf-8")
+    return packs
+
+
+@asynccontextmanager
+async def on_chat(
+    folder: Path,
+    *turns: Iterable[Said],
+    size: tuple[int, int] = (120, 40),
+    config: str = "",
+    sessions: Sequence[tuple[str, Sequence[Message]]] = (),
+    mid_word: float = 0.0,
+) -> AsyncIterator[ChatStage]:
+    """Opens the Chat place.
+
+    Args:
+        folder: Where the pack is written to.
+        turns: What the model says, turn after turn.
+        size: Of the terminal.
+        config: The configuration.
+        sessions: What was said earlier, by the sessions' ids.
+        mid_word: Seconds for which a letter is given back to the line after a question has taken the focus.
+    """
+    configured(config)
+    runtime = Runtime.from_environment(packs=[pack(folder)])
+    model = ScriptedModel(*turns)
+    runtime.model = lambda name=None, base_url=None: model  # type: ignore[method-assign]
+    for session, messages in sessions:
+        runtime.sessions.start(session)
+        for message in messages:
+            runtime.sessions.append(session, message)
+    app = PegboardApp(runtime)
+    hurry = patch.object(transcript, "_MID_WORD_SECONDS", mid_word)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        stage = ChatStage(app, pilot, runtime, model)
+        await pilot.press("f6")
+        await stage.until(lambda: stage.chat._weights and stage.line.has_focus, "the tools are known")
+        await pilot.pause()
+        with hurry:
+            yield stage
+
+
+def user(text: str) -> UserMessage:
+    """Something that the user said."""
+    return UserMessage(text=text)
+
+
+def answer(text: str) -> ModelMessage:
+    """Something that the model answered."""
+    return ModelMessage(text=text)
+
+
+def configured(text: str) -> None:
+    """Writes the configuration."""
+    Path(os.environ["PEGBOARD_CONFIG"]).write_text(text, encoding="utf-8")
+
+
+async def opened(gate: Path) -> None:
+    """Lets the tool `wait` go on."""
+    await asyncio.to_thread(gate.touch)

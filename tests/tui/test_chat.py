@@ -1,0 +1,333 @@
+"""Talking with a model: what streams, what is typed meanwhile, what goes wrong, and what nobody may interpret."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_stage import on_chat, opened
+from models import Said, calls, says
+from textual import events
+
+from pegboard.ask import Ask
+from pegboard.errors import ModelError
+from pegboard.models.conversation import (
+    CallDelta,
+    ModelMessage,
+    TextDelta,
+    ThinkingDelta,
+    TurnEnded,
+    Usage,
+    UserMessage,
+)
+
+HOSTILE = "[bold]b[/bold] [@click=app.quit]x[/] \x1b[31mred\x07 \u202eover \u200bnone &#27;[0m \ud800 [/"
+"""Markup, escape sequences, a bell, a turned direction, a character of no width, half a character, a broken tag."""
+
+
+def is_clean(text: str) -> bool:
+    return all(sign.isprintable() or sign == "\n" for sign in text)
+
+
+@pytest.mark.promise("ASK-4", "TUI-1")
+async def test_words_stream_as_markdown_and_stand_in_the_session(tmp_path: Path) -> None:
+    more, end = asyncio.Event(), asyncio.Event()
+    text = "# Found\n\nIt is **there**:\n\n- one\n- two"
+    turn: list[Said] = [
+        TextDelta(text="# Fou"),
+        more,
+        TextDelta(text="nd\n\nIt is **there**:\n\n- one\n- two"),
+        end,
+        TurnEnded(message=ModelMessage(text=text), usage=Usage(input_tokens=1_200, output_tokens=34)),
+    ]
+    async with on_chat(tmp_path, turn) as stage:
+        await stage.say("Where is it?")
+        await stage.until_seen("# Fou")
+        assert "step 1 of 20" in stage.status
+        more.set()
+        await stage.until_seen("• two")
+        assert "It is there:" in stage.text
+        end.set()
+        await stage.idle()
+        assert stage.kept == [UserMessage(text="Where is it?"), ModelMessage(text=text)]
+        assert "↑1.2k ↓34" in stage.status
+        assert "Where is it?" in stage.status, "the session is called by its first message"
+
+
+async def test_what_the_model_thinks_aloud_is_a_line_that_unfolds(tmp_path: Path) -> None:
+    turn: list[Said] = [ThinkingDelta(text="I wonder "), ThinkingDelta(text="[why]\x1b."), *says("So.")]
+    async with on_chat(tmp_path, turn) as stage:
+        await stage.ask("Think")
+        assert "▸ Thought: 16 characters" in stage.text
+        await stage.press("shift+tab", "up", "space")
+        await stage.until_seen("I wonder [why]␛.")
+
+
+@pytest.mark.promise("ASK-4", "TUI-2")
+async def test_esc_interrupts_an_answer_and_what_was_said_so_far_stays(tmp_path: Path) -> None:
+    never = asyncio.Event()
+    async with on_chat(tmp_path, [TextDelta(text="Once upon a "), never], says("The end")) as stage:
+        await stage.say("Tell")
+        await stage.until_seen("Once upon a")
+        await stage.press("escape")
+        await stage.idle()
+        assert stage.notes == ["You interrupted it."]
+        assert stage.kept == [UserMessage(text="Tell"), ModelMessage(text="Once upon a ")]
+        await stage.ask("Go on")
+        assert stage.answers[-1] == "The end"
+        assert stage.model.prompts[-1].messages[-1] == UserMessage(text="Go on")
+
+
+async def test_esc_right_after_sending_gives_the_message_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = threading.Event()
+    async with on_chat(tmp_path, says("Yes")) as stage:
+        ask = stage.runtime.ask
+
+        def late(session: str | None = None, **options: Any) -> Ask:
+            ready.wait(20)
+            return ask(session, **options)
+
+        monkeypatch.setattr(stage.runtime, "ask", late)
+        await stage.say("Tell")
+        await stage.say("More")
+        await stage.press("escape")
+        ready.set()
+        await stage.idle()
+        assert stage.users == []
+        assert stage.line.text == "Tell\nMore"
+        assert stage.kept == []
+        await stage.press("enter")
+        await stage.idle()
+        assert stage.answers == ["Yes"]
+
+
+async def test_what_is_typed_meanwhile_is_queued_and_sent_in_order(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+    async with on_chat(tmp_path, [go_on, *says("One")], says("Two"), says("Three")) as stage:
+        await stage.say("First")
+        await stage.say("Second")
+        await stage.say("Third")
+        assert "2 messages queued" in stage.status
+        go_on.set()
+        await stage.until(lambda: "Three" in stage.answers, "all is answered")
+        await stage.idle()
+        assert stage.users == ["First", "Second", "Third"]
+        assert [one.text for one in stage.kept] == ["First", "One", "Second", "Two", "Third", "Three"]
+        assert "queued" not in stage.status
+
+
+async def test_what_is_queued_can_be_taken_back(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+    async with on_chat(tmp_path, [go_on, *says("One")]) as stage:
+        await stage.say("First")
+        await stage.say("Second")
+        await stage.say("Third")
+        stage.chat.action_drop_queue()
+        assert stage.line.text == "Second\nThird"
+        go_on.set()
+        await stage.idle()
+        assert stage.users == ["First"]
+
+
+async def test_a_failure_of_the_model_is_shown_with_what_to_do_and_the_next_message_goes_on(tmp_path: Path) -> None:
+    failure = ModelError("The key was [refused]\x1b.", code="auth", fix="Run `pegboard auth`.")
+    async with on_chat(tmp_path, [TextDelta(text="I beg"), failure], says("Here")) as stage:
+        await stage.ask("Hello")
+        assert "✗ The key was [refused]␛." in stage.text
+        assert "Run `pegboard auth`." in stage.text
+        assert "I beg" in stage.text
+        await stage.ask("And now?")
+        assert stage.answers[-1] == "Here"
+        assert [one.text for one in stage.kept] == ["Hello", "I beg", "And now?", "Here"]
+
+
+async def test_a_model_that_fails_in_the_middle_of_a_call_leaves_no_open_card(tmp_path: Path) -> None:
+    turn: list[Said] = [
+        CallDelta(index=0, name="work_look"),
+        CallDelta(index=0, arguments='{"whe'),
+        ModelError("Gone.", code="server"),
+    ]
+    async with on_chat(tmp_path, turn, says("Yes")) as stage:
+        await stage.ask("Look")
+        assert [card.state for card in stage.cards] == ["done"]
+        assert "⊘ work_look" in stage.text
+        await stage.ask("Still there?")
+        assert stage.answers == ["Yes"]
+
+
+@pytest.mark.promise("TUI-4")
+async def test_nothing_of_what_the_model_says_is_interpreted(tmp_path: Path) -> None:
+    text = (
+        f"{HOSTILE}\n\n    {HOSTILE}\n\n```{HOSTILE}\n{HOSTILE}\n```\n\n[{HOSTILE}](http://x/{HOSTILE})\n\n<b>{HOSTILE}"
+    )
+    turn: list[Said] = [ThinkingDelta(text=HOSTILE), TextDelta(text=text), TurnEnded(message=ModelMessage(text=text))]
+    async with on_chat(tmp_path, turn) as stage:
+        await stage.ask(HOSTILE)
+        await stage.press("shift+tab", "up", "space")
+        rows = "\n".join(stage.rows)
+        assert is_clean(rows)
+        assert is_clean(stage.text)
+        assert rows.count("[bold]b[/bold]") >= 5
+        assert "\\u202eover" in rows
+
+
+@pytest.mark.promise("TUI-2")
+async def test_a_line_of_a_megabyte_and_a_thousand_pieces_are_shown_in_time(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    huge = "word" * 250_000
+    turn: list[Said] = [*[TextDelta(text=f"piece {number} ") for number in range(1_000)], TextDelta(text=f"\n\n{huge}")]
+    turn.append(TurnEnded(message=ModelMessage(text="done")))
+    async with on_chat(tmp_path, turn) as stage:
+        begun = loop.time()
+        await stage.ask("Go")
+        assert loop.time() - begun < 8
+        assert "word" in stage.text
+        assert "".join(row.strip() for row in stage.rows).count("word") >= 240_000
+
+
+async def test_scrolled_up_it_stays_where_it_is_while_text_streams(tmp_path: Path) -> None:
+    first, more, end = ("\n\n".join(f"{word} {number}" for number in range(60)) for word in ("a", "b", "c"))
+    gate, done = asyncio.Event(), asyncio.Event()
+    turn: list[Said] = [TextDelta(text=first), gate, TextDelta(text=f"\n\n{more}"), done, TextDelta(text=f"\n\n{end}")]
+    turn.append(TurnEnded(message=ModelMessage(text="x")))
+    async with on_chat(tmp_path, turn) as stage:
+        await stage.say("Go")
+        await stage.until_seen("a 59")
+        await stage.press("shift+tab", "pageup", "pageup")
+        seen = stage.lines[5][:100]
+        gate.set()
+        await stage.until(lambda: any("b 59" in row for row in stage.rows), "more came")
+        assert stage.lines[5][:100] == seen
+        await stage.press("end")
+        await stage.until_seen("b 59")
+        done.set()
+        await stage.until_seen("c 59")
+        await stage.idle()
+
+
+async def test_another_size_while_it_runs_breaks_the_lines_anew(tmp_path: Path) -> None:
+    gate, done = asyncio.Event(), asyncio.Event()
+    text = " ".join(f"word{number}" for number in range(300))
+    turn: list[Said] = [TextDelta(text=text), gate, TextDelta(text=" more"), done, TextDelta(text=" end")]
+    turn.append(TurnEnded(message=ModelMessage(text="x")))
+    async with on_chat(tmp_path, turn) as stage:
+        await stage.say("Go")
+        await stage.until_seen("word299")
+        for size in ((60, 16), (200, 60), (20, 5), (80, 24)):
+            await stage.pilot.resize_terminal(*size)
+            await stage.drawn()
+            assert "".join(row[2:] for row in stage.rows).count("word") == 300 or size == (20, 5)
+            assert all(len(row) <= size[0] for row in stage.rows) or size == (20, 5)
+        gate.set()
+        await stage.until_seen("word299 more")
+        done.set()
+        await stage.idle()
+        assert "more end" in stage.text
+
+
+# The line to type in
+
+
+async def test_up_and_down_recall_what_was_sent_and_come_back_to_what_was_being_typed(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2")) as stage:
+        await stage.ask("one")
+        await stage.ask("two\nlines")
+        await stage.type("draft")
+        await stage.press("up")
+        assert stage.line.text == "two\nlines"
+        await stage.press("up", "up")
+        assert stage.line.text == "one"
+        await stage.press("down", "down")
+        assert stage.line.text == "draft"
+
+
+async def test_in_a_long_line_up_and_down_move_before_they_recall(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), size=(60, 20)) as stage:
+        await stage.ask("one")
+        text = "word " * 40
+        stage.line.put(text)
+        await stage.pilot.pause()
+        await stage.press("up")
+        assert stage.line.text == text
+        await stage.press("up", "up", "up", "up")
+        assert stage.line.text == "one"
+
+
+async def test_lines_are_begun_and_pasted_without_being_sent(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1")) as stage:
+        await stage.type("a")
+        await stage.press("ctrl+j")
+        await stage.type("b")
+        stage.app.post_message(events.Paste("\nc\nd"))
+        await stage.pilot.pause()
+        assert stage.line.text == "a\nb\nc\nd"
+        assert not stage.chat.running
+        await stage.press("enter")
+        await stage.idle()
+        assert stage.users == ["a\nb\nc\nd"]
+        assert stage.line.text == ""
+
+
+async def test_nothing_but_spaces_is_not_sent(tmp_path: Path) -> None:
+    async with on_chat(tmp_path) as stage:
+        await stage.say(" \n ")
+        assert not stage.chat.running
+        assert stage.users == []
+
+
+@pytest.mark.promise("TUI-2")
+async def test_a_very_long_paste_is_sent_whole_and_shown_from_its_beginning(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    paste = "\n".join(f"line {number}" for number in range(100_000))
+    async with on_chat(tmp_path, says("Much")) as stage:
+        stage.app.post_message(events.Paste(paste))
+        await stage.pilot.pause()
+        begun = loop.time()
+        await stage.press("enter")
+        await stage.idle()
+        took = loop.time() - begun
+        print("took", took)
+        assert stage.kept[0] == UserMessage(text=paste)
+        begun = loop.time()
+        stage.talk.draw()
+        await stage.pilot.resize_terminal(80, 24)
+        print("resize", loop.time() - begun, len(stage.rows))
+        assert took < 3
+
+
+# Elsewhere
+
+
+async def test_other_places_leave_it_running_and_it_is_there_when_one_comes_back(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    async with on_chat(tmp_path, calls(("work_wait", {"gate": str(gate)})), says("Open")) as stage:
+        await stage.say("Wait")
+        await stage.running_card()
+        await stage.press("f8")
+        await stage.press("f5")
+        await opened(gate)
+        await stage.until(lambda: not stage.chat.running, "it is done behind the scene")
+        await stage.press("f6")
+        await stage.until_seen("Open")
+        assert stage.line.has_focus
+
+
+async def test_pegboard_can_be_quit_while_a_call_runs(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_wait", {"gate": str(tmp_path / "never")}))) as stage:
+        await stage.say("Wait")
+        await stage.running_card()
+        await stage.press("ctrl+q")
+        session = stage.chat.session
+    assert stage.app.return_code == 0
+    assert session
+
+
+async def test_pegboard_can_be_quit_while_a_call_asks(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_remove", {"path": "a"}))) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.press("ctrl+q")
+    assert stage.app.return_code == 0

@@ -1,0 +1,317 @@
+"""A call that asks: what can be said to it, and that nothing is said by accident."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from chat_stage import ChatStage, on_chat
+from models import calls, says
+from test_chat import HOSTILE, is_clean
+from textual.widgets import Input, TextArea
+
+from pegboard.models.conversation import TextDelta
+from pegboard.tui.screens.ask_name import AskName
+from pegboard.tui.screens.edit_call import EditCallScreen
+
+REMOVE = ("work_remove", {"path": "a.txt"})
+
+
+def results(stage: ChatStage) -> list[str]:
+    """Gives what the model was told of each call."""
+    return [message.text for message in stage.told]
+
+
+async def form(stage: ChatStage) -> EditCallScreen:
+    """Waits for the form over the place."""
+    await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
+    screen = stage.app.screen
+    assert isinstance(screen, EditCallScreen)
+    await stage.until(lambda: isinstance(screen.focused, Input | TextArea), "a field has the focus")
+    await stage.pilot.pause()
+    return screen
+
+
+@pytest.mark.promise("ASK-7", "TUI-7")
+async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(tmp_path: Path) -> None:
+    long = " ".join(f"part{number}" for number in range(100))
+    turns = (calls(("work_remove", {"path": long})), calls(REMOVE), says("Done"))
+    async with on_chat(tmp_path, *turns, size=(80, 24)) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        assert "? work.remove asks you" in stage.status
+        assert "work.remove may delete or overwrite." in stage.text
+        assert "a once" in stage.text
+        assert "part99" in stage.text
+        await stage.press("a")
+        await stage.until(lambda: len(stage.told) == 1, "it has run")
+        await stage.asked()
+        await stage.press("a")
+        await stage.idle()
+        assert results(stage) == [f"removed {long}", "removed a.txt"]
+        assert stage.line.has_focus
+
+
+@pytest.mark.promise("ASK-7")
+async def test_s_lets_the_tool_run_in_this_session_and_not_in_another(tmp_path: Path) -> None:
+    turns = (calls(REMOVE, REMOVE), says("Done"), calls(REMOVE), says("Done"))
+    async with on_chat(tmp_path, *turns) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.press("s")
+        await stage.idle()
+        assert results(stage) == ["removed a.txt"] * 2
+        assert not stage.runtime.rules().rules
+        await stage.press("ctrl+n")
+        await stage.until(lambda: not stage.cards, "a new session")
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.press("escape")
+        await stage.idle()
+
+
+@pytest.mark.promise("ASK-7")
+async def test_capital_a_writes_a_rule_that_others_read(tmp_path: Path) -> None:
+    turns = (calls(REMOVE), calls(REMOVE), says("Done"))
+    async with on_chat(tmp_path, *turns) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.press("A")
+        await stage.idle()
+        assert results(stage) == ["removed a.txt"] * 2
+        assert 'allow = "work.remove"' in stage.runtime.paths.approvals.read_text(encoding="utf-8")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_r_rejects_and_the_model_goes_on(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("As you like")) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.press("r")
+        await stage.idle()
+        assert "The user rejected this call." in results(stage)[0]
+        assert any("⊘ work.remove" in line and "denied" in line for line in stage.lines)
+        assert stage.answers == ["As you like"]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_capital_r_rejects_with_a_reason_that_the_model_reads(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Ah")) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.press("R")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
+        assert stage.cards[0].state == "asking", "who gives no reason has not rejected yet"
+        await stage.press("R")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
+        await stage.type("Take b instead")
+        await stage.press("enter")
+        await stage.idle()
+        assert "They said: Take b instead" in results(stage)[0]
+
+
+@pytest.mark.promise("ASK-7", "TUI-3")
+async def test_e_edits_the_arguments_first_and_the_model_is_told(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Ah")) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        await stage.press("e")
+        await form(stage)
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
+        assert stage.cards[0].state == "asking"
+        await stage.press("e")
+        await form(stage)
+        await stage.press("end")
+        await stage.type(".old")
+        await stage.press("ctrl+r")
+        await stage.idle()
+        (told,) = results(stage)
+        assert "The user edited the arguments first." in told
+        assert "removed a.txt.old" in told
+        assert any("work.remove" in line and "edited" in line for line in stage.lines)
+
+
+async def test_edited_arguments_with_faults_do_not_run_and_unchanged_ones_are_not_told_as_edited(
+    tmp_path: Path,
+) -> None:
+    async with on_chat(tmp_path, calls(("work_change", {"path": "a", "times": 2})), says("Ah")) as stage:
+        await stage.say("Change")
+        await stage.asked()
+        await stage.press("e")
+        screen = await form(stage)
+        await stage.press("tab", "end", "x", "ctrl+r")
+        assert stage.app.screen is screen
+        await stage.press("backspace", "ctrl+r")
+        await stage.idle()
+        assert results(stage) == ["changed a 2 times"]
+        assert not stage.cards[0].is_edited
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_call_within_a_call_asks_in_the_card_of_the_outer_one(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_outer", {"path": "deep.txt"})), says("Done")) as stage:
+        await stage.say("Go")
+        card = await stage.asked()
+        assert card.name == "work.outer"
+        assert "It calls work.remove:" in stage.text
+        assert '"path": "deep.txt"' in stage.text
+        await stage.press("a")
+        await stage.idle()
+        assert results(stage) == ["removed deep.txt"]
+        await stage.press("shift+tab", "up", "space")
+        await stage.until_seen("├ ✓ work.remove")
+
+
+async def test_an_answer_can_be_clicked(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        row = next(number for number, line in enumerate(stage.lines) if "a once" in line)
+        await stage.pilot.click(offset=(stage.lines[row].index("r reject") + 3, row))
+        await stage.idle()
+        assert "rejected" in results(stage)[0]
+
+
+@pytest.mark.promise("ASK-7")
+async def test_what_one_is_writing_is_never_taken_for_an_answer(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done")) as stage:
+        await stage.say("Go")
+        await stage.type("and th")
+        gate.set()
+        await stage.asked()
+        await stage.type("are as All else")
+        assert stage.cards[0].state == "asking"
+        assert stage.line.text == "and thare as All else"
+        assert "? work.remove asks you" in stage.status
+        await stage.press("shift+tab", "r")
+        await stage.idle()
+        assert stage.line.text == "and thare as All else", "what was being written is kept"
+
+
+@pytest.mark.promise("ASK-7")
+async def test_the_first_letter_of_a_message_is_not_taken_for_an_answer_to_a_question_that_just_came(
+    tmp_path: Path,
+) -> None:
+    gate = asyncio.Event()
+    async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done"), mid_word=600) as stage:
+        await stage.say("Go")
+        gate.set()
+        await stage.asked()
+        assert stage.talk.has_focus
+        await stage.type("also")
+        assert stage.line.text == "also"
+        assert stage.cards[0].state == "asking"
+        assert "? work.remove asks you: shift+tab" in stage.status
+        await stage.press("shift+tab", "r")
+        await stage.idle()
+        assert "rejected" in results(stage)[0]
+
+
+async def test_esc_takes_a_waiting_question_away_and_the_session_goes_on(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE, REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        await stage.press("escape")
+        await stage.idle()
+        assert not stage.app.requests
+        assert [card.state for card in stage.cards] == ["done", "done"]
+        stage.consistent()
+        await stage.ask("Go on")
+        assert stage.answers == ["Done"]
+        stage.consistent()
+
+
+async def test_two_questions_at_once_are_answered_one_after_the_other_each_for_itself(tmp_path: Path) -> None:
+    turn = calls(("work_outer", {"path": "one"}), ("work_outer", {"path": "two"}))
+    async with on_chat(tmp_path, turn, says("Done"), config="[ask]\nparallel = true") as stage:
+        await stage.say("Go")
+        await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
+        await stage.until(lambda: all(card.state == "asking" for card in stage.cards), "both cards ask")
+        await stage.drawn()
+        first, second = (stage.chat._story.block_of(request.call) for request in stage.app.requests)
+        assert stage.talk.block is first
+        await stage.press("r")
+        await stage.until(lambda: len(stage.app.requests) == 1, "one is answered")
+        await stage.until(lambda: stage.talk.block is second, "the other one is marked")
+        await stage.drawn()
+        await stage.press("a")
+        await stage.idle()
+        assert first is not None
+        assert second is not None
+        assert "rejected" in first.told
+        assert second.told in {"removed one", "removed two"}
+
+
+async def test_a_question_from_another_place_is_there_when_one_comes_back(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done")) as stage:
+        await stage.say("Go")
+        await stage.press("f5")
+        gate.set()
+        await stage.asked()
+        await stage.press("a")
+        assert not stage.told
+        await stage.press("f6")
+        await stage.until_seen("a once")
+        await stage.until(lambda: stage.talk.has_focus, "the question has the focus")
+        await stage.press("a")
+        await stage.idle()
+        assert results(stage) == ["removed a.txt"]
+
+
+@pytest.mark.promise("TUI-4", "ASK-7")
+async def test_arguments_that_play_tricks_are_shown_as_they_are(tmp_path: Path) -> None:
+    path = HOSTILE.replace("\ud800", "")
+    async with on_chat(tmp_path, calls(("work_remove", {"path": f"{path}\n  a once\n{path}"})), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        assert is_clean(stage.text)
+        assert sum("a once   s" in line for line in stage.lines) == 1
+        await stage.press("e")
+        await form(stage)
+        await stage.press("escape")
+        await stage.press("r")
+        await stage.idle()
+
+
+async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginning_and_can_be_read(
+    tmp_path: Path,
+) -> None:
+    long = "\n".join(f"line {number}" for number in range(400))
+    turn = [TextDelta(text="I do it."), *calls(("work_remove", {"path": long, "force": True}))]
+    async with on_chat(tmp_path, turn, says("Done"), size=(80, 24)) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        assert "? work.remove" in stage.text
+        await stage.press("end")
+        await stage.until_seen("a once")
+        await stage.press("a")
+        await stage.idle()
+        assert "removed line 0" in results(stage)[0]
+        await stage.until_seen("Done")
+
+
+@pytest.mark.promise("ASK-7")
+async def test_two_calls_within_one_ask_one_after_the_other_and_the_shown_one_is_answered(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_both", {"first": "one", "second": "two"})), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
+        card = await stage.asked()
+        first, second = (request.call for request in stage.app.requests)
+        assert card.asked_for is not None
+        assert card.asked_for.id == first.id
+        assert f'"{first.args["path"]}"' in stage.text
+        assert f'"{second.args["path"]}"' not in stage.text.replace('"second": "two"', "").replace('"first": "one"', "")
+        assert "may change things" in stage.text
+        await stage.press("a")
+        await stage.until(lambda: card.asked_for and card.asked_for.id == second.id, "the other one asks")
+        await stage.drawn()
+        assert "may change things" in stage.text
+        await stage.press("r")
+        await stage.idle()
+        assert [inner.result.ok for inner in card.inner.values() if inner.result] in ([True, False], [False, True])

@@ -1,0 +1,252 @@
+"""Sessions in the Chat place: new ones, earlier ones, asking again, editing, branching."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from chat_stage import ChatStage, answer, on_chat, user
+from models import calls, says
+from test_chat import HOSTILE, is_clean
+from textual.widgets import TextArea
+
+from pegboard.errors import ModelError
+from pegboard.models.conversation import Message, SystemMessage
+
+TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), user("three"), answer("3")]
+
+
+async def opened(stage: ChatStage, session: str) -> None:
+    """Goes to a session as the dialog does."""
+    stage.chat._open(session)
+    await stage.until(lambda: stage.chat.session == session, "it is open")
+    await stage.drawn()
+
+
+def said(stage: ChatStage, session: str) -> list[str]:
+    """Gives what was said in a session."""
+    return [entry.message.text for entry in stage.runtime.sessions.entries(session)]
+
+
+async def rewritten(stage: ChatStage, text: str) -> None:
+    """Puts another text into the dialog and closes it with it."""
+    await stage.until(lambda: stage.app.screen is not stage.chat and stage.app.screen.query(TextArea), "it is open")
+    stage.app.screen.query_one(TextArea).load_text(text)
+    await stage.press("ctrl+s")
+    await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_new_session_begins_empty_and_the_old_one_is_kept(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2")) as stage:
+        await stage.ask("one")
+        old = stage.chat.session
+        await stage.press("ctrl+n")
+        await stage.until(lambda: stage.chat.session != old, "a new one")
+        await stage.drawn()
+        assert "Ask something." in stage.text
+        assert stage.users == []
+        await stage.ask("two")
+        assert said(stage, old) == ["one", "1"]
+        assert said(stage, stage.chat.session) == ["two", "2"]
+
+
+async def test_what_is_sent_right_after_a_new_session_was_begun_stands_in_it(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2")) as stage:
+        await stage.ask("one")
+        old = stage.chat.session
+        stage.chat.action_new()
+        stage.line.put("two")
+        stage.line.action_send()
+        await stage.until(lambda: len(stage.model.prompts) == 2, "it is asked")
+        await stage.idle()
+        assert said(stage, old) == ["one", "1"]
+        assert said(stage, stage.chat.session) == ["two", "2"]
+        assert stage.users == ["two"]
+        assert stage.answers == ["2"]
+
+
+async def test_no_session_is_left_while_the_model_is_at_work(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with on_chat(tmp_path, [gate, *says("1")]) as stage:
+        await stage.say("one")
+        session = stage.chat.session
+        await stage.press("ctrl+n", "ctrl+r")
+        assert stage.chat.session == session
+        await stage.until_seen("The model is still at work")
+        gate.set()
+        await stage.idle()
+        assert said(stage, session) == ["one", "1"]
+
+
+@pytest.mark.promise("ASK-6")
+async def test_asking_again_drops_the_last_answer(tmp_path: Path) -> None:
+    turns = (calls(("work_look", {})), says("bad"), says("good"))
+    async with on_chat(tmp_path, *turns, sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        await stage.ask("four")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.answers[-1:] == ["good"], "it is asked again")
+        await stage.idle()
+        assert stage.users == ["one", "two", "three", "four"]
+        assert said(stage, "old") == ["one", "1", "two", "2", "three", "3", "four", "good"]
+
+
+async def test_asking_again_after_a_failure_goes_on(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, [ModelError("Busy.", code="rate_limited")], says("good")) as stage:
+        await stage.ask("one")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.answers == ["good"], "it is asked again")
+        await stage.idle()
+        assert said(stage, stage.chat.session) == ["one", "good"]
+        assert stage.notes == []
+
+
+async def test_asking_again_where_nothing_was_asked_says_so(tmp_path: Path) -> None:
+    async with on_chat(tmp_path) as stage:
+        await stage.press("ctrl+r")
+        await stage.until_seen("Nothing was asked yet.")
+
+
+async def test_the_last_message_is_edited_in_its_place(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("drei"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        await stage.press("ctrl+up")
+        await rewritten(stage, "THREE")
+        await stage.until(lambda: stage.answers[-1:] == ["drei"], "it is asked")
+        await stage.idle()
+        assert stage.chat.session == "old"
+        assert said(stage, "old") == ["one", "1", "two", "2", "THREE", "drei"]
+
+
+async def test_an_earlier_message_is_edited_in_a_new_session(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        await stage.press("shift+tab", "up", "up", "up", "e")
+        await rewritten(stage, "TWO")
+        await stage.until(lambda: stage.answers[-1:] == ["zwei"], "it is asked")
+        await stage.idle()
+        assert stage.chat.session != "old"
+        assert said(stage, stage.chat.session) == ["one", "1", "TWO", "zwei"]
+        assert said(stage, "old") == ["one", "1", "two", "2", "three", "3"]
+
+
+async def test_a_branch_from_a_message_has_what_came_before_it_and_the_message_to_go_on_with(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        await stage.press("shift+tab", "up", "up", "up", "b")
+        await stage.until(lambda: stage.chat.session != "old", "a new one")
+        await stage.drawn()
+        assert stage.users == ["one"]
+        assert stage.line.text == "two"
+        assert stage.line.has_focus
+        await stage.ask("deux")
+        assert said(stage, stage.chat.session) == ["one", "1", "deux", "zwei"]
+        assert len(said(stage, "old")) == 6
+
+
+async def test_a_branch_from_an_answer_has_the_answer_too(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        await stage.press("shift+tab", "up", "up", "b")
+        await stage.until(lambda: stage.chat.session != "old", "a new one")
+        await stage.drawn()
+        assert said(stage, stage.chat.session) == ["one", "1", "two", "2"]
+        assert stage.line.text == ""
+
+
+@pytest.mark.promise("ASK-6", "TUI-2")
+async def test_of_a_long_session_the_last_messages_are_shown_and_more_on_demand(tmp_path: Path) -> None:
+    long: list[Message] = [
+        message for number in range(300) for message in (user(f"ask {number}"), answer(f"say {number}"))
+    ]
+    async with on_chat(tmp_path, sessions=[("old", long)]) as stage:
+        await opened(stage, "old")
+        await stage.until_seen("say 299")
+        assert len(stage.users) == 100
+        await stage.press("shift+tab", "home")
+        assert "400 earlier messages" in stage.text
+        await stage.press("up")
+        await stage.until(lambda: len(stage.users) == 200, "more are shown")
+        await stage.drawn()
+        assert "ask 200" in stage.text, "one goes on reading where one was"
+        await stage.press("home")
+        row = next(number for number, line in enumerate(stage.lines) if "earlier messages" in line)
+        await stage.pilot.click(offset=(6, row))
+        await stage.until(lambda: len(stage.users) == 300, "all are shown")
+        await stage.drawn()
+        await stage.press("home")
+        assert "earlier messages" not in stage.text
+        assert "ask 0" in stage.text
+
+
+async def test_messages_of_an_earlier_session_are_recalled_in_the_line(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        await stage.press("up", "up")
+        assert stage.line.text == "two"
+
+
+async def test_the_system_prompt_of_a_session_reaches_the_model_from_then_on(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("2"), says("3")) as stage:
+        await stage.ask("one")
+        stage.chat.action_system()
+        await rewritten(stage, "Speak like a pirate.")
+        await stage.ask("two")
+        await stage.ask("three")
+        told = [prompt.messages[0] for prompt in stage.model.prompts]
+        assert told[0] == SystemMessage(text=stage.runtime.system_prompt)
+        assert told[1:] == [SystemMessage(text="Speak like a pirate.")] * 2
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_session_that_somebody_else_asks_in_says_so_and_goes_on_when_they_are_done(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("4"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        with stage.runtime.sessions.held("old"):
+            await stage.say("four")
+            await stage.until_seen("Somebody else asks in this session")
+            assert len(said(stage, "old")) == 6
+        await stage.idle()
+        assert stage.notes == []
+        assert said(stage, "old")[6:] == ["four", "4"]
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_message_that_was_never_sent_is_given_back_and_asking_again_harms_nothing(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("drei"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        with stage.runtime.sessions.held("old"):
+            await stage.say("four")
+            await stage.until_seen("Somebody else asks in this session")
+            await stage.press("escape")
+            await stage.idle()
+        assert stage.users == ["one", "two", "three"]
+        assert stage.line.text == "four"
+        assert len(said(stage, "old")) == 6
+
+
+@pytest.mark.promise("TUI-4")
+async def test_names_and_words_of_a_session_are_not_interpreted(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("Hm"), sessions=[("old", [user(HOSTILE), answer(HOSTILE)])]) as stage:
+        stage.runtime.sessions.rename("old", "[bold]name[/bold] [/")
+        await opened(stage, "old")
+        assert is_clean(stage.text)
+        assert "[bold]name[/bold] [/" in stage.status
+
+
+async def test_what_somebody_else_said_in_a_session_is_not_dropped_by_asking_again(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("3!"), says("3?"), sessions=[("old", TALK)]) as stage:
+        await opened(stage, "old")
+        for message in (user("theirs"), answer("to them")):
+            await asyncio.to_thread(stage.runtime.sessions.append, "old", message)
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.answers[-1:] == ["3!"], "it is asked again")
+        await stage.idle()
+        assert said(stage, "old")[4:] == ["three", "3", "theirs", "to them", "three", "3!"]
+        await asyncio.to_thread(stage.runtime.sessions.delete, "old")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.answers == ["3?"], "it is asked in a session that begins anew")
+        assert said(stage, "old") == ["three", "3?"]
