@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.ask.providers import ProviderModel
+from pegboard.config import Paths, Settings
+from pegboard.config.settings import ModelSettings
 from pegboard.errors import ModelError
 from pegboard.models.ask import AskFinished
 from pegboard.runtime import Runtime
@@ -83,3 +85,20 @@ async def test_asks_share_a_connection_which_is_closed_with_the_runtime(runtime:
         assert not line.connection._http.is_closed
         await runtime.close()
     assert line.connection._http.is_closed
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_there"), [("ollama:m", True), (None, True), ("openai:m", False), ("openrouter:a/m", False)]
+)
+def test_the_configured_place_is_that_of_the_configured_provider_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, is_there: bool
+) -> None:
+    """Another provider's key would else be sent there."""
+    monkeypatch.setenv("OPENAI_API_KEY", "the-key-of-openai")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "the-key-of-openrouter")
+    settings = Settings(model=ModelSettings(name="ollama:qwen3", base_url="http://box.example:1/v1"))
+    paths = Paths(tmp_path / "config.toml", tmp_path / "data", tmp_path / "state", tmp_path / "cache")
+    runtime = Runtime(settings, paths)
+    model = runtime.model(asked)
+    assert isinstance(model, ProviderModel)
+    assert (model._endpoint.base_url == "http://box.example:1/v1") is is_there

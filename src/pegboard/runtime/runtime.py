@@ -418,9 +418,15 @@ class Runtime:
             return OfflineModel()
         from pegboard.ask import providers
 
-        where = base_url or self.settings.model.base_url
+        where = self._base_url(name, base_url)
         known = self._models.get((name, where))
         return known or self._models.setdefault((name, where), providers.model(name, base_url=where, key=self._key))
+
+    def _base_url(self, name: str, given: str | None) -> str | None:
+        """Gives where a model is; the configured place is that of the configured provider, who alone gets its key."""
+        configured = self.settings.model
+        is_own = configured.name is None or configured.name.partition(":")[0] == name.partition(":")[0]
+        return given or (configured.base_url if is_own else None)
 
     def preload_models(self) -> None:
         """Loads the library that talks to models, as the first turn would; blocks for a second."""
@@ -468,7 +474,7 @@ class Runtime:
 
         if name == NAME:
             return ModelNeeds(title="Built in", is_local=True)
-        return needs(name, base_url or self.settings.model.base_url, lambda secret: self._find_secret(secret)[0])
+        return needs(name, self._base_url(name, base_url), lambda secret: self._find_secret(secret)[0])
 
     def price(self, model: str, usage: Usage) -> float | None:
         """Gives what a model was paid for in US dollars, where its prices are known; blocks while they are loaded.

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.getters import query_one
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -68,21 +67,21 @@ class PresetsScreen(ModalScreen[Preset | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    _list = query_one(PickList)
-
     def __init__(self, runtime: Runtime, spec: ToolSpec, form: Form) -> None:
         super().__init__()
         self._runtime = runtime
         self._spec = spec
         self._form = form
         self._presets: tuple[Preset, ...] = ()
+        # what is read may come when the screen is being taken down, and nothing can be looked for in it any more
+        self._list = PickList()
 
     def compose(self) -> ComposeResult:
         """The list over what is in the marked preset."""
         with Vertical(id="box") as box:
             box.border_title = Content(f"Presets of {clean_line(self._spec.name)}")
             yield Static(id="sought")
-            yield PickList()
+            yield self._list
             yield Static(id="about")
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="json")
