@@ -14,6 +14,7 @@ from textual.await_remove import AwaitRemove
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.widget import AwaitMount, Widget
 
 from pegboard.forms import Container, Field, Form, ListField, MapField, MultiChoiceField, SectionField
@@ -55,6 +56,9 @@ class FormBody(Widget):
     """
 
     DEFAULT_CSS = "FormBody { width: 1fr; height: auto; }"
+
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0))
+    """Textual's own, which lays the screen out once more whenever it changes; this doesn't scroll."""
 
     class Changed(Message):
         """Somebody changed what is in the form."""

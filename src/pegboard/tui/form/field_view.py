@@ -12,6 +12,7 @@ from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.layouts.vertical import VerticalLayout
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.widget import Widget
 
 from pegboard.forms import ChoiceField, Container, Field, JsonField, JsonTextError, TextField, VariantField
@@ -53,6 +54,9 @@ class FieldView(Widget):
     DEFAULT_CSS = """
     FieldView { height: auto; text-wrap: nowrap; }
     """
+
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0))
+    """Textual's own, which lays the screen out once more whenever it changes; this doesn't scroll."""
 
     class Stands(Message):
         """The view has been put on the screen with all that is in it."""

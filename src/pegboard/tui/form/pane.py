@@ -231,6 +231,9 @@ class FormPane(Widget):
         if self._body is not None:
             self.mount(self._body)
 
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Looks the same with the focus on the pane itself; Textual would go through all that is in it."""
+
     def on_form_body_filled(self, event: FormBody.Filled) -> None:
         """Goes to where the form was left, if it was too short for that until now."""
         event.stop()

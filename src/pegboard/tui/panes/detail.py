@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
-from textual import work
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.reactive import reactive
 from textual.widgets import Static
 
 from pegboard.models import Hints, Problem, ToolSpec, ToolUses
-from pegboard.results.clean import clean, clean_line
+from pegboard.results.clean import clean_line
 from pegboard.tui.catalogue import Entry, Pack, Row
 from pegboard.tui.definition import token_weight
 from pegboard.tui.problems import problem_line
+from pegboard.tui.result.marked import MarkedView
 from pegboard.tui.signature import coloured_signature
 from pegboard.tui.widgets.header import plural
 from pegboard.tui.widgets.tool_list import STATE_SYMBOLS
@@ -37,11 +36,7 @@ class DetailPane(Vertical):
         #signature, #facts, #trouble { padding: 0 1; height: auto; }
         #signature { max-height: 4; }
         #facts { color: $text-muted; }
-        #about { height: auto; max-height: 6; padding: 0 1; scrollbar-size-vertical: 1; }
-        #about:focus { background-tint: $foreground 4%; }
-        #summary { height: auto; }
-        Markdown { padding: 0; margin: 0; background: transparent; }
-        Markdown > MarkdownBlock:last-child { margin-bottom: 0; }
+        #about { max-height: 6; padding: 0 1; }
     }
     """
 
@@ -52,21 +47,17 @@ class DetailPane(Vertical):
     uses: reactive[ToolUses | None] = reactive(None, init=False)
     """How often the tool was used; None while that isn't known."""
 
-    _wanted = ""
-    """The description that is to be shown."""
-    _is_describing = False
-
     _signature = query_one("#signature", Static)
     _facts = query_one("#facts", Static)
     _trouble = query_one("#trouble", Static)
-    _about = query_one("#about", VerticalScroll)
+    _about = query_one("#about", MarkedView)
 
     def compose(self) -> ComposeResult:
         """Signature, facts, problems, description."""
         yield Static(id="signature")
         yield Static(id="facts")
         yield Static(id="trouble")
-        yield VerticalScroll(id="about")
+        yield MarkedView(id="about")
 
     def on_mount(self) -> None:
         """Shows that nothing is marked yet."""
@@ -96,19 +87,19 @@ class DetailPane(Vertical):
 
     def describe(self) -> None:
         """Lays out the description, which costs too much to be done for everything that is passed over."""
-        self._about.scroll_home(animate=False)
-        text = clean(self.subject.spec.description).strip() if isinstance(self.subject, Entry) else ""
-        self._wanted = _shortened(text)
+        text = self.subject.spec.description.strip() if isinstance(self.subject, Entry) else ""
         self._about.display = bool(text)
-        if text and not self._is_describing:
-            self._describe()
+        self._about.show(_shortened(text))
 
     def watch_uses(self) -> None:
         """Shows the facts again with what the history says."""
         subject = self.subject
         self._facts.display = isinstance(subject, Entry)
         if isinstance(subject, Entry):
-            self._facts.update(_facts(subject, self.uses))
+            facts = _facts(subject, self.uses)
+            width = self._facts.content_size.width
+            same = width > 0 and len(facts.wrap(width)) == self._facts.content_size.height
+            self._facts.update(facts, layout=not same)
 
     def _show_problems(self, problems: tuple[Problem, ...]) -> None:
         self._trouble.display = bool(problems)
@@ -118,29 +109,6 @@ class DetailPane(Vertical):
                 Content.styled(f"and {plural(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted")
             )
         self._trouble.update(Content("\n").join(lines))
-
-    @work
-    async def _describe(self) -> None:
-        """Shows descriptions as Markdown, whose widget is loaded when a text first needs it, until the last is shown.
-
-        One that is on its way is let come to its end: Markdown that is cancelled while it changes stays half changed.
-        """
-        self._is_describing = True
-        try:
-            # Half of what it imports is parsers: in a thread it doesn't keep a key waiting.
-            await asyncio.to_thread(__import__, "textual.widgets._markdown")
-            from textual.widgets import Markdown
-
-            shown = None
-            while shown != self._wanted:
-                shown = self._wanted
-                standing = self._about.query(Markdown)
-                if standing:
-                    await standing.first().update(shown)
-                else:
-                    await self._about.mount(Markdown(shown, open_links=False))
-        finally:
-            self._is_describing = False
 
 
 def _shortened(text: str) -> str:

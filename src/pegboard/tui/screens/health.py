@@ -13,7 +13,6 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widget import Widget
 
 from pegboard.models import Location, Problem, Thing, ToolSpec
@@ -23,6 +22,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy, OpenTool
 from pegboard.tui.panes.remedy import RemedyPane, remedy
 from pegboard.tui.report import Key, Needs, ProblemLine, Report, ThingLine, ToolLine, by_requirement, by_tool
+from pegboard.tui.screens.place import PlaceScreen
 from pegboard.tui.wall import Wall
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.footer import KeysLine
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NOTHING_NEEDED = "No tool needs anything: no program, no library, no secret."
 
 
-class HealthScreen(Screen[None]):
+class HealthScreen(PlaceScreen):
     """A report over everything that the tools need, beside the details of the marked line.
 
     Args:

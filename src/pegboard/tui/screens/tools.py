@@ -14,7 +14,6 @@ from textual.containers import Horizontal
 from textual.getters import query_one
 from textual.message import Message
 from textual.reactive import reactive, var
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -24,6 +23,7 @@ from pegboard.tui.catalogue import Catalogue, Entry, Pack, Row
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.panes.registry import RegistryPane
 from pegboard.tui.screens.help import shown_key
+from pegboard.tui.screens.place import PlaceScreen
 from pegboard.tui.wall import Wall
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.header import HeaderLine, plural
@@ -39,7 +39,7 @@ _SETTLE_SECONDS = 0.2
 _FREED_AT_ONCE = 100
 
 
-class ToolsScreen(Screen[None]):
+class ToolsScreen(PlaceScreen):
     """Left the registry, right the tool: detail, form, result.
 
     Args:
@@ -429,3 +429,6 @@ def _let_go(entries: list[Entry]) -> None:
 
 def _load_panes() -> None:
     import pegboard.tui.panes.bench  # noqa: F401 - loaded for the one who asks for it next
+    from pegboard.results.marked import Marked
+
+    Marked("*").read()  # loads what reads Markdown
