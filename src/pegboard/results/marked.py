@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.wrap import wrap
@@ -43,10 +43,18 @@ Piece = tuple[int, int, Mark]
 _LONGEST_TAIL: Final = 2_000
 """Characters that are read again at every addition; of a longer block, the beginning is taken for finished."""
 _KEPT_TAIL: Final = 500
+_DECIDED: Final = 40
+"""Characters of a line after which it doesn't turn out to belong to what is above it, as a dash may."""
 _LONGEST_CELL: Final = 40
 _COLOURED: Final = 20_000
 """Characters of code up to which it is coloured."""
 _LINE_START: Final = re.compile(r"\n(?=\S)")
+_DEEPEST: Final = 80
+_TOO_DEEP: Final = re.compile(
+    rf"^(?: {{{_DEEPEST},}}|(?: {{0,3}}(?:>|[*+-] |\d{{1,9}}[.)] )){{{_DEEPEST // 2},}})", re.MULTILINE
+)
+"""More than may stand before a line; the parser leaves out what lies too deep in lists and quotations."""
+_JOINERS: Final = "\u200c\u200d"
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
 
 
@@ -79,16 +87,19 @@ def rows_of(line: Line, width: int) -> list[Row]:
         line: The line.
         width: Cells that a row may take.
     """
-    room = max(width - cell_len(line.rest), 8)
+    # words have half of the width, however deep they stand
+    most = max(width // 2, 1)
+    first, rest = (set_cell_size(part, min(cell_len(part), most)) for part in (line.first, line.rest))
+    room = max(width - max(cell_len(first), cell_len(rest)), 2)
     rows = []
     for start, end in wrap(line.text, room):
-        before = line.rest if start else line.first
+        before = rest if start else first
         shift = len(before) - start
         pieces: list[Piece] = [(0, len(before), "muted")] if before.strip() else []
         pieces += [
-            (max(first, start) + shift, min(last, end) + shift, mark)
-            for first, last, mark in line.pieces
-            if first < end and last > start
+            (max(begin, start) + shift, min(last, end) + shift, mark)
+            for begin, last, mark in line.pieces
+            if begin < end and last > start
         ]
         rows.append(Row(before + line.text[start:end], tuple(pieces), line.is_code))
     return rows
@@ -104,6 +115,8 @@ class Marked:
     def __init__(self, text: str = "") -> None:
         self._said: list[str] = []
         self._unread: list[str] = []
+        self._before = ""
+        """The last character that was read, as it came."""
         self._tail = ""
         self._goes_on = False
         """Whether the tail goes on with what was cut before it."""
@@ -128,11 +141,14 @@ class Marked:
             new = "".join(self._unread)
             # half of a line end
             self._unread = ["\r"] if new.endswith("\r") else []
-            self._tail = clean(self._tail + new.removesuffix("\r" if self._unread else ""))
+            new = self._before + new.removesuffix("\r" if self._unread else "")
+            # whether a joiner stays depends on what was before it
+            self._tail += clean(new)[len(clean(self._before)) :]
+            self._before = new[-1:]
             self._settle()
             while len(self._tail) > _LONGEST_TAIL:
                 self._cut()
-            self._last = self._lines(_parser().parse(self._tail))
+            self._last = self._lines(_parsed(self._tail))
         return self._settled, self._last
 
     @property
@@ -143,14 +159,17 @@ class Marked:
 
     def _settle(self) -> None:
         """Takes every block but the last one for finished."""
-        tokens = _parser().parse(self._tail)
+        tokens = _parsed(self._tail)
         starts = [index for index, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0 and token.map]
         if len(starts) < 2:
             return
         last = tokens[starts[-1]].map
         assert last is not None, "those without one were left out"
+        tail = "".join(self._tail.splitlines(keepends=True)[last[0] :])
+        if "\n" not in tail and len(tail) < _DECIDED:
+            return
         self._settled += self._lines(tokens[: starts[-1]])
-        self._tail = "".join(self._tail.splitlines(keepends=True)[last[0] :])
+        self._tail = tail
         self._goes_on = False
 
     def _cut(self) -> None:
@@ -164,13 +183,15 @@ class Marked:
         if at <= (fence.end() if fence else 0):
             space = self._tail.rfind(" ", 1, wanted) + 1
             at = wanted if fence or not space else space
+        while self._tail[at : at + 1] in tuple(_JOINERS):
+            at += 1
         head, tail = self._tail[:at], self._tail[at:]
-        self._settled += self._lines(_parser().parse(head))
+        self._settled += self._lines(_parsed(head))
         self._goes_on = True
         self._tail = (fence[0] if fence else "") + tail
 
     def _lines(self, tokens: Sequence[Token]) -> list[Line]:
-        writer = _Writer(begun=bool(self._settled) and not self._goes_on)
+        writer = _Writer(begun=bool(self._settled) and _parts(self._settled[-1]) and not self._goes_on)
         writer.write(tokens)
         return writer.lines
 
@@ -179,7 +200,14 @@ class Marked:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 3 * _DEEPEST})
+    # a definition would show nothing, and change what was shown above it
+    return parser.enable(["table", "strikethrough"]).disable("reference")
+
+
+def _parsed(text: str) -> list[Token]:
+    """Reads a text, but lists and quotations only so deep that nothing is left out."""
+    return _parser().parse(_TOO_DEEP.sub(lambda found: found[0][-_DEEPEST:], text))
 
 
 @dataclass
@@ -220,6 +248,8 @@ class _Writer:
                     self._table(tokens[index:end])
                     index = end
                 case "list_item_close" | "blockquote_close":
+                    if self._around[-1].first != self._around[-1].rest:
+                        self._put(Line())
                     self._around.pop()
                 case "bullet_list_close" | "ordered_list_close":
                     self._numbers.pop()
@@ -265,7 +295,7 @@ class _Writer:
         if any(one.first != one.rest for one in self._around):
             return
         if self.lines:
-            if self.lines[-1].text or self.lines[-1].first.strip():
+            if _parts(self.lines[-1]):
                 self.lines.append(Line(first="".join(one.rest for one in self._around)))
         elif self.begun:
             self.lines.append(Line())
@@ -312,6 +342,11 @@ class _Writer:
             if number == 0:
                 rule = "─┼─".join("─" * width for width in widths)
                 self._put(Line(rule, ((0, len(rule), "muted"),)))
+
+
+def _parts(line: Line) -> bool:
+    """Says whether a line free must part this one from what comes."""
+    return bool(line.text or line.first.strip()) or line.is_code
 
 
 def _is_loose(tokens: Sequence[Token], index: int) -> bool:
