@@ -90,7 +90,10 @@ class Calling:
 
     def _read(self, proposed: ProposedCall, *, is_cut: bool) -> Proposal:
         spec = self._offer.find(proposed.name)
-        name = proposed.name[:_LONGEST_NAME] if spec is None else spec.name
+        # by the name too under which it was offered earlier in the session
+        hidden = Offer(self._calls.callable()).find(proposed.name) if spec is None and proposed.name != MORE else None
+        meant = spec or hidden
+        name = proposed.name[:_LONGEST_NAME] if meant is None else meant.name
         call = ToolCall(name=name, source="ask", session=self._session, provider_id=proposed.provider_id)
         only_reads = spec is not None and bool(spec.hints.read_only)
         try:
@@ -99,7 +102,7 @@ class Calling:
             result = ToolResult.failed("invalid_args", f"{name} was not called. {unreadable}")
             return Proposal(proposed, call, result)
         proposal = Proposal(proposed, call.model_copy(update={"args": args}), only_reads=only_reads)
-        if spec is None and name != MORE and any(known.name == name for known in self._calls.callable()):
+        if hidden is not None:
             message = f"{name} is switched off in this conversation."
             proposal.result = ToolResult.failed("tool_not_found", message, "not_allowed")
         return proposal
