@@ -244,8 +244,9 @@ async def test_a_tool_that_is_not_there_is_told_with_the_nearest_and_the_model_g
     assert outcome.tool_results[1].data == 3, "the tool's own name is understood too"
 
 
-async def test_a_tool_that_the_model_was_not_offered_is_not_called(runtime: Runtime, asked: Asked) -> None:
-    model = ScriptedModel(calls(("shop.add", {"a": 1, "b": 2})), says("No."))
+@pytest.mark.parametrize("name", ["shop.add", "shop_add"])
+async def test_a_tool_that_the_model_was_not_offered_is_not_called(runtime: Runtime, asked: Asked, name: str) -> None:
+    model = ScriptedModel(calls((name, {"a": 1, "b": 2})), says("No."))
     _, outcome = await asked(runtime, model=model, without=["shop.add"])
     assert "shop_add" not in {tool.name for tool in model.prompts[0].tools}
     assert outcome.tool_error is not None
@@ -265,6 +266,9 @@ async def test_without_tools_the_model_is_sent_none(runtime: Runtime, asked: Ask
         '<tool_call>{"name": "shop.add", "arguments": {"a": 1, "b": 2}}</tool_call>',
         '{"tool": "shop_add", "args": {"a": 1, "b": 2}}',
         '```\n[{"function": {"name": "shop_add", "arguments": "{\\"a\\": 1, \\"b\\": 2}"}}]\n```',
+        '<tools>\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n</tools>',
+        '<tool_call>\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}',
+        'leton\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n</tool_call>',
     ],
 )
 async def test_a_call_that_a_small_model_writes_as_text_is_a_call_marked_as_such(
@@ -278,7 +282,29 @@ async def test_a_call_that_a_small_model_writes_as_text_is_a_call_marked_as_such
 
 
 @pytest.mark.parametrize(
-    "text", ['```json\n{"name": "nobody", "arguments": {}}\n```', "```json\n{\n```", "{}", "add(1, 2)"]
+    "text",
+    [
+        '{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n{\n"name": "shop_add",\n"arguments": {"a": 3, "b": 4}}\n',
+        '```\n{"name": "shop_add", "args": {"a": 1, "b": 2}}\n{"name": "shop_add", "args": {"a": 3, "b": 4}}\n```',
+    ],
+)
+async def test_calls_written_one_after_the_other_are_all_made(runtime: Runtime, asked: Asked, text: str) -> None:
+    _, outcome = await asked(runtime, model=ScriptedModel(says(text), says("3 and 7.")))
+    assert [result.data for result in outcome.tool_results] == [3, 7]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '```json\n{"name": "nobody", "arguments": {}}\n```',
+        "```json\n{\n```",
+        "{}",
+        "add(1, 2)",
+        '{"name": "shop_add", "arguments": {"a": 1, "b": 2}} would add them.',
+        '<tool_call>{"name": "shop_add", "arguments": {"a": 1',
+        "nothing</tool_call>",
+        '```\n{"function": {"name": "shop_add", "parameters": {"type": "object", "properties": {"a": {}}}}}\n```',
+    ],
 )
 async def test_other_text_is_no_call(runtime: Runtime, asked: Asked, text: str) -> None:
     _, outcome = await asked(runtime, model=ScriptedModel(says(text)))

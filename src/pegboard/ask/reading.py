@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,12 @@ from pegboard.forms.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall
 
-_FENCED: Final = re.compile(r"```[\w-]*\s*\n?(.*?)```|<tool_call>(.*?)</tool_call>", re.DOTALL)
+_FENCED: Final = re.compile(
+    r"```[\w-]*\s*\n?(?P<fenced>.*?)```|<(?P<tag>tool_call|tools)>(?P<tagged>.*?)(?:</(?P=tag)>|\Z)", re.DOTALL
+)
+_CLOSING: Final = "</tool_call>"
+_LINE_OF_JSON: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
+_DECODER: Final = json.JSONDecoder()
 _NAME_KEYS: Final = ("name", "tool", "tool_name", "function")
 _ARGUMENT_KEYS: Final = ("arguments", "args", "parameters", "input")
 _SHOWN: Final = 200
@@ -75,14 +81,14 @@ def calls_in_text(text: str, is_tool: Callable[[str], bool]) -> tuple[ProposedCa
         text: What the model said.
         is_tool: Tells whether a tool of a name was offered.
     """
-    blocks = [one or other for one, other in _FENCED.findall(text)] or [text]
+    blocks = [one["fenced"] or one["tagged"] or "" for one in _FENCED.finditer(text)] or [_before_closing(text)]
     found = []
     for block in blocks:
         for value in _objects(block.strip()):
             within = value.get("function")  # {"function": {"name": …, "arguments": …}}
             said = within if isinstance(within, dict) else value
             name, given = _first(said, _NAME_KEYS), _first(said, _ARGUMENT_KEYS)
-            if isinstance(name, str) and is_tool(name):
+            if isinstance(name, str) and is_tool(name) and not _is_schema(given):
                 written = given if isinstance(given, str) else write({} if given is None else given)
                 call = ProposedCall(provider_id=new_id(), name=name, arguments=written, from_text=True)
                 found.append(call)
@@ -94,16 +100,36 @@ def new_id() -> str:
     return f"call_{os.urandom(12).hex()}"
 
 
+def _before_closing(text: str) -> str:
+    """Gives the JSON before a closing tag whose opening one the model forgot, or all of the text."""
+    before, closing, _ = text.partition(_CLOSING)
+    start = _LINE_OF_JSON.search(before) if closing else None
+    return before[start.end() :] if start else text
+
+
 def _objects(text: str) -> Iterator[JsonObject]:
-    if text[:1] not in ("{", "["):
-        return
+    """Gives the objects of a text that is JSON and nothing else: one, a list of them, or one after the other."""
+    values = []
+    end = 0
     try:
-        value = parse(text)
-    except JsonTextError:
+        while end < len(text):
+            if text[end] not in "{[":
+                return
+            start, (_, end) = end, _DECODER.raw_decode(text, end)
+            values.append(parse(text[start:end]))
+            while text[end : end + 1].isspace():
+                end += 1
+    except (ValueError, RecursionError):  # JsonTextError is one
         return
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict):
-            yield item
+    for value in values:
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict):
+                yield item
+
+
+def _is_schema(given: JsonValue) -> bool:
+    """Whether it is what a tool takes, not what it is given: asked for its tools, a model recites them."""
+    return isinstance(given, dict) and given.get("type") == "object" and isinstance(given.get("properties"), dict)
 
 
 def _first(value: JsonObject, keys: Sequence[str]) -> JsonValue:
