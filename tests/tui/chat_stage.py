@@ -214,6 +214,32 @@ def pack(folder: Path, source: str = PACK) -> Path:
     return packs
 
 
+def chat_app(
+    folder: Path,
+    *turns: Iterable[Said],
+    config: str = "",
+    sessions: Sequence[tuple[str, Sequence[Message]]] = (),
+    allow: str | None = None,
+) -> tuple[PegboardApp, Runtime, ScriptedModel]:
+    """Builds the app on its runtime and the model that answers; see `on_chat`."""
+    Path(os.environ["PEGBOARD_CONFIG"]).write_text(config, encoding="utf-8")
+    runtime = Runtime.from_environment(packs=[pack(folder)], tool_allow=allow)
+    model = ScriptedModel(*turns)
+    runtime.model = lambda name=None, base_url=None: model  # type: ignore[method-assign]
+    for session, messages in sessions:
+        runtime.sessions.start(session)
+        for message in messages:
+            runtime.sessions.append(session, message)
+    return PegboardApp(runtime), runtime, model
+
+
+async def entered(stage: ChatStage) -> None:
+    """Goes to the Chat place."""
+    await stage.pilot.press("f6")
+    await stage.until(lambda: stage.chat._weights and stage.line.has_focus, "the tools are known")
+    await stage.pilot.pause()
+
+
 @asynccontextmanager
 async def on_chat(
     folder: Path,
@@ -233,22 +259,11 @@ async def on_chat(
         sessions: What was said earlier, by the sessions' ids.
         mid_word: Seconds for which a letter is given back to the line after a question has taken the focus.
     """
-    configured(config)
-    runtime = Runtime.from_environment(packs=[pack(folder)])
-    model = ScriptedModel(*turns)
-    runtime.model = lambda name=None, base_url=None: model  # type: ignore[method-assign]
-    for session, messages in sessions:
-        runtime.sessions.start(session)
-        for message in messages:
-            runtime.sessions.append(session, message)
-    app = PegboardApp(runtime)
-    hurry = patch.object(transcript, "_MID_WORD_SECONDS", mid_word)
+    app, runtime, model = chat_app(folder, *turns, config=config, sessions=sessions)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = ChatStage(app, pilot, runtime, model)
-        await pilot.press("f6")
-        await stage.until(lambda: stage.chat._weights and stage.line.has_focus, "the tools are known")
-        await pilot.pause()
-        with hurry:
+        await entered(stage)
+        with patch.object(transcript, "_MID_WORD_SECONDS", mid_word):
             yield stage
 
 
@@ -260,11 +275,6 @@ def user(text: str) -> UserMessage:
 def answer(text: str) -> ModelMessage:
     """Something that the model answered."""
     return ModelMessage(text=text)
-
-
-def configured(text: str) -> None:
-    """Writes the configuration."""
-    Path(os.environ["PEGBOARD_CONFIG"]).write_text(text, encoding="utf-8")
 
 
 async def opened(gate: Path) -> None:
