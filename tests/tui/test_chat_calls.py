@@ -19,6 +19,7 @@ from pegboard.models.conversation import (
     ToolMessage,
     TurnEnded,
 )
+from pegboard.tui.screens.offered import OfferedScreen
 from pegboard.tui.screens.result import ResultScreen
 
 
@@ -267,3 +268,16 @@ async def test_a_key_right_after_sending_does_no_harm(tmp_path: Path) -> None:
         await stage.pilot.pause()
         gate.set()
         await stage.idle()
+
+
+async def test_tools_are_switched_off_in_a_dialog_and_counted_in_the_line_of_facts(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("No")) as stage:
+        total = len(stage.chat._weights)
+        await stage.press("ctrl+t")
+        await stage.until(lambda: isinstance(stage.app.screen, OfferedScreen), "they are listed")
+        await stage.until_seen("work")
+        await stage.type("work.look")
+        await stage.press("space", "ctrl+s")
+        await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
+        assert stage.chat.without == {"work.look"}
+        assert f"{total - 1} of {total} tools" in stage.status

@@ -14,6 +14,7 @@ from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import Message, SystemMessage
+from pegboard.tui.screens.sessions import SessionsScreen
 
 TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), user("three"), answer("3")]
 
@@ -250,3 +251,25 @@ async def test_what_somebody_else_said_in_a_session_is_not_dropped_by_asking_aga
         await stage.press("ctrl+r")
         await stage.until(lambda: stage.answers == ["3?"], "it is asked in a session that begins anew")
         assert said(stage, "old") == ["three", "3?"]
+
+
+@pytest.mark.promise("ASK-6", "TUI-7")
+async def test_another_session_is_chosen_from_the_list_and_none_changes_nothing(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("1"), says("4"), sessions=[("old", TALK)]) as stage:
+        await stage.ask("mine")
+        session = stage.chat.session
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
+        await stage.until_seen("mine")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.chat and not stage.chat._is_moving, "it is closed")
+        assert stage.chat.session == session
+        assert stage.users == ["mine"]
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
+        await stage.until_seen("mine")
+        await stage.press("down", "enter")
+        await stage.until(lambda: stage.chat.session == "old", "the other one is shown")
+        await stage.ask("four")
+        assert said(stage, "old")[-2:] == ["four", "4"]
+        assert said(stage, session) == ["mine", "1"]
