@@ -283,17 +283,21 @@ async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginn
     tmp_path: Path,
 ) -> None:
     long = "\n".join(f"line {number}" for number in range(400))
-    turn = [TextDelta(text="I do it."), *calls(("work_remove", {"path": long, "force": True}))]
-    async with on_chat(tmp_path, turn, says("Done"), size=(80, 24)) as stage:
+    turn = [TextDelta(text="I do it."), *calls(("work_remove", {"path": long}), ("work_remove", {"path": long}))]
+    answer = says("\n\n".join(f"word {number}" for number in range(50)))
+    async with on_chat(tmp_path, turn, answer, size=(80, 24)) as stage:
         await stage.say("Go")
         await stage.asked()
         assert "? work.remove" in stage.text
         await stage.press("end")
         await stage.until_seen("a once")
         await stage.press("a")
+        await stage.until(lambda: stage.told, "it has run")
+        await stage.asked()
+        await stage.press("r")
         await stage.idle()
         assert "removed line 0" in results(stage)[0]
-        await stage.until_seen("Done")
+        assert "word 49" in stage.text, "the answer is followed again"
 
 
 @pytest.mark.promise("ASK-7")

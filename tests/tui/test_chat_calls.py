@@ -19,6 +19,7 @@ from pegboard.models.conversation import (
     ToolMessage,
     TurnEnded,
 )
+from pegboard.tui.chat.blocks import UserBlock
 from pegboard.tui.screens.offered import OfferedScreen
 from pegboard.tui.screens.result import ResultScreen
 
@@ -256,16 +257,16 @@ async def test_calls_of_an_earlier_session_bear_the_tools_own_names(tmp_path: Pa
         await stage.until_seen("seen x")
 
 
-async def test_a_key_right_after_sending_does_no_harm(tmp_path: Path) -> None:
+async def test_keys_before_the_next_frame_is_drawn_do_no_harm(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *says("Done")]) as stage:
-        stage.line.put("Go")
-        await stage.pilot.press("enter")
-        stage.talk.focus()
+        stage.chat._submit("Go")
         stage.talk.on_focus()
         stage.talk.action_move(-1)
         stage.talk.action_move(1)
+        stage.talk.action_move_to(0)
         await stage.pilot.pause()
+        assert stage.talk.block is stage.blocks(UserBlock)[0]
         gate.set()
         await stage.idle()
 
