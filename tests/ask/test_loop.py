@@ -577,3 +577,16 @@ async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_
     model = ScriptedModel(calls((f"shop_{tool}", {"text": "x"})), says("Done."))
     _, outcome = await asked(brief, model=model)
     assert (outcome.stopped_by, outcome.tool_results[0].ok, outcome.answer) == ("answer", True, "Done.")
+
+
+@pytest.mark.promise("ASK-4", "ASK-7")
+async def test_a_call_that_the_user_never_approved_is_not_said_to_have_run(runtime: Runtime) -> None:
+    runtime.approve_with(_Slow(60))
+    asking = runtime.ask("s", model=ScriptedModel(calls(("shop_write", {"text": "x"})), says("Never said.")))
+    async with asyncio.timeout(30):
+        async for event in asking.run("Write."):
+            if isinstance(event, CallHappened) and isinstance(event.event, ApprovalRequested):
+                asking.interrupt()
+    answer = runtime.sessions.entries("s")[-1].message
+    assert isinstance(answer, ToolMessage)
+    assert "shop.write was not called. The user interrupted." in answer.text

@@ -40,6 +40,7 @@ class Proposal:
     """The result for the model, where it isn't told like any other."""
     only_reads: bool = False
     begun: bool = False
+    """Whether it ran, so that it may have done something."""
     asked: JsonObject | None = field(default=None, repr=False)
     """The arguments that the user was shown."""
 
@@ -151,10 +152,12 @@ class Calling:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow(self, proposal: Proposal, events: asyncio.Queue[_Happened]) -> None:
-        proposal.begun = True
         try:
             async with aclosing(self._calls.call(proposal.call)) as happening:
                 async for event in happening:
+                    # here, not where it is told: that may be after the interruption
+                    if isinstance(event, Started) and event.call.id == proposal.call.id:
+                        proposal.begun = True
                     await events.put((proposal, event))
         finally:
             if not _is_cancelled():
