@@ -58,7 +58,7 @@ def pieces(draw: st.DrawFn) -> list[str]:
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(pieces())
 def test_text_that_comes_in_pieces_gives_the_lines_that_it_gives_at_once(said: list[str]) -> None:
     marked = Marked()

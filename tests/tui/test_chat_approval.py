@@ -51,6 +51,7 @@ async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(t
         await stage.idle()
         assert results(stage) == [f"removed {long}", "removed a.txt"]
         assert stage.line.has_focus
+        assert stage.talk.block is None
 
 
 @pytest.mark.promise("ASK-7")
@@ -283,9 +284,9 @@ async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginn
     tmp_path: Path,
 ) -> None:
     long = "\n".join(f"line {number}" for number in range(400))
-    turn = [TextDelta(text="I do it."), *calls(("work_remove", {"path": long}), ("work_remove", {"path": long}))]
+    turn = [TextDelta(text="I do it."), *calls(("work_remove", {"path": long}))]
     answer = says("\n\n".join(f"word {number}" for number in range(50)))
-    async with on_chat(tmp_path, turn, answer, size=(80, 24)) as stage:
+    async with on_chat(tmp_path, turn, turn, answer, size=(80, 24)) as stage:
         await stage.say("Go")
         await stage.asked()
         assert "? work.remove" in stage.text

@@ -276,7 +276,7 @@ async def test_tools_are_switched_off_in_a_dialog_and_counted_in_the_line_of_fac
         total = len(stage.chat._weights)
         await stage.press("ctrl+t")
         await stage.until(lambda: isinstance(stage.app.screen, OfferedScreen), "they are listed")
-        await stage.until_seen("work")
+        await stage.until_seen("type to filter")
         await stage.type("work.look")
         await stage.press("space", "ctrl+s")
         await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
