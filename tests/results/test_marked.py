@@ -58,7 +58,7 @@ def pieces(draw: st.DrawFn) -> list[str]:
     return [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(pieces())
 def test_text_that_comes_in_pieces_gives_the_lines_that_it_gives_at_once(said: list[str]) -> None:
     marked = Marked()
@@ -74,7 +74,7 @@ def test_text_that_comes_in_pieces_gives_the_lines_that_it_gives_at_once(said: l
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(pieces(), st.integers(8, 200))
 def test_every_row_fits_is_clean_and_its_pieces_lie_within_it(said: list[str], width: int) -> None:
     for line in Marked("".join(said)).lines:
@@ -84,7 +84,7 @@ def test_every_row_fits_is_clean_and_its_pieces_lie_within_it(said: list[str], w
             assert all(0 <= start <= end <= len(row.text) for start, end, _ in row.pieces)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.text("ab c*漢\n", min_size=1, max_size=60), min_size=20, max_size=200),
     st.sampled_from(["", "```\n", "- ", "> ", "1. "]),
