@@ -330,3 +330,16 @@ async def test_pegboard_can_be_quit_while_a_call_asks(tmp_path: Path) -> None:
         await stage.asked()
         await stage.press("ctrl+q")
     assert stage.app.return_code == 0
+
+
+@pytest.mark.promise("TUI-2")
+async def test_keys_that_come_at_once_are_taken_in_their_order(tmp_path: Path) -> None:
+    said = "where is the hammer that hung on the second peg from the left yesterday evening?"
+    async with on_chat(tmp_path, says("There."), says("And there.")) as stage:
+        for message in (said, "and the saw"):
+            for sign in message:
+                stage.app.post_message(events.Key(sign, sign))
+            stage.app.post_message(events.Key("enter", "\r"))
+        await stage.until(lambda: len(stage.answers) == 2, "both are answered")
+        assert stage.users == [said, "and the saw"]
+        assert stage.line.text == ""

@@ -273,3 +273,21 @@ async def test_another_session_is_chosen_from_the_list_and_none_changes_nothing(
         await stage.ask("four")
         assert said(stage, "old")[-2:] == ["four", "4"]
         assert said(stage, session) == ["mine", "1"]
+
+
+@pytest.mark.promise("ASK-6")
+async def test_a_session_gone_back_to_is_answered_by_its_model_and_shows_how_its_calls_went(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_fail", {"message": "Not today."})), says("Sorry.")) as stage:
+        await stage.ask("try")
+        [before] = stage.cards
+        assert before.result is not None
+        assert before.result.meta.duration_ms
+        old = stage.chat.session
+        stage.chat._model = ("offline", None)
+        await stage.press("ctrl+n")
+        await stage.until(lambda: stage.chat.session != old, "a new one")
+        await opened(stage, old)
+        assert stage.status.startswith("scripted:model")
+        [again] = stage.cards
+        assert again.result == before.result
+        assert any("work.fail" in row and "execution_error" in row and "ms" in row for row in stage.rows)

@@ -398,7 +398,7 @@ class CallBlock(Block):
             case "running":
                 marks.append(f"{monotonic() - self._since:.1f} s")
             case _ if self.result is not None:
-                marks += _outcome(self.result, is_old=self.is_old)
+                marks += _outcome(self.result)
         return " · ".join(marks)
 
     def _body(self) -> Iterator[Line]:
@@ -515,7 +515,7 @@ def _was_stopped(result: ToolResult | None) -> bool:
     return result is not None and result.error is not None and result.error.detail in {"cancelled", "denied"}
 
 
-def _outcome(result: ToolResult, *, is_old: bool = False) -> list[str]:
+def _outcome(result: ToolResult) -> list[str]:
     said = []
     if result.error is not None:
         said.append(clean_line(result.error.detail or result.error.code))
@@ -523,7 +523,7 @@ def _outcome(result: ToolResult, *, is_old: bool = False) -> list[str]:
         said.append("failed")
     if result.meta.cached:
         said.append("cached")
-    elif result.meta.duration_ms and not is_old:
+    elif result.meta.duration_ms:
         said.append(duration(result.meta.duration_ms))
     if result.meta.size:
         said.append(size(result.meta.size))

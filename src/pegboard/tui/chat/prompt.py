@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from textual import events
 from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
@@ -13,14 +14,17 @@ from textual.reactive import reactive
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines
 
+_OWN = ("ask.send", "ask.newline")
+"""Commands whose keys a text area would take for text."""
+
 
 class AskLine(Lines):
     """Takes a message of one line or many; remembers those that were sent."""
 
     PLACE = "Message"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True, priority=True),
-        Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Begin a line.", priority=True),
+        Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True),
+        Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Begin a line."),
         Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first row: the message sent before this one."),
         Command("ask.later", "down", "recall(1)", "Later", "In the last row: the message sent after this one."),
     )
@@ -43,6 +47,17 @@ class AskLine(Lines):
         self._sent: list[str] = []
         self._at = 0
         self._draft = ""
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Sends, and begins lines, in turn with what is typed: a binding would overtake letters, or come after them."""
+        own = {key: binding.action for key, binding in self._bindings if binding.id in _OWN}
+        wanted = own.get(event.key)
+        if wanted is None:
+            await super()._on_key(event)
+        else:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(wanted)
 
     def watch_hint(self, hint: str) -> None:
         """Says it."""

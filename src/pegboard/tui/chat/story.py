@@ -42,6 +42,9 @@ _WHY: dict[StoppedBy, str] = {
     "invalid_args": "Its calls had unfit arguments, over and over.",
 }
 
+_HELD_BYTES = 50_000
+"""Of a result of an earlier call that is held whole."""
+
 
 class Story:
     """What is shown of a conversation, and how far it is.
@@ -70,12 +73,18 @@ class Story:
 
     # What is kept of a session
 
-    def recall(self, entries: Sequence[SessionEntry], names: Mapping[str, str]) -> None:
+    def recall(
+        self,
+        entries: Sequence[SessionEntry],
+        names: Mapping[str, str],
+        recorded: Callable[[str], ToolResult | None],
+    ) -> None:
         """Shows what was said before.
 
         Args:
             entries: Of a session, in order; answers to calls that aren't among them are left out.
             names: Tools' own names by those that the model has for them.
+            recorded: Gives the result of a call by its id, if it is kept; may block.
         """
         open_: dict[str, CallBlock] = {}
         for entry in entries:
@@ -91,9 +100,11 @@ class Story:
                         self.blocks.append(block)
                 case ToolMessage(provider_id=id_, text=text, ok=ok) if id_ in open_:
                     block = open_.pop(id_)
+                    result = None
                     if entry.call is not None and block.call is not None:
                         block.call = block.call.model_copy(update={"id": entry.call})
-                    block.finish(None, ToolResult(ok=ok, data=text), text)
+                        result = recorded(entry.call)
+                    _finish_recalled(block, result or ToolResult(ok=ok), text, is_whole=result is not None)
                 case _:
                     pass
         for block in open_.values():
@@ -245,6 +256,15 @@ class Story:
         if block.is_drawn:
             block.changed()
             self._changed(block)
+
+
+def _finish_recalled(block: CallBlock, result: ToolResult, text: str, *, is_whole: bool) -> None:
+    """Gives a call its result; of a large one that of which the model read, until all of it is asked for."""
+    if is_whole and result.meta.size <= _HELD_BYTES:
+        block.is_old = False
+    else:
+        result = result.model_copy(update={"data": text})
+    block.finish(None, result, text)
 
 
 def _recalled(proposed: ProposedCall, name: str, unfold: Unfold) -> CallBlock:

@@ -18,7 +18,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from pegboard.errors import SessionError, StoreError
-from pegboard.models import JsonObject, ToolCall
+from pegboard.models import JsonObject, ToolCall, ToolResult
 from pegboard.models.approval import Approval
 from pegboard.models.ask import AskFinished, CallHappened, Outcome
 from pegboard.models.conversation import UserMessage
@@ -107,6 +107,8 @@ class ChatScreen(PlaceScreen):
         self._status = Static(id="status")
         self._line = AskLine()
         self._model: tuple[str | None, str | None] = (None, None)
+        self._places: dict[str, str | None] = {}
+        """Where the models are that were chosen, by name."""
         self._known: Session | None = None
         self._system: str | None = None
         self._story = self._empty_story()
@@ -274,10 +276,12 @@ class ChatScreen(PlaceScreen):
             return
         story = self._empty_story()
         shown = entries[-limit:]
-        await asyncio.to_thread(story.recall, shown, self._names())
+        await asyncio.to_thread(story.recall, shown, self._names(), self._recorded)
         if session != self.session:
             self._system = None
             self._cost = 0.0
+            if known is not None and known.model not in {"", _OFFLINE}:
+                self._model = (known.model, self._places.get(known.model))
         else:
             story.usage = self._story.usage
         seen = _kept(self._story.blocks)
@@ -309,6 +313,12 @@ class ChatScreen(PlaceScreen):
     def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry]]:
         sessions = self._runtime.sessions
         return sessions.get(session), sessions.entries(session)
+
+    def _recorded(self, call_id: str) -> ToolResult | None:
+        try:
+            return self._runtime.recorded(call_id)
+        except StoreError:
+            return None
 
     def _names(self) -> Mapping[str, str]:
         """Gives tools' own names by those that a model has for them."""
@@ -346,6 +356,7 @@ class ChatScreen(PlaceScreen):
         chosen = await self.app.push_screen_wait(ModelsScreen(self._runtime, self._model_name))
         if chosen is not None:
             self._model = (chosen.name, chosen.base_url)
+            self._places[chosen.name] = chosen.base_url
             self._greet()
             self._paint_status()
             self._load()
