@@ -27,6 +27,7 @@ from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.face import Room
 from pegboard.tui.form.items import Folds
 from pegboard.tui.form.rows import KeyLine
+from pegboard.tui.widgets.curtain import Curtain
 
 _PAUSE = 0.3
 """Seconds without a key after which faults are shown."""
@@ -129,6 +130,7 @@ class FormPane(Widget):
         self._fields: FormBody | None = None
         self._box: JsonBox | None = None
         self._pause: Timer | None = None
+        self._curtain = Curtain(self)
         self._refused = ""
         """The JSON text with which the way back to the fields was asked for in vain."""
         self._wanted_top = 0
@@ -231,12 +233,17 @@ class FormPane(Widget):
         if self._body is not None:
             self.mount(self._body)
 
+    def on_unmount(self) -> None:
+        """Holds nothing back any more."""
+        self._curtain.rise()
+
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Looks the same with the focus on the pane itself; Textual would go through all that is in it."""
 
     def on_form_body_filled(self, event: FormBody.Filled) -> None:
         """Goes to where the form was left, if it was too short for that until now."""
         event.stop()
+        self._curtain.rise()
         self.call_after_refresh(self._go_back)
 
     def on_resize(self) -> None:
@@ -428,6 +435,8 @@ class FormPane(Widget):
         self._show_whole(())
         if self._whole.parent is None:
             return
+        if fields is not None and self.is_on_screen:
+            self._curtain.fall()
         with self.app.batch_update():
             if old is not None:
                 if old.has_focus_within:
