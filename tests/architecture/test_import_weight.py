@@ -60,7 +60,10 @@ def test_importing_the_built_in_packs_loads_no_pack() -> None:
 
 
 def test_listing_tools_loads_neither_textual_nor_mcp_nor_asyncio() -> None:
-    code = "from pegboard.cli import program\ntry:\n    program(['tools'])(['tools', 'list', '--json'])\nexcept SystemExit:\n    pass"
+    code = (
+        "from pegboard.cli import program\n"
+        "try:\n    program(['tools'])(['tools', 'list', '--json'])\nexcept SystemExit:\n    pass"
+    )
     loaded = _loaded_after(code)
     assert "pegboard" in loaded
     assert loaded & (HEAVY | {"asyncio"}) == set()

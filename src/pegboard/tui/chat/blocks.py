@@ -525,7 +525,7 @@ def _outcome(result: ToolResult) -> list[str]:
         said.append("cached")
     elif result.meta.duration_ms:
         said.append(duration(result.meta.duration_ms))
-    if result.meta.size:
+    if result.meta.size and (result.ok or result.data is not None):
         said.append(size(result.meta.size))
     if result.meta.truncated is not None:
         said.append("truncated")

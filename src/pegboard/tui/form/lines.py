@@ -20,7 +20,8 @@ _EDITORS = ("field.editor", "form.text_editor")
 """The commands that edit a text in the user's editor."""
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}} | {0x7F: "␡"}
-_PICTURES |= dict.fromkeys([*range(0x80, 0xA0), 0x061C, *range(0x200E, 0x2010), *range(0x2028, 0x202F)], "\ufffd")
+_PICTURES |= dict.fromkeys([*range(0x80, 0xA0), 0x00AD, 0x061C, 0x180E, 0x200B, *range(0x200E, 0x2010)], "\ufffd")
+_PICTURES |= dict.fromkeys(range(0x2028, 0x202F), "\ufffd")
 _PICTURES |= dict.fromkeys([*range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)], "\ufffd")
 
 

@@ -45,7 +45,10 @@ class HeaderLine(Horizontal):
         height: 1;
         background: $panel;
         #name { width: auto; padding: 0 1; text-style: bold; color: $text-primary; }
-        #packs { width: 1fr; padding: 0 1; color: $text-muted; text-align: right; text-wrap: nowrap; }
+        #packs {
+            width: 1fr; padding: 0 1; color: $text-muted; text-align: right;
+            text-wrap: nowrap; text-overflow: ellipsis;
+        }
         #problems.-error { color: $text-error; text-style: bold; }
         #problems.-warning { color: $text-warning; }
         #problems.-none { color: $text-success; }
