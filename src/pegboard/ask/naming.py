@@ -43,6 +43,11 @@ class Offer:
             **self._by_name,
         }
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The tools' own names by those that the model has for them."""
+        return {name: spec.name for name, spec in self._by_name.items()}
+
     def tools(self) -> tuple[OfferedTool, ...]:
         """Gives the tools as they are offered."""
         return tuple(

@@ -40,3 +40,8 @@ def count(number: int, one: str, many: str | None = None) -> str:
         many: Its plural, if that isn't made with an "s".
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def thousands(number: int) -> str:
+    """Gives a number in few signs: `340`, `5.7k`, `1,200.0k`."""
+    return f"{number:,}" if number < 1_000 else f"{number / 1_000:,.1f}k"

@@ -394,6 +394,13 @@ class Runtime:
             system=system,
         )
 
+    def offered_names(self) -> dict[str, str]:
+        """Gives the names of the tools that may be used by those that a model has for them."""
+        from pegboard.ask.naming import Offer
+        from pegboard.ask.telling import MORE
+
+        return Offer(self.tools(), taken=[MORE]).names
+
     @property
     def system_prompt(self) -> str:
         """What a model is told beforehand, unless a session says otherwise."""

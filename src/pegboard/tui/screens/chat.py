@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,7 +25,7 @@ from pegboard.models.conversation import UserMessage
 from pegboard.models.events import ApprovalRequested
 from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import count, duration
+from pegboard.results.sizes import count, duration, thousands
 from pegboard.tui.approvals import Approvals, Request
 from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
 from pegboard.tui.chat.prompt import AskLine
@@ -214,10 +214,10 @@ class ChatScreen(PlaceScreen):
             pieces.append((f"{count(len(self._queue), 'message')} queued", "$text-warning"))
         seen = [weight for name, weight in self._weights.items() if name not in self.without]
         total = len(self._weights)
-        pieces.append((f"{len(seen):,} of {total:,} tools, {_tokens(sum(seen))} tokens", ""))
+        pieces.append((f"{len(seen):,} of {total:,} tools, {thousands(sum(seen))} tokens", ""))
         usage = self._story.usage
         if usage.input_tokens or usage.output_tokens:
-            pieces.append((f"↑{_tokens(usage.input_tokens)} ↓{_tokens(usage.output_tokens)}", ""))
+            pieces.append((f"↑{thousands(usage.input_tokens)} ↓{thousands(usage.output_tokens)}", ""))
         if self._cost:
             pieces.append((f"${self._cost:,.4f}", ""))
         if self._known is not None:
@@ -276,7 +276,8 @@ class ChatScreen(PlaceScreen):
             return
         story = self._empty_story()
         shown = entries[-limit:]
-        await asyncio.to_thread(story.recall, shown, self._names(), self._recorded)
+        names = await asyncio.to_thread(self._runtime.offered_names)
+        await asyncio.to_thread(story.recall, shown, names, self._recorded)
         if session != self.session:
             self._system = None
             self._cost = 0.0
@@ -319,10 +320,6 @@ class ChatScreen(PlaceScreen):
             return self._runtime.recorded(call_id)
         except StoreError:
             return None
-
-    def _names(self) -> Mapping[str, str]:
-        """Gives tools' own names by those that a model has for them."""
-        return {name.replace(".", "_"): name for name in self._weights}
 
     def _may_leave(self) -> bool:
         if self.running:
@@ -696,7 +693,3 @@ def _new_id() -> str:
 def _kept(blocks: Sequence[Block]) -> int:
     """Counts what is kept in a session."""
     return sum(isinstance(block, UserBlock | TextBlock | CallBlock) for block in blocks)
-
-
-def _tokens(number: int) -> str:
-    return f"{number:,}" if number < 1_000 else f"{number / 1_000:,.1f}k"

@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from pegboard.models import ToolSpec
 from pegboard.results.clean import clean_line
-from pegboard.results.sizes import count
+from pegboard.results.sizes import count, thousands
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.footer import KeysLine
@@ -154,8 +154,7 @@ class OfferedScreen(ModalScreen[frozenset[str] | None]):
         known = [self._weights[name] for name in tools if name in self._weights]
         if len(known) < len(tools):
             return ""
-        cost = sum(known)
-        return f"{cost:,}" if cost < 1_000 else f"{cost / 1_000:,.1f}k"
+        return thousands(sum(known))
 
     def _sign(self, index: int) -> str:
         row = self._rows[index]
