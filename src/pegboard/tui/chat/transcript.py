@@ -64,7 +64,6 @@ class Transcript(MarkedLines):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "line-view--gutter",
-        "line-view--under",
         "line-view--under-user",
         "line-view--under-card",
         "line-view--under-asking",
@@ -73,7 +72,6 @@ class Transcript(MarkedLines):
     Transcript {
         & > .line-view--gutter { color: $border-blurred; }
         &:focus > .line-view--gutter { color: $border; }
-        & > .line-view--under { background: $surface; }
         & > .line-view--under-user { background: $panel; }
         & > .line-view--under-card { background: $foreground 4%; }
         & > .line-view--under-asking { background: $warning 12%; }
@@ -111,9 +109,6 @@ class Transcript(MarkedLines):
 
     class EarlierWanted(Message):
         """More of what was said before is to be shown."""
-
-    class Marked(Message):
-        """Another block is marked."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -290,7 +285,6 @@ class Transcript(MarkedLines):
         """Shows the mark."""
         self.refresh()
         self.refresh_bindings()
-        self.post_message(self.Marked())
 
     def on_focus(self) -> None:
         """Marks the last block if none is."""

@@ -27,6 +27,7 @@ from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands
 from pegboard.tui.approvals import Approvals, Request
+from pegboard.tui.catalogue import Entry
 from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _SHOWN = 200
 """Messages of a session that are on the screen at first; more on demand."""
 _TICK_SECONDS = 0.1
+_MODEL_CELLS = 24
+"""What of a model's name is always shown."""
 _OFFLINE = "offline"
 
 
@@ -116,6 +119,7 @@ class ChatScreen(PlaceScreen):
         self._is_stopped = False
         self._queue: list[str] = []
         self._limit = _SHOWN
+        self._entries: Sequence[Entry] = ()
         self._weights: dict[str, int] = {}
         self._cost = 0.0
         self._since = 0.0
@@ -171,13 +175,15 @@ class ChatScreen(PlaceScreen):
         self._paint_status()
 
     def _take_wall(self, wall: Wall) -> None:
-        self._weigh(wall)
+        self._entries = wall.catalogue.entries
+        # A worker that were given them would be named after them: Textual would write ten thousand tools down.
+        self._weigh()
 
     @work(exclusive=True, group="weigh")
-    async def _weigh(self, wall: Wall) -> None:
+    async def _weigh(self) -> None:
         from pegboard.tui.definition import token_weight
 
-        entries = wall.catalogue.entries
+        entries = self._entries
         self._weights = await asyncio.to_thread(lambda: {one.spec.name: token_weight(one.spec) for one in entries})
         self._greet()
         self._paint_status()
@@ -199,7 +205,8 @@ class ChatScreen(PlaceScreen):
         self._paint_status()
 
     def _paint_status(self) -> None:
-        pieces: list[tuple[str, str]] = [(clean_line(self._model_name), "bold $foreground")]
+        model = Content(clean_line(self._model_name)).truncate(max(self.size.width // 4, _MODEL_CELLS), ellipsis=True)
+        pieces: list[tuple[str, str]] = [(model.plain, "bold $foreground")]
         waits = [request for request in self.app_requests if self._story.block_of(request.call)]
         if waits:
             way = "" if self._transcript.has_focus else f": {key_of(self.app, 'app.previous')}"
