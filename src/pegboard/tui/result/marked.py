@@ -60,8 +60,11 @@ class MarkedView(MarkedLines):
             text: Untrusted text.
         """
         self._lines = Marked(text).lines
-        self._width = 0
+        width, self._width = self._width, 0
+        # at the same height nothing else would tell that the rows are others
+        self._break(width)
         self.scroll_home(animate=False, immediate=True)
+        self.rows_changed()
         self.refresh(layout=True)
 
     @property

@@ -78,7 +78,7 @@ class HeaderLine(Horizontal):
     def _show_wall(self, wall: Wall) -> None:
         tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)
         self._show_mode("tools", "Tools", "…" if wall.scanning else f"{len(tools):,}")
-        found = f"{plural(wall.hidden, 'tool')} not allowed" if wall.hidden else plural(packs, "pack")
+        found = f"{wall.hidden:,} not allowed" if wall.hidden else plural(packs, "pack")
         found = "looking for tools…" if wall.scanning else found
         self.query_one("#packs", Static).update(Content(found))
         problems = self.query_one("#problems", Static)
