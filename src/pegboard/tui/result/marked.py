@@ -66,6 +66,11 @@ class MarkedView(MarkedLines):
         self.scroll_home(animate=False, immediate=True)
         self.rows_changed()
         self.refresh(layout=True)
+        self.call_after_refresh(self._settle_scrollbar)
+
+    def _settle_scrollbar(self) -> None:
+        """Shows a scroll bar or none, now that it is as high as it will be."""
+        self._scroll_update(self.virtual_size)
 
     @property
     def row_count(self) -> int:
