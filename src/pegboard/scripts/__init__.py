@@ -13,9 +13,11 @@ from pegboard.scripts.analysis import ExpectedCall, ScriptAnalysis
 from pegboard.scripts.commands import CallableTool, Command, Origin
 from pegboard.scripts.execution import Limits, MadeCall, ScriptResult
 from pegboard.scripts.orchestrator import OrchestratorTool, OrchestratorToolBuilder
+from pegboard.scripts.running import NAME, ScriptRunner, ScriptSource
 from pegboard.scripts.sandbox import Sandboxes
 
 __all__ = [
+    "NAME",
     "CallableTool",
     "Command",
     "ExpectedCall",
@@ -27,4 +29,6 @@ __all__ = [
     "Sandboxes",
     "ScriptAnalysis",
     "ScriptResult",
+    "ScriptRunner",
+    "ScriptSource",
 ]

@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
@@ -88,6 +88,10 @@ class Origin(NamedTuple):
     session: str | None = None
 
 
+Tell: TypeAlias = Callable[[CallEvent, str], None]
+"""Learns of an event, and in which call of the script it happened."""
+
+
 class Command(Protocol):
     """A command of a script."""
 
@@ -118,9 +122,7 @@ class Command(Protocol):
         """
         ...
 
-    async def run(
-        self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Callable[[CallEvent], None]
-    ) -> Printed:
+    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Makes the call and tells what happens to it; never raises for the tool's sake."""
         ...
 
@@ -171,9 +173,7 @@ class ToolCommand:
         """Reads words by the tool's schema."""
         return arguments_from_words(self.spec, words, stdin)
 
-    async def run(
-        self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Callable[[CallEvent], None]
-    ) -> Printed:
+    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Makes the call on the road that all take; what the words have wrong is said without one."""
         if asks_for_help(self.spec, words):
             return Printed(self.help())
@@ -187,7 +187,7 @@ class ToolCommand:
         result: ToolResult | None = None
         async with aclosing(self._calls.call(call)) as events:
             async for event in events:
-                tell(event)
+                tell(event, call.id)
                 if isinstance(event, Finished) and event.call.id == call.id:
                     result = event.result
         assert result is not None, "a call always ends with it"
@@ -239,26 +239,25 @@ class CallableCommand:
         given: list[JsonValue] = [*words]
         return {"args": given} if stdin is None else {"args": given, "stdin": stdin}
 
-    async def run(
-        self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Callable[[CallEvent], None]
-    ) -> Printed:
+    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Calls the tool in a thread of its own; whoever cancels this leaves the thread to itself."""
         args = self.arguments(words, stdin)
         call = ToolCall(
             name=self._tool.name, args=args, source=origin.source, session=origin.session, parent=origin.parent
         )
-        tell(Started(call=call))
+        tell(Started(call=call), call.id)
         try:
             printed = Printed(_whole_text(await _in_thread(lambda: self._tool.call([*words], stdin))))
             result = ToolResult(ok=True, data=printed.out)
         except asyncio.CancelledError:
-            tell(Finished(call=call, result=ToolResult.failed("execution_error", "It was cancelled.", "cancelled")))
+            gone = ToolResult.failed("execution_error", "It was cancelled.", "cancelled")
+            tell(Finished(call=call, result=gone), call.id)
             raise
         except Exception as error:  # noqa: BLE001 - whatever a tool does costs its own call and nothing else
             message = str(error) or type(error).__name__
             printed = Printed(err=_whole_text(f"{self.names[0]}: {message}\n"), code=FAILED)
             result = ToolResult.failed("execution_error", message)
-        tell(Finished(call=call, result=result))
+        tell(Finished(call=call, result=result), call.id)
         return printed
 
 

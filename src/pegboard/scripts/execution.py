@@ -202,7 +202,7 @@ class Execution:
             return Printed(err=f"help: there is no tool {words[0]}; help alone lists them\n", code=NOT_FOUND)
         return Printed(command.help())
 
-    def _happened(self, event: CallEvent) -> None:
+    def _happened(self, event: CallEvent, within: str) -> None:
         match event:
             case Started(call=call) if call.parent == self._origin.parent:
                 self._calls[call.id] = (call, None)
@@ -210,13 +210,12 @@ class Execution:
                 self._calls[call.id] = (call, result)
             case _:
                 pass
-        within = getattr(getattr(event, "call", None), "id", None)
-        if within is not None and self._clock is not None:
-            self._unanswered.heard(event, within)
-            if self._unanswered:
-                self._clock.stand()
-            elif not self._end.done():
-                self._clock.go()
+        assert self._clock is not None, "it runs"
+        self._unanswered.heard(event, within)
+        if self._unanswered:
+            self._clock.stand()
+        elif not self._end.done():
+            self._clock.go()
         self._tell(event)
 
     async def _settle(self, sandboxes: Sandboxes, *, is_clean: bool) -> None:

@@ -203,20 +203,19 @@ def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
 
 def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], list[str]]:
     """Gives the flags by their long names, and the command that stands behind them."""
+    names = {**known, **{long.rstrip("!"): long for long in known.values()}}
     flags: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         if not word.startswith("-"):
             return flags, [word, *rest]
         name, equals, value = word[2:].partition("=") if word.startswith("--") else (word[1:2], "", word[2:])
-        name = known.get(name, name)
-        if name.rstrip("!") not in {long.rstrip("!") for long in known.values()}:
+        long = names.get(name)
+        if long is None:
             raise _UsageError(f"{word} is not understood.")
-        if name + "!" in known.values():
-            name += "!"
-        if name.endswith("!") and not value and not equals:
+        if long.endswith("!") and not value and not equals:
             value = next(rest, "")
-        flags[name.rstrip("!")] = value
+        flags[long.rstrip("!")] = value
     return flags, []
 
 
