@@ -80,13 +80,24 @@ def _read(
             calls.append(_call(commands[command.name], tuple(command.args)))
         else:
             for text in _texts(command, commands, calls, unknown):
-                if levels:
-                    _read(text, commands, calls, unknown, levels - 1)
-                else:
-                    unknown["It is nested too deeply to be read."] = None
+                _read_within(text, commands, calls, unknown, levels - 1)
     _note_shadows(parsed, commands, unknown)
     if parsed.truncated:
         unknown["It is too long to be read to its end."] = None
+
+
+def _read_within(
+    script: str, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None], levels: int
+) -> None:
+    from bashkit import BashError
+
+    try:
+        if levels:
+            _read(script, commands, calls, unknown, levels)
+            return
+    except BashError:
+        pass
+    unknown["It runs a text within that can't be read."] = None
 
 
 def _call(command: Command, words: tuple[str | None, ...]) -> ExpectedCall:
