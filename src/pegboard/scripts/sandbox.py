@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import groupby
 from json import dumps, loads
 from pathlib import Path
 from threading import Lock
@@ -116,16 +117,28 @@ class Sandbox:
     def _read(self) -> None:
         data = os.read(self._answers, _CHUNK)
         *lines, rest = data.split(b"\n")
-        for line in lines:
-            whole = bytes(self._unread) + line if self._unread else line
+        if lines:
+            lines[0] = bytes(self._unread) + lines[0]
             self._unread.clear()
+        for message in _merged(map(loads, lines)):
             if self._listener is not None:
-                self._listener.heard(loads(whole))
+                self._listener.heard(message)
         self._unread += rest
         if not data and (listener := self._listener) is not None:
             self.leave()
             os.set_blocking(self._errors.fileno(), False)
             listener.broke((self._errors.read(_LAST_WORDS) or b"").decode(errors="replace").strip())
+
+
+def _merged(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Gives messages with what was printed line by line in one piece."""
+    for stream, group in groupby(
+        messages, lambda message: "out" if "out" in message else "err" if "err" in message else ""
+    ):
+        if stream:
+            yield {stream: "".join(message[stream] for message in group)}
+        else:
+            yield from group
 
 
 class Sandboxes:
