@@ -16,6 +16,7 @@ from pegboard.scripts.sandbox import Sandbox, Sandboxes
 
 _SYNTAX: Final = re.compile(r"parse error|syntax error")
 _DEVICES: Final = re.compile(r"/dev/(?:zero|u?random)\b")
+_NO_MEMORY: Final = re.compile(r"memory allocation|MemoryError")
 _OUR_WORDS: Final = (
     (re.compile(r"command count exceeded|session command limit"), "it ran more than {commands:,} commands"),
     (re.compile(r"loop iteration"), "its loops went round more than {iterations:,} times"),
@@ -41,7 +42,7 @@ class Limits:
     output: int = 1_000_000
     """Bytes of stdout, and of stderr, that are kept; at most 1,048,576, as its engine has it."""
     memory: int = 512 * 2**20
-    """Bytes of data that its process may have; with less than 128 MiB it doesn't start."""
+    """Bytes of data that its process may have; with less than 64 MiB hardly anything runs."""
 
     def __post_init__(self) -> None:
         if not (0 < self.commands <= 100_000 and 0 < self.output <= 2**20):
@@ -163,9 +164,11 @@ class Execution:
 
     def broke(self, last_words: str) -> None:
         """Learns that the process has ended by itself."""
-        del last_words  # a panic of the engine or an allocation that failed, in words for nobody
-        most = f"{self._limits.memory / 2**20:,.0f} MiB"
-        self._finish({"end": FAILED, "broke": f"its process ended; it may have needed more than {most} of memory"})
+        if not last_words or _NO_MEMORY.search(last_words):
+            reason = f"its process needed more than {self._limits.memory / 2**20:,.0f} MiB of memory, or was killed"
+        else:
+            reason = f"its process ended: {last_words.splitlines()[-1]}"
+        self._finish({"end": FAILED, "broke": reason})
 
     def _late(self) -> None:
         self._finish({"end": LATE, "broke": f"it took longer than {self._limits.seconds:g} s"})

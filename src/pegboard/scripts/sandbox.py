@@ -67,6 +67,11 @@ class Sandbox:
         self._unread = bytearray()
 
     @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
     def is_alive(self) -> bool:
         """Whether it can take a script."""
         return self._process.poll() is None
