@@ -9,7 +9,7 @@ The map, from the ground up (every room imports only what stands below it):
 - `executor`: the pool of workers; `registry`: all tools by name; `history`: calls and sessions, kept;
   `presets`: arguments, kept by name.
 - `gateway`: the one road that every call takes; `ask`: the loop between a user, a model and the tools;
-  `health`: what tools need, and whether it is there.
+  `scripts`: many tools behind one bash script; `health`: what tools need, and whether it is there.
 - `runtime`: builds it all and offers the verbs.
 - `tui`, `cli`: two clients of `Runtime`.
 

@@ -48,6 +48,27 @@ def test_every_command_line_of_the_tour_works(tmp_path: Path) -> None:
         assert (KEPT_OUT if "--tool-allow" in line else re.compile("")).fullmatch(done.stderr), line
 
 
+@pytest.mark.promise("CLI-4", "SCR-3")
+def test_the_scripts_that_it_shows_run(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        ["bash", "-ec", f"pegboard() {{ '{sys.executable}' -m pegboard \"$@\"; }}\n" + _block("sh", "script run -")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=own,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    first, _, rest = done.stdout.partition("\n")
+    assert first == "src/a.txt: 2 lines"
+    assert "usage: fs.list_dir [--path string]" in rest
+    assert rest.endswith("}\nfs.read_file  ?\n")
+
+
 @pytest.mark.promise("SDK-11", "SDK-12", "SDK-13", "CFG-2")
 def test_the_pack_that_it_teaches_is_found_without_a_problem_and_runs(tmp_path: Path) -> None:
     (tmp_path / "shelf.py").write_text(_block("python", "SHELF = "), encoding="utf-8")

@@ -153,6 +153,17 @@ class AskSettings(Section):
     """Whether results of tools with `cache_seconds` are used again within a session."""
 
 
+class ScriptsSettings(Section):
+    """`[scripts]`: how far a script may go, and whether models may write some."""
+
+    offer: bool = False
+    """Whether models and MCP clients get the tool `script.run`."""
+    seconds: Seconds = 60.0
+    """How long a script may take."""
+    memory: Annotated[Bytes, Field(ge=128 * 2**20)] = 512 * 2**20
+    """What its process may use."""
+
+
 class McpServer(Section):
     """`[mcp.servers.NAME]`: a server that is started by a command, or reached by its URL."""
 
@@ -188,6 +199,7 @@ class Settings(Section):
     tools: ToolsSettings = ToolsSettings()
     model: ModelSettings = ModelSettings()
     ask: AskSettings = AskSettings()
+    scripts: ScriptsSettings = ScriptsSettings()
     mcp: McpSettings = McpSettings()
     keys: dict[str, Keys] = Field(default_factory=dict)
     """Action id → the keys that ask for it."""

@@ -13,7 +13,17 @@ from pegboard.models.problem import Fault, Problem
 from pegboard.models.record import CallRecord, ToolUses
 from pegboard.models.requirement import HealthRow, Requirement, Thing
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
-from pegboard.models.spec import Handler, Hints, Location, McpHandler, PackHandler, ToolInfo, ToolSpec, ToolState
+from pegboard.models.spec import (
+    Handler,
+    Hints,
+    Location,
+    McpHandler,
+    PackHandler,
+    ScriptHandler,
+    ToolInfo,
+    ToolSpec,
+    ToolState,
+)
 
 __all__ = [
     "ApprovalRequested",
@@ -37,6 +47,7 @@ __all__ = [
     "Progress",
     "Requirement",
     "ResultMeta",
+    "ScriptHandler",
     "Started",
     "Thing",
     "ToolCall",

@@ -54,14 +54,20 @@ class McpHandler(Model):
     tool: str
 
 
-Handler = Annotated[PackHandler | McpHandler, Field(discriminator="kind")]
+class ScriptHandler(Model):
+    """The address of the tool that runs scripts, of which there is one."""
+
+    kind: Literal["script"] = "script"
+
+
+Handler = Annotated[PackHandler | McpHandler | ScriptHandler, Field(discriminator="kind")]
 """Where a call of the tool is sent: an address, never a callable."""
 
 
 class Location(Model):
-    """Where a tool comes from, for people: the pack's file and line, or the server's name."""
+    """Where a tool comes from, for people: the pack's file and line, the server's name, or Pegboard itself."""
 
-    kind: Literal["pack", "mcp"]
+    kind: Literal["pack", "mcp", "script"]
     file: str | None = None
     line: int | None = None
     server: str | None = Field(default=None, exclude_if=lambda server: server is None)
@@ -109,6 +115,8 @@ class ToolSpec(Model):
                 return Location(kind="pack", file=file, line=line)
             case McpHandler(server=server):
                 return Location(kind="mcp", server=server)
+            case ScriptHandler():
+                return Location(kind="script")
 
     @property
     def annotations(self) -> JsonObject:

@@ -15,6 +15,7 @@ from pegboard.gateway import Gateway, Rules, Timeouts, Verdict
 from pegboard.models import (
     CallEvent,
     CallRecord,
+    CallSource,
     Finished,
     HealthRow,
     JsonObject,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pegboard.presets import Presets
     from pegboard.runtime.grants import Grants
     from pegboard.runtime.redaction import Redaction
+    from pegboard.scripts import OrchestratorTool, ScriptRunner
 
 
 class ToolDetails(ToolInfo):
@@ -76,6 +78,22 @@ class _PackFolders:
 
         wanted = [folder for folder in self._folders if folder != self._own or folder.is_dir()]
         return scan(wanted, index=self._index)
+
+
+class _ScriptTool:
+    """The tool that runs scripts as a source, if it is offered.
+
+    Args:
+        settings: The configuration.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings.scripts
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        from pegboard.scripts import ScriptSource
+
+        return ScriptSource(self._settings.seconds).scan()
 
 
 class Runtime:
@@ -109,7 +127,8 @@ class Runtime:
         self._timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
         self._problems = tuple(problems)
         self._models: dict[tuple[str, str | None], ProviderModel] = {}
-        self._registry = Registry([_PackFolders(self.folders, paths.packs, paths.index)])
+        scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
+        self._registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts])
 
     @classmethod
     def from_environment(
@@ -308,7 +327,9 @@ class Runtime:
 
     async def cancel(self, call_id: str) -> bool:
         """Ends a running or waiting call, which then finishes as cancelled; False if none of that id runs."""
-        return await self._gateway.cancel(call_id)
+        if await self._gateway.cancel(call_id):
+            return True
+        return "_script_gateway" in self.__dict__ and await self._script_gateway.cancel(call_id)
 
     def approve_with(self, approver: Approver | None) -> None:
         """Says who is asked whether a call may run that asks first; nobody means that it is refused."""
@@ -351,6 +372,31 @@ class Runtime:
     def move_rule(self, seen: RuleFile, at: int, to: int) -> RuleFile:
         """Puts a rule in another place, since of those that fit the last one wins; see `add_rule`."""
         return self._rules.change(seen, lambda text: text.with_moved(at, to))
+
+    # Scripts
+
+    def run_script(
+        self, commands: str, *, source: CallSource = "cli", call_id: str | None = None, timeout: float | None = None
+    ) -> AsyncGenerator[CallEvent]:
+        """Runs a bash script whose commands are the tools that may be used; the user stands behind it.
+
+        It is a call of `script.run`, whatever the allow list says of that name, with what is printed as `Log`s of it,
+        and its events contain those of the calls within, which have it as their parent.
+
+        Args:
+            commands: The script.
+            source: Who runs it.
+            call_id: The id that the call gets, to cancel it by.
+            timeout: Seconds that it may take; as the configuration says if left out.
+        """
+        from pegboard.scripts import NAME
+
+        call = ToolCall(name=NAME, args={"commands": commands}, source=source, timeout=timeout)
+        return self._script_gateway.call(call if call_id is None else call.model_copy(update={"id": call_id}))
+
+    def orchestrator(self) -> OrchestratorTool:
+        """Gives what runs scripts over the tools that may be used now: its commands, its help, what a script calls."""
+        return self._scripts.orchestrator()
 
     async def prewarm(self) -> None:
         """Starts a worker, so that the first call needn't wait for one."""
@@ -658,7 +704,7 @@ class Runtime:
     def _gateway(self) -> Gateway:
         return Gateway(
             self._registry,
-            {"pack": self._executor},
+            {"pack": self._executor, **({"script": self._scripts} if self.settings.scripts.offer else {})},
             self._history,
             allow=self._allow,
             timeouts=self._timeouts,
@@ -669,6 +715,23 @@ class Runtime:
         )
 
     @cached_property
+    def _script_gateway(self) -> Gateway:
+        """The road of the user's own scripts, on which there is nothing else."""
+        from pegboard.scripts import ScriptSource
+
+        registry = Registry([ScriptSource(self.settings.scripts.seconds)])
+        return Gateway(
+            registry, {"script": self._scripts}, self._history, timeouts=self._timeouts, redaction=self._redaction
+        )
+
+    @cached_property
+    def _scripts(self) -> ScriptRunner:
+        from pegboard.scripts import Limits, ScriptRunner
+
+        set_ = self.settings.scripts
+        return ScriptRunner(lambda: self._gateway, Limits(seconds=set_.seconds, memory=set_.memory))
+
+    @cached_property
     def _rules(self) -> Rules:
         return Rules(self.paths.approvals)
 
@@ -676,6 +739,8 @@ class Runtime:
         """Ends running calls, worker processes, connections to models and the history's writer."""
         import asyncio
 
+        if "_scripts" in self.__dict__:
+            await self._scripts.close()
         if "_executor" in self.__dict__:
             await self._executor.close()
         for model in self._models.values():

@@ -1,0 +1,176 @@
+"""`pegboard script run | check`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.root import (
+    INTERRUPTED,
+    OK,
+    TOOL_FAILED,
+    USAGE,
+    AllowOption,
+    JsonOption,
+    PacksOption,
+    group,
+    scanned,
+)
+
+if TYPE_CHECKING:
+    from pegboard.models import CallEvent, Finished, ToolResult
+    from pegboard.runtime import Runtime
+
+script = group("script", "Run bash scripts whose commands are tools.")
+
+FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="The script; - reads it from stdin.")]
+
+
+@script.command()
+def run(
+    context: typer.Context,
+    file: FileArgument,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="How long the script may take.")
+    ] = None,
+    json: JsonOption = False,
+    tool_allow: AllowOption = None,
+    packs: PacksOption = None,
+) -> None:
+    """Run a script in a sandbox; print what it prints and exit as it does, or print {"stdout": …, "calls": …}."""
+    import asyncio
+
+    from pegboard.cli.output import narrate, narrate_problems, print_json
+
+    text = _read(file)
+    runtime = scanned(context, tool_allow)
+    narrate_problems(runtime.problems(packs=False))
+    shown = _Shown(prints=not json)
+    result, interrupted = asyncio.run(_run(runtime, text, shown, timeout))
+    if result.error is not None:
+        narrate(f"{result.error.code}: {result.error.message}")
+        raise typer.Exit(INTERRUPTED if interrupted else TOOL_FAILED)
+    assert isinstance(result.data, dict), "its output schema says so"
+    if json:
+        calls = [{"call": done.call.shown(), "result": done.result} for done in shown.calls]
+        print_json({**result.data, "calls": calls})
+        raise typer.Exit(OK)
+    code = result.data["exit_code"]
+    raise typer.Exit(code if isinstance(code, int) else TOOL_FAILED)
+
+
+@script.command()
+def check(
+    context: typer.Context,
+    file: FileArgument,
+    json: JsonOption = False,
+    tool_allow: AllowOption = None,
+    packs: PacksOption = None,
+) -> None:
+    """Say which tools a script will call, and what can't be known before it runs; nothing is run."""
+    from dataclasses import asdict
+
+    from pegboard.cli.output import narrate, print_json, print_table
+
+    text = _read(file)
+    analysis = scanned(context, tool_allow).orchestrator().analyze(text)
+    if json:
+        print_json(asdict(analysis))
+    else:
+        print_table(
+            [(call.tool, " ".join("?" if word is None else word for word in call.words)) for call in analysis.calls]
+        )
+        for sentence in analysis.unknown:
+            narrate(f"unknown: {sentence}")
+        for call in analysis.calls:
+            for fault in call.faults:
+                narrate(f"error: {call.tool}: {fault}")
+        if analysis.error is not None:
+            narrate(f"error: {analysis.error}")
+    is_wrong = analysis.error is not None or any(call.faults for call in analysis.calls)
+    raise typer.Exit(USAGE if is_wrong else OK)
+
+
+def _read(file: str) -> str:
+    """Reads the script; exits where that can't be done."""
+    from pegboard.cli.output import narrate
+
+    try:
+        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        script_ = text.decode()
+    except UnicodeDecodeError as error:
+        narrate(f"{file} is not UTF-8.")
+        raise typer.Exit(USAGE) from error
+    except (OSError, ValueError) as error:
+        narrate(f"{file} can't be read: {getattr(error, 'strerror', None) or error}.")
+        raise typer.Exit(USAGE) from error
+    if not script_:
+        narrate(f"{file} is empty.")
+        raise typer.Exit(USAGE)
+    return script_
+
+
+async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None) -> tuple[ToolResult, bool]:
+    """Runs the script; the first ctrl+c cancels it, a second one ends the program."""
+    import asyncio
+    import os
+    import signal
+
+    from pegboard.models import Finished
+
+    loop = asyncio.get_running_loop()
+    call_id = os.urandom(16).hex()
+    interruptions: list[asyncio.Task[bool]] = []
+
+    def interrupt() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        interruptions.append(loop.create_task(runtime.cancel(call_id)))
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    event: CallEvent | None = None
+    async with runtime:
+        async for event in runtime.run_script(text, call_id=call_id, timeout=seconds):
+            shown.event(event, call_id)
+    assert isinstance(event, Finished), "a call always ends with it"
+    return event.result, bool(interruptions)
+
+
+class _Shown:
+    """What the user sees meanwhile, and the calls that were made.
+
+    Args:
+        prints: Whether what the script prints is passed on.
+    """
+
+    def __init__(self, *, prints: bool) -> None:
+        self._prints = prints
+        self._begun: dict[str, Finished | None] = {}
+
+    @property
+    def calls(self) -> list[Finished]:
+        """The calls that have ended, in the order in which they began."""
+        return [done for done in self._begun.values() if done is not None]
+
+    def event(self, event: CallEvent, script_id: str) -> None:
+        """Shows what happened."""
+        from pegboard.models import Finished, Log, Started
+
+        match event:
+            case Log(call_id=call_id, stream=stream, text=text) if call_id == script_id and self._prints:
+                self._print(stream, text)
+            case Started(call=call) if call.parent == script_id:
+                self._begun[call.id] = None
+            case Finished(call=call) if call.parent == script_id:
+                self._begun[call.id] = event
+
+    def _print(self, stream: str, text: str) -> None:
+        from pegboard.cli.output import narrate
+        from pegboard.results.clean import clean
+
+        if stream == "stderr":
+            narrate(text, end="")
+        else:
+            print(clean(text) if sys.stdout.isatty() else text, end="", flush=True)

@@ -1,0 +1,34 @@
+"""Scripts: many tools behind one bash script, in a sandbox.
+
+An `OrchestratorTool` runs scripts whose commands are tools: those of the registry, whose calls take the road that all
+calls take, and whatever is a `CallableTool`. Build it with an `OrchestratorToolBuilder`::
+
+    tool = OrchestratorToolBuilder("shop").description("Looks into the shop.").tool(get_user).build()
+    result = await tool.execute("get_user 7 | jq -r .name")
+
+The engine is bashkit, in a child process per running script.
+"""
+
+from pegboard.scripts.analysis import ExpectedCall, ScriptAnalysis
+from pegboard.scripts.commands import CallableTool, Command, Origin
+from pegboard.scripts.execution import Limits, MadeCall, ScriptResult
+from pegboard.scripts.orchestrator import OrchestratorTool, OrchestratorToolBuilder
+from pegboard.scripts.running import NAME, ScriptRunner, ScriptSource
+from pegboard.scripts.sandbox import Sandboxes
+
+__all__ = [
+    "NAME",
+    "CallableTool",
+    "Command",
+    "ExpectedCall",
+    "Limits",
+    "MadeCall",
+    "OrchestratorTool",
+    "OrchestratorToolBuilder",
+    "Origin",
+    "Sandboxes",
+    "ScriptAnalysis",
+    "ScriptResult",
+    "ScriptRunner",
+    "ScriptSource",
+]

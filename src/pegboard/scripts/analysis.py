@@ -1,0 +1,143 @@
+"""What a script will call, as far as can be known without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pegboard.errors import FormFaults
+from pegboard.models import JsonObject
+from pegboard.scripts.commands import Command
+from pegboard.scripts.words import as_flag
+
+if TYPE_CHECKING:
+    from bashkit import AnalyzedCommand
+    from bashkit import ScriptAnalysis as Parsed
+
+_DEEPEST: Final = 8
+_SHELLS: Final = frozenset({"bash", "sh"})
+_READERS: Final = frozenset({"source", ".", "alias"})
+_WRAPPERS: Final = frozenset({
+    "builtin", "command", "env", "exec", "find", "nice", "nohup", "parallel", "time", "timeout", "trap", "xargs",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ExpectedCall:
+    """A call that stands in a script: made once, not at all, or over and over."""
+
+    tool: str
+    words: tuple[str | None, ...]
+    """The words after the command's name as they stand there; None where one is only known when the script runs."""
+    args: JsonObject | None
+    """The arguments, where all words are known; what comes in through a pipe isn't among them."""
+    faults: tuple[str, ...] = ()
+    """What is wrong with the words."""
+
+
+@dataclass(frozen=True)
+class ScriptAnalysis:
+    """What a script will call; advice, not a guard: every call is looked at when it is made."""
+
+    calls: tuple[ExpectedCall, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """What can't be known before it runs, a sentence each; with any, it may call any tool."""
+    error: str | None = None
+    """Why it can't be read at all."""
+
+
+def analyze(script: str, commands: Mapping[str, Command]) -> ScriptAnalysis:
+    """Reads a script without running it; blocks for a moment.
+
+    Args:
+        script: The script.
+        commands: What may be called, by name.
+    """
+    from bashkit import BashError
+
+    calls: list[ExpectedCall] = []
+    unknown: dict[str, None] = {}
+    try:
+        _read(script, commands, calls, unknown, _DEEPEST)
+    except BashError as error:
+        return ScriptAnalysis(error=str(error))
+    return ScriptAnalysis(tuple(calls), tuple(unknown))
+
+
+def _read(
+    script: str, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None], levels: int
+) -> None:
+    from bashkit import Bash
+
+    parsed = Bash().analyze(script)
+    for command in parsed.commands:
+        if command.is_assignment_only or command.name in parsed.functions:
+            continue
+        if command.name is None:
+            unknown["A command's name is only known when the script runs."] = None
+        elif command.name in commands:
+            calls.append(_call(commands[command.name], tuple(command.args)))
+        else:
+            for text in _texts(command, commands, calls, unknown):
+                _read_within(text, commands, calls, unknown, levels - 1)
+    _note_shadows(parsed, commands, unknown)
+    if parsed.truncated:
+        unknown["It is too long to be read to its end."] = None
+
+
+def _read_within(
+    script: str, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None], levels: int
+) -> None:
+    from bashkit import BashError
+
+    try:
+        if levels:
+            _read(script, commands, calls, unknown, levels)
+            return
+    except BashError:
+        pass
+    unknown["It runs a text within that can't be read."] = None
+
+
+def _call(command: Command, words: tuple[str | None, ...]) -> ExpectedCall:
+    known = [word for word in words if word is not None]
+    if len(known) < len(words):
+        return ExpectedCall(command.names[0], words, None)
+    try:
+        return ExpectedCall(command.names[0], words, command.arguments(known, None))
+    except FormFaults as faults:
+        return ExpectedCall(command.names[0], words, None, tuple(map(as_flag, faults.faults)))
+
+
+def _texts(
+    command: AnalyzedCommand, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None]
+) -> Iterator[str]:
+    """Gives the scripts that a command runs, and notes what it calls by itself."""
+    words = command.args
+    if command.name == "eval":
+        known = [word for word in words if word is not None]
+        if len(known) == len(words):
+            yield " ".join(known)
+        else:
+            unknown["eval runs a text that is only known when the script runs."] = None
+    elif command.name in _SHELLS:
+        text = words[words.index("-c") + 1] if "-c" in words[:-1] else None
+        if text is None:
+            unknown[f"{command.name} runs a text that is only known when the script runs."] = None
+        else:
+            yield text
+    elif command.name in _READERS:
+        unknown[f"{command.name} may give names another meaning."] = None
+    elif command.name in _WRAPPERS:
+        at = next((index for index, word in enumerate(words) if word in commands), None)
+        if at is not None:
+            calls.append(ExpectedCall(commands[words[at] or ""].names[0], (*words[at + 1 :], None), None))
+        elif None in words or command.name in ("parallel", "trap") or set(words) & _SHELLS:
+            unknown[f"{command.name} runs a command that is only known when the script runs."] = None
+
+
+def _note_shadows(parsed: Parsed, commands: Mapping[str, Command], unknown: dict[str, None]) -> None:
+    for name in parsed.functions:
+        if name in commands:
+            unknown[f"It has a function of its own called {name}."] = None

@@ -1,0 +1,377 @@
+"""Tools as commands of a script: what they are called, what they say of themselves, and what a call of one does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from pydantic import JsonValue
+
+from pegboard.errors import FormFaults
+from pegboard.forms.json_text import write
+from pegboard.models import (
+    CallEvent,
+    CallSource,
+    Finished,
+    JsonObject,
+    Started,
+    ToolCall,
+    ToolError,
+    ToolResult,
+    ToolSpec,
+)
+from pegboard.ports import Calls
+from pegboard.results.export import whole
+from pegboard.scripts.words import arguments_from_words, as_flag, asks_for_help, stdin_argument
+
+FAILED: Final = 1
+MISUSED: Final = 2
+LATE: Final = 124
+REFUSED: Final = 126
+NOT_FOUND: Final = 127
+
+_PLAIN: Final = re.compile(r"[^A-Za-z0-9_]")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:+-]*")
+_RESERVED: Final = frozenset({
+    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "help", "if", "in", "parallel", "select",
+    "then", "time", "until", "while", "xargs",
+})  # fmt: skip
+_DESCRIBED: Final = 160
+"""Characters of an argument's description in a list of arguments."""
+
+
+class CallableTool(Protocol):
+    """Anything that a script may call as a command."""
+
+    @property
+    def name(self) -> str:
+        """The command."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it does; the first line stands in lists of commands."""
+        ...
+
+    def call(self, args: list[str], stdin: str | None) -> str:
+        """Does it, in a thread of its own, and gives what is printed to stdout.
+
+        Args:
+            args: The words after the command's name.
+            stdin: What comes in through a pipe or from a file; None where nothing does.
+
+        Raises:
+            Exception: It failed; the message goes to stderr, and the command's exit code is 1.
+        """
+        ...
+
+
+class Printed(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    out: str = ""
+    err: str = ""
+    code: int = 0
+
+
+class Origin(NamedTuple):
+    """Whose calls those of a script are."""
+
+    parent: str
+    """The id of the script's own call."""
+    source: CallSource = "script"
+    session: str | None = None
+
+
+Tell: TypeAlias = Callable[[CallEvent, str], None]
+"""Learns of an event, and in which call of the script it happened."""
+
+
+class Command(Protocol):
+    """A command of a script."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it is called, its own name first."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one line."""
+        ...
+
+    @property
+    def usage(self) -> str:
+        """The command with its arguments, in one line."""
+        ...
+
+    def help(self) -> str:
+        """Gives all that is to be known of it."""
+        ...
+
+    def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
+        """Gives the arguments of the call that words make.
+
+        Raises:
+            FormFaults: They can't be read.
+        """
+        ...
+
+    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
+        """Makes the call and tells what happens to it; never raises for the tool's sake."""
+        ...
+
+
+class ToolCommand:
+    """A tool of the registry as a command.
+
+    Args:
+        spec: The tool.
+        calls: The road that its calls take.
+        names: What it is called.
+    """
+
+    def __init__(self, spec: ToolSpec, calls: Calls, names: tuple[str, ...]) -> None:
+        self.spec = spec
+        self.names = names
+        self.summary = spec.summary
+        self._calls = calls
+
+    @property
+    def usage(self) -> str:
+        """The command with its arguments, in one line."""
+        required, optional = _parted(self.spec.input_schema)
+        words = [f"<{name}>" for name in required]
+        words += [f"[--{name}{_value(schema)}]" for name, schema in optional.items()]
+        taker = stdin_argument(self.spec)
+        return " ".join([self.names[0], *words]) + (f"  (stdin: {taker})" if taker else "")
+
+    def help(self) -> str:
+        """Gives its usage, its description and its arguments."""
+        lines = [f"usage: {self.usage}", ""]
+        if self.spec.description.strip():
+            lines += [self.spec.description.strip(), ""]
+        required, optional = _parted(self.spec.input_schema)
+        for name, schema in {**required, **optional}.items():
+            facts = [_kind(schema), "required" if name in required else ""]
+            if "default" in schema:
+                facts.append(f"default {write(schema['default'])}")
+            lines.append(f"  --{name}  {', '.join(fact for fact in facts if fact)}")
+            described = schema.get("description")
+            if isinstance(described, str) and described.strip():
+                lines.append(f"      {_short(described)}")
+        if len(self.names) > 1:
+            lines += ["", f"Also called {', '.join(self.names[1:])}."]
+        return "\n".join(lines).rstrip() + "\n"
+
+    def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
+        """Reads words by the tool's schema."""
+        return arguments_from_words(self.spec, words, stdin)
+
+    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
+        """Makes the call on the road that all take; what the words have wrong is said without one."""
+        if asks_for_help(self.spec, words):
+            return Printed(self.help())
+        try:
+            args = self.arguments(words, stdin)
+        except FormFaults as faults:
+            return self._refusal(map(as_flag, faults.faults))
+        call = ToolCall(
+            name=self.spec.name, args=args, source=origin.source, session=origin.session, parent=origin.parent
+        )
+        result: ToolResult | None = None
+        async with aclosing(self._calls.call(call)) as events:
+            async for event in events:
+                tell(event, call.id)
+                if isinstance(event, Finished) and event.call.id == call.id:
+                    result = event.result
+        assert result is not None, "a call always ends with it"
+        if result.error is not None:
+            return self._failure(result.error)
+        try:
+            data = result.data if result.meta.truncated is None else await asyncio.to_thread(whole, result)
+            return Printed(_text(data))
+        except (OSError, RecursionError, ValueError) as error:
+            return Printed(err=f"{self.names[0]}: the whole result can't be printed: {error}\n", code=FAILED)
+
+    def _failure(self, error: ToolError) -> Printed:
+        if error.code == "invalid_args" and error.faults:
+            return self._refusal(map(as_flag, error.faults))
+        code = FAILED
+        if error.code == "tool_not_found":
+            code = REFUSED if error.detail == "not_allowed" else NOT_FOUND
+        elif error.code == "invalid_args":
+            code = MISUSED
+        elif error.detail in ("timeout", "denied"):
+            code = LATE if error.detail == "timeout" else REFUSED
+        return Printed(err=f"{self.names[0]}: {_whole_text(error.message)}\n", code=code)
+
+    def _refusal(self, faults: Iterable[str]) -> Printed:
+        lines = [*(f"{self.names[0]}: {fault}" for fault in faults), f"usage: {self.usage}"]
+        return Printed(err=_whole_text("\n".join(lines)) + "\n", code=MISUSED)
+
+
+class CallableCommand:
+    """A `CallableTool` as a command.
+
+    Args:
+        tool: The tool.
+        names: What it is called.
+    """
+
+    def __init__(self, tool: CallableTool, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.summary = tool.description.strip().partition("\n")[0]
+        self.usage = f"{names[0]} …"
+        self._tool = tool
+
+    def help(self) -> str:
+        """Gives its description."""
+        return f"usage: {self.usage}\n\n{self._tool.description.strip()}\n"
+
+    def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
+        """Gives the words as they are."""
+        given: list[JsonValue] = [*words]
+        return {"args": given} if stdin is None else {"args": given, "stdin": stdin}
+
+    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
+        """Calls the tool in a thread of its own; whoever cancels this leaves the thread to itself."""
+        args = self.arguments(words, stdin)
+        call = ToolCall(
+            name=self._tool.name, args=args, source=origin.source, session=origin.session, parent=origin.parent
+        )
+        tell(Started(call=call), call.id)
+        try:
+            printed = Printed(_whole_text(await _in_thread(lambda: self._tool.call([*words], stdin))))
+            result = ToolResult(ok=True, data=printed.out)
+        except asyncio.CancelledError:
+            gone = ToolResult.failed("execution_error", "It was cancelled.", "cancelled")
+            tell(Finished(call=call, result=gone), call.id)
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a tool does costs its own call and nothing else
+            message = str(error) or type(error).__name__
+            printed = Printed(err=_whole_text(f"{self.names[0]}: {message}\n"), code=FAILED)
+            result = ToolResult.failed("execution_error", message)
+        tell(Finished(call=call, result=result), call.id)
+        return printed
+
+
+def commands_of(specs: Iterable[ToolSpec], calls: Calls | None, tools: Iterable[CallableTool]) -> dict[str, Command]:
+    """Gives the commands by all their names.
+
+    A tool `fs.list_dir` is also called `fs_list_dir`, unless another one would be called so too.
+
+    Args:
+        specs: Tools of the registry.
+        calls: The road that their calls take.
+        tools: Others.
+
+    Raises:
+        ValueError: Two tools have one name, or a name can't be a command's.
+    """
+    wanted: list[tuple[str, Callable[[tuple[str, ...]], Command]]] = []
+    for spec in specs:
+        if calls is None:
+            raise ValueError(f"{spec.name} needs a road for its calls.")
+        wanted.append((spec.name, _tool_command(spec, calls)))
+    wanted += [(tool.name, _callable_command(tool)) for tool in tools]
+    plain = [_PLAIN.sub("_", name) for name, _ in wanted]
+    taken = {name for name, _ in wanted}
+    if len(taken) < len(wanted):
+        twice = next(name for name in taken if sum(name == other for other, _ in wanted) > 1)
+        raise ValueError(f"There are two tools {twice}.")
+    found: dict[str, Command] = {}
+    for (name, command), other in zip(wanted, plain, strict=True):
+        names = [name] if _NAME.fullmatch(name) and name not in _RESERVED else []
+        if plain.count(other) == 1 and other not in taken | _RESERVED and _NAME.fullmatch(other):
+            names.append(other)
+        if not names:
+            raise ValueError(f"A tool named {name!r} can't be a command.")
+        made = command(tuple(names))
+        found.update(dict.fromkeys(names, made))
+    return found
+
+
+def _tool_command(spec: ToolSpec, calls: Calls) -> Callable[[tuple[str, ...]], Command]:
+    return lambda names: ToolCommand(spec, calls, names)
+
+
+def _callable_command(tool: CallableTool) -> Callable[[tuple[str, ...]], Command]:
+    return lambda names: CallableCommand(tool, names)
+
+
+def _in_thread(work: Callable[[], str]) -> Awaitable[str]:
+    """Does something in a thread that nobody waits for when the program ends."""
+    loop = asyncio.get_running_loop()
+    waiting: asyncio.Future[str] = loop.create_future()
+
+    def settle(result: str | None, error: Exception | None) -> None:
+        if waiting.done():
+            return
+        if error is not None:
+            waiting.set_exception(error)
+        else:
+            waiting.set_result(result or "")
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, daemon=True, name="pegboard-script-tool").start()
+    return waiting
+
+
+def _text(data: JsonValue) -> str:
+    return _whole_text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) + "\n")
+
+
+def _whole_text(text: str) -> str:
+    """Gives a text that has bytes: half a surrogate pair becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _parted(schema: JsonObject) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:
+    """Gives the required properties in the order in which they are asked for, and the others."""
+    properties, required = schema.get("properties"), schema.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    named = [name for name in (required if isinstance(required, list) else ()) if isinstance(name, str)]
+    described = {name: inner if isinstance(inner, dict) else {} for name, inner in known.items()}
+    return (
+        {name: described.get(name, {}) for name in named},
+        {name: inner for name, inner in described.items() if name not in named},
+    )
+
+
+def _value(schema: JsonObject) -> str:
+    return "" if schema.get("type") == "boolean" else f" {_kind(schema).replace(' ', '-')}"
+
+
+def _kind(schema: JsonObject) -> str:
+    choices = schema.get("enum")
+    if isinstance(choices, list) and 0 < len(choices) <= 8:
+        return "|".join(choice if isinstance(choice, str) else write(choice) for choice in choices)
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        return "|".join(kind for kind in kinds if isinstance(kind, str) and kind != "null")
+    if isinstance(kinds, str):
+        return kinds
+    inner = schema.get("anyOf", schema.get("oneOf"))
+    if isinstance(inner, list):
+        known = dict.fromkeys(_kind(one) for one in inner if isinstance(one, dict) and one.get("type") != "null")
+        return "|".join(known)
+    return "value"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _DESCRIBED else f"{line[: _DESCRIBED - 1]}…"

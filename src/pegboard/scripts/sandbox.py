@@ -1,0 +1,195 @@
+"""The processes in which scripts run, seen from here."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import groupby
+from json import dumps, loads
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, Protocol  # Any: a message, before it is read
+
+from pegboard.executor.environment import reduced
+
+_SHELL: Final = str(Path(__file__).with_name("shell.py"))
+_CHUNK: Final = 2**18
+_MOST_IDLE: Final = 2
+_LAST_WORDS: Final = 2_000
+"""Bytes kept of what a process says that ends before its script does."""
+
+
+class Listener(Protocol):
+    """Who hears what a script does, while it runs."""
+
+    def heard(self, message: Mapping[str, Any]) -> None:
+        """Takes a message, as `pegboard.scripts.shell` writes it."""
+
+    def broke(self, last_words: str) -> None:
+        """Learns that the process ended before the script did."""
+
+
+class Sandbox:
+    """A process for scripts, one at a time; between two of them it belongs to no event loop.
+
+    Args:
+        memory: Bytes of data that it may have.
+
+    Raises:
+        OSError: It can't be started.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            [sys.executable, "-P", _SHELL, str(memory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            env=reduced(os.environ),
+            cwd="/",
+        )
+        assert self._process.stdin is not None, "asked for above"
+        assert self._process.stdout is not None, "asked for above"
+        assert self._process.stderr is not None, "asked for above"
+        self._requests, self._answers = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._errors = self._process.stderr
+        os.set_blocking(self._requests, False)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: Listener | None = None
+        self._unsent = bytearray()
+        self._unread = bytearray()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can take a script."""
+        return self._process.poll() is None
+
+    def run(self, request: Mapping[str, object], listener: Listener) -> None:
+        """Starts a script; what comes of it is told to `listener`, until `leave`."""
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        self._loop.add_reader(self._answers, self._read)
+        self.send(request)
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Sends a message; nowhere, if the process has ended or was left."""
+        if self._loop is not None:
+            self._unsent += dumps(message).encode() + b"\n"
+            self._write()
+
+    def leave(self) -> None:
+        """Tells the present listener no more."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._answers)
+            self._loop.remove_writer(self._requests)
+        self._loop = self._listener = None
+        self._unsent.clear()
+        self._unread.clear()
+
+    def end(self) -> None:
+        """Kills the process and waits until it has gone; blocks for a moment. It must have been left."""
+        with suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _write(self) -> None:
+        assert self._loop is not None, "asked before"
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._requests, self._unsent[:_CHUNK])]
+            self._loop.remove_writer(self._requests)
+        except BlockingIOError:
+            self._loop.add_writer(self._requests, self._write)
+        except OSError:  # it has ended, as the reader will learn
+            self._unsent.clear()
+            self._loop.remove_writer(self._requests)
+
+    def _read(self) -> None:
+        data = os.read(self._answers, _CHUNK)
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self._unread) + lines[0]
+            self._unread.clear()
+        for message in _merged(map(loads, lines)):
+            if self._listener is not None:
+                self._listener.heard(message)
+        self._unread += rest
+        if not data and (listener := self._listener) is not None:
+            self.leave()
+            os.set_blocking(self._errors.fileno(), False)
+            listener.broke((self._errors.read(_LAST_WORDS) or b"").decode(errors="replace").strip())
+
+
+def _merged(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Gives messages with what was printed line by line in one piece."""
+    for stream, group in groupby(
+        messages, lambda message: "out" if "out" in message else "err" if "err" in message else ""
+    ):
+        if stream:
+            yield {stream: "".join(message[stream] for message in group)}
+        else:
+            yield from group
+
+
+class Sandboxes:
+    """Keeps processes for scripts: as many as run at once, and up to two that wait for the next.
+
+    It may be used from any thread and event loop.
+
+    Args:
+        memory: Bytes of data that each may have.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._idle: list[Sandbox] = []
+        self._lock = Lock()
+        self._finalizer = weakref.finalize(self, _end_all, self._idle)
+
+    def take(self) -> Sandbox:
+        """Gives a process that nobody else has; may start one, and blocks while it does.
+
+        Raises:
+            OSError: It can't be started.
+        """
+        while True:
+            with self._lock:
+                sandbox = self._idle.pop() if self._idle else None
+            if sandbox is None:
+                return Sandbox(self._memory)
+            if sandbox.is_alive:
+                return sandbox
+            sandbox.end()
+
+    def give_back(self, sandbox: Sandbox) -> None:
+        """Takes a process back whose script has ended by itself, and that was left; blocks for a moment."""
+        with self._lock:
+            if len(self._idle) < _MOST_IDLE and self._finalizer.alive:
+                self._idle.append(sandbox)
+                return
+        sandbox.end()
+
+    def close(self) -> None:
+        """Ends the processes that wait; blocks for a moment."""
+        with self._lock:
+            self._finalizer()
+
+
+def _end_all(sandboxes: list[Sandbox]) -> None:
+    while sandboxes:
+        sandboxes.pop().end()

@@ -1,0 +1,194 @@
+"""The words of a command, read as the arguments of a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pegboard.errors import FormFaults
+from pegboard.forms import Field, Form, ListField, MultiChoiceField, SectionField, SwitchField, VariantField
+from pegboard.forms.pairs import arguments_from_pairs, property_names
+from pegboard.models import Fault, JsonObject, ToolSpec
+from pegboard.schema.soundness import pointer
+
+HELP_FLAGS = ("--help", "-h")
+
+
+def asks_for_help(spec: ToolSpec, words: Sequence[str]) -> bool:
+    """Says whether words ask what the tool takes, and not for a call of it."""
+    flags = words[: words.index("--")] if "--" in words else words
+    return any(flag in flags for flag in HELP_FLAGS) and "help" not in property_names(spec.input_schema)
+
+
+def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None = None) -> JsonObject:
+    """Reads the words of a command by the schema of its tool, as the form reads what is typed into its fields.
+
+    A flag names an argument, `--limit 3` or `--limit=3`, with `-` or `_`, or something within one: `--filter.size 3`.
+    A flag of true or false may stand alone, and with `no-` before its name. A list is given by the same flag again and
+    again, or as JSON. Words without a flag are the required arguments in their order, the last of them all that are
+    left where it is a list. What comes in on stdin is the argument that takes it, unless that is given.
+
+    Args:
+        spec: The tool.
+        words: What stands after the command's name.
+        stdin: What comes in; an empty text only counts where the argument that takes it is required.
+
+    Returns:
+        The arguments, readable but not yet validated as a whole.
+
+    Raises:
+        FormFaults: Everything that can't be read.
+    """
+    if not words and stdin is None and not spec.input_schema.get("required"):
+        return {}
+    return _Words(spec).read(words, stdin)
+
+
+def stdin_argument(spec: ToolSpec) -> str | None:
+    """Gives the name of the argument that takes what comes in on stdin."""
+    names = property_names(spec.input_schema)
+    return next((name for name in ("stdin", spec.hints.stdin) if name in names), None)
+
+
+def as_flag(fault: Fault) -> str:
+    """Gives what is wrong with an argument, called as on a command line."""
+    place = ".".join(part.replace("~1", "/").replace("~0", "~") for part in fault.path.split("/")[1:])
+    return f"--{place}: {fault.message}" if place else fault.message
+
+
+class _Words:
+    """Reads the words of one command."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        self._spec = spec
+        self._names = property_names(spec.input_schema)
+        self._aliases = spec.parameter_aliases
+        self._root = Form(spec.input_schema).root
+        self._pairs: list[str] = []
+        self._given: set[str] = set()
+        self._plain: list[str] = []
+        self._faults: list[Fault] = []
+
+    def read(self, words: Sequence[str], stdin: str | None) -> JsonObject:
+        left = list(words)
+        while left:
+            word = left.pop(0)
+            if word == "--":
+                self._plain += left
+                break
+            if word.startswith("--"):
+                self._flag(word[2:], left)
+            elif word[:1] == "-" and word[1:2].isalpha():
+                message = f"there is no flag {word}; flags have two dashes: {', '.join(self._flags())}"
+                self._faults.append(Fault(path="", message=message))
+            else:
+                self._plain.append(word)
+        taker = stdin_argument(self._spec) if stdin is not None and self._takes(stdin) else None
+        if taker in self._given:
+            taker = None
+        self._place(taker)
+        if taker is not None and taker not in self._given:
+            self._pairs.append(f"{taker}={stdin}")
+        try:
+            found = arguments_from_pairs(self._spec.input_schema, self._pairs, aliases=self._aliases)
+        except FormFaults as faults:
+            self._faults += faults.faults
+            found = {}
+        if self._faults:
+            raise FormFaults(self._faults)
+        return found
+
+    def _flag(self, flag: str, left: list[str]) -> None:
+        name, equals, value = flag.partition("=")
+        key = self._key(name)
+        field = self._field(key)
+        if not equals and field is None and name.startswith("no-"):
+            denied = self._key(name.removeprefix("no-"))
+            if _is_switch(self._field(denied)):
+                self._give(denied, "false")
+                return
+        if equals:
+            self._give(key, value)
+        elif _is_switch(field) and not (left and left[0] in ("true", "false", "null")):
+            self._give(key, "true")
+        elif left and not left[0].startswith("--"):
+            self._give(key, left.pop(0))
+        elif self._can_stand_alone(key, field):
+            self._give(key, "true")
+        else:
+            self._faults.append(Fault(path=pointer(key), message="needs a value"))
+
+    def _give(self, key: str, value: str) -> None:
+        head = next((name for name in self._heads(key) if name in self._names or name in self._aliases), key)
+        self._given.add(self._aliases.get(head, head))
+        self._pairs.append(f"{key}={value}")
+
+    def _key(self, name: str) -> str:
+        """Gives the key that a flag means, which may have `-` where the schema has `_`."""
+        for head in self._heads(name):
+            for known in (head, head.replace("-", "_")):
+                if known in self._names or known in self._aliases:
+                    return known + name[len(head) :]
+        return name
+
+    def _heads(self, key: str) -> Iterator[str]:
+        while key:
+            yield key
+            key = key.rpartition(".")[0]
+
+    def _field(self, key: str) -> Field | None:
+        """Gives the field of a key, as far as names lead to it."""
+        field: Field = self._root
+        key = self._aliases.get(key, key)
+        while key:
+            if isinstance(field, VariantField):
+                inner = (field.candidate(index) for index in range(len(field.variants)))
+                sections = [one for one in inner if isinstance(one, SectionField)]
+                if len(sections) != 1:
+                    return None
+                field = sections[0]
+            if not isinstance(field, SectionField):
+                return None
+            head = next((name for name in self._heads(key) if name in field.named), None)
+            if head is None:
+                return None
+            field, key = field.named[head], key[len(head) + 1 :]
+        return field
+
+    def _can_stand_alone(self, key: str, field: Field | None) -> bool:
+        """Says whether a flag without a value means true: of an unknown one, validation then says what it is."""
+        if field is None:
+            return key.partition(".")[0] not in self._names
+        return isinstance(field, VariantField) and any(
+            _is_switch(field.candidate(index)) for index in range(len(field.variants))
+        )
+
+    def _required(self) -> list[str]:
+        required = self._spec.input_schema.get("required")
+        names = required if isinstance(required, list) else []
+        return [name for name in names if isinstance(name, str)]
+
+    def _takes(self, stdin: str) -> bool:
+        return bool(stdin) or stdin_argument(self._spec) in self._required()
+
+    def _place(self, taker: str | None) -> None:
+        """Gives the words without a flag to the required arguments."""
+        wanted = [name for name in self._required() if name not in self._given]
+        if taker in wanted and len(self._plain) < len(wanted):
+            wanted.remove(taker)
+        for name, word in zip(wanted, self._plain, strict=False):
+            self._give(name, word)
+        more = self._plain[len(wanted) :]
+        if more and wanted and isinstance(self._field(wanted[-1]), ListField | MultiChoiceField):
+            for word in more:
+                self._give(wanted[-1], word)
+        elif more:
+            message = f"{more[0]!r} needs the flag of what it is: {', '.join(self._flags()) or 'there is none'}"
+            self._faults.append(Fault(path="", message=message))
+
+    def _flags(self) -> list[str]:
+        properties = self._spec.input_schema.get("properties")
+        return [f"--{name}" for name in properties] if isinstance(properties, dict) else []
+
+
+def _is_switch(field: Field | None) -> bool:
+    return isinstance(field, SwitchField)

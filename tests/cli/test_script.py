@@ -1,0 +1,125 @@
+"""`pegboard script run | check`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+SHOP = (Path(__file__).parents[1] / "packs" / "scripted.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def environment(write_pack: Callable[[str, str], Path]) -> dict[str, str]:
+    return {**os.environ, "PEGBOARD_PACKS": str(write_pack("shop.py", SHOP))}
+
+
+@pytest.fixture
+def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
+    """Writes a script to a file and runs `pegboard script` with it."""
+
+    def run(verb: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "it.sh").write_text(script)
+        return subprocess.run(
+            [sys.executable, "-m", "pegboard", "script", verb, "it.sh", *options],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            cwd=tmp_path,
+            env=environment,
+        )
+
+    return run
+
+
+@pytest.mark.promise("CLI-4", "CLI-2")
+def test_a_script_prints_what_it_prints_and_exits_as_it_does(pegboard: Command) -> None:
+    done = pegboard("run", "shop.get_user 7 | jq -r .name; shop.get_user 9; exit 7")
+    assert (done.stdout, done.returncode) == ("Ada\n", 7)
+    assert done.stderr == "shop.get_user: There is no user 9.\n"
+
+
+@pytest.mark.promise("CLI-5", "CLI-2")
+def test_as_json_a_script_has_its_calls_with_their_results(pegboard: Command) -> None:
+    done = pegboard("run", "shop.get_user 7 | jq -r .name; shop.get_user 9", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert {name: told[name] for name in ("stdout", "stderr", "exit_code")} == {
+        "stdout": "Ada\n",
+        "stderr": "shop.get_user: There is no user 9.\n",
+        "exit_code": 1,
+    }
+    found, missing = told["calls"]
+    assert {**found["call"], "id": ""} == {"id": "", "name": "shop.get_user", "args": {"id": 7}, "source": "script"}
+    assert found["result"]["data"]["name"] == "Ada"
+    assert missing["result"]["error"]["detail"] == "not_found"
+
+
+@pytest.mark.promise("CLI-2")
+def test_a_script_that_cant_be_read_is_wrong_usage(pegboard: Command, tmp_path: Path) -> None:
+    assert pegboard("run", "echo 'a").returncode == 2
+    empty = pegboard("run", "")
+    assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
+    (tmp_path / "bytes.sh").write_bytes(b"\xff")
+    for file, said in (("none.sh", "No such file or directory"), ("bytes.sh", "is not UTF-8")):
+        done = subprocess.run(
+            [sys.executable, "-m", "pegboard", "script", "run", str(tmp_path / file)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, said in done.stderr) == (2, True)
+
+
+def test_a_script_has_a_timeout_and_keeps_what_it_printed(pegboard: Command) -> None:
+    done = pegboard("run", "echo before; shop.nap 50", "--timeout", "0.5")
+    assert (done.stdout, done.returncode) == ("before\n", 124)
+    assert done.stderr == "pegboard: the script was stopped: it took longer than 0.5 s\n"
+
+
+def test_a_script_may_call_what_the_allow_list_admits(pegboard: Command) -> None:
+    done = pegboard("run", "shop.get_user 7 | jq .id; shop.buy tea", "--tool-allow", "shop.get_user")
+    assert (done.stdout, done.returncode) == ("7\n", 127)
+    assert "shop.buy: command not found" in done.stderr
+
+
+@pytest.mark.promise("CLI-2")
+def test_ctrl_c_ends_a_script_and_its_calls(environment: dict[str, str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "pegboard", "script", "run", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("echo begun; shop.nap 50")
+        process.stdin.close()
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+
+
+@pytest.mark.promise("CLI-4")
+def test_check_says_what_a_script_will_call_and_what_cant_be_known(pegboard: Command) -> None:
+    done = pegboard("check", "shop.get_user 7; shop.buy $(date); $x")
+    assert done.stdout.splitlines() == ["shop.get_user  7", "shop.buy       ?"]
+    assert done.stderr == "unknown: A command's name is only known when the script runs.\n"
+    assert done.returncode == 0
+
+    wrong = pegboard("check", "shop.get_user ada", "--json")
+    assert wrong.returncode == 2
+    assert json.loads(wrong.stdout)["calls"][0]["tool"] == "shop.get_user"
+    assert pegboard("check", "if then").returncode == 2

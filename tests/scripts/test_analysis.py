@@ -1,0 +1,95 @@
+"""What a script will call, as far as can be known without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pegboard.runtime import Runtime
+from pegboard.scripts import OrchestratorTool
+
+
+@pytest.fixture
+def tool(shop: Runtime) -> OrchestratorTool:
+    return shop.orchestrator()
+
+
+def test_literal_calls_are_known_with_their_arguments(tool: OrchestratorTool) -> None:
+    found = tool.analyze("shop.get_user 7 | jq .name; for i in 1 2; do shop_words 'a b' --loud --tags x; done")
+    assert [(call.tool, call.args) for call in found.calls] == [
+        ("shop.get_user", {"id": 7}),
+        ("shop.words", {"text": "a b", "loud": True, "tags": ["x"]}),
+    ]
+    assert (found.unknown, found.error) == ((), None)
+
+
+def test_what_is_only_known_at_run_time_is_said_to_be_so(tool: OrchestratorTool) -> None:
+    [call] = tool.analyze('shop.words "$(date)" --limit 2').calls
+    assert (call.words, call.args) == ((None, "--limit", "2"), None)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "eval 'shop.buy tea'",
+        'bash -c "shop.buy tea"',
+        "f() { shop.buy tea; }; f",
+        "x=$(shop.buy tea)",
+        "cat <(shop.buy tea)",
+        "if shop.buy tea; then :; fi",
+        "(shop.buy tea) & wait",
+        "eval \"eval 'shop.buy tea'\"",
+    ],
+)
+def test_calls_are_found_wherever_they_stand(tool: OrchestratorTool, script: str) -> None:
+    assert [(call.tool, call.args) for call in tool.analyze(script).calls] == [("shop.buy", {"thing": "tea"})]
+
+
+@pytest.mark.parametrize("script", ["xargs -n 1 shop.buy", "timeout 5 shop.buy tea", "parallel shop.buy ::: a b"])
+def test_a_tool_that_another_command_calls_is_found(tool: OrchestratorTool, script: str) -> None:
+    [call] = tool.analyze(script).calls
+    assert (call.tool, call.args) == ("shop.buy", None)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "$tool tea",
+        'eval "$text"',
+        "echo 'shop.buy tea' | bash",
+        "source ./more",
+        "alias get=shop.buy",
+        "shop.get_user() { shop.buy tea; }; shop.get_user 7",
+        'xargs -n 1 "$tool"',
+        "parallel 'x={}; $x' ::: a b",
+        "trap 'shop.buy tea' EXIT",
+        "eval 'if then'",
+    ],
+)
+def test_what_cant_be_known_is_said(tool: OrchestratorTool, script: str) -> None:
+    assert tool.analyze(script).unknown
+
+
+def test_faults_are_found_before_it_runs(tool: OrchestratorTool) -> None:
+    [call] = tool.analyze("shop.get_user ada").calls
+    assert call.args is None
+    assert call.faults[0].startswith("--id: ")
+
+
+def test_a_script_that_cant_be_read_says_why(tool: OrchestratorTool) -> None:
+    found = tool.analyze("if then")
+    assert found.error is not None
+    assert found.calls == ()
+
+
+def test_nothing_is_run(plain: Callable[..., OrchestratorTool]) -> None:
+    called: list[list[str]] = []
+
+    def get(args: list[str], stdin: str | None) -> str:
+        del stdin
+        called.append(args)
+        return ""
+
+    plain(get=get).analyze("get; $(get); eval get")
+    assert called == []

@@ -1,0 +1,206 @@
+"""What a script can't do, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pegboard.scripts import Limits, OrchestratorTool, OrchestratorToolBuilder, Sandboxes
+
+Build = Callable[..., OrchestratorTool]
+
+BOMBS = {
+    "endless loop": ("while :; do :; done", "commands"),
+    "endless arithmetic loop": ("for ((;;)); do :; done", "commands"),
+    "deep recursion": ("f() { f; }; f", "16 deep"),
+    "recursion through eval": ('x=\'$(eval "$x")\'; eval "$x"', "nested too deeply"),
+    "nested too deeply": ("$(" * 200 + "echo" + ")" * 200, "nested too deeply"),
+    "doubling variable": ("x=a; while :; do x=$x$x; done", "10 MB"),
+    "a million words": ("echo {1..1000000}", "brace range"),
+    "400 MB in a pipe": ("dd if=/dev/zero bs=1M count=400 | wc -c", "32 MB"),
+    "endless jq": ("jq -n 'def f: f; f'", "longer than 1.5 s"),
+    "fork bomb": (":() { :|:& }; :", "longer than 1.5 s"),
+    "sleep": ("sleep 1000", "longer than 1.5 s"),
+}
+
+SAID_BY_THE_COMMAND = {
+    "yes": ("yes > f; tail -n 1 f", "y\n", "output truncated"),
+    "seq": ("seq 1 1000000000 | tail -n 1", "100000\n", "output truncated"),
+    "300 MB of zeros": ("head -c 300000000 /dev/zero | wc -c", "1048576\n", "end after 1 MiB"),
+    "a file too large": ("big 20000000 > f; wc -c < f", "", "file too large"),
+    "endless awk": ("awk 'BEGIN { while (1) {} }'", "", "iteration limit"),
+    "jq that collects": ("jq -n '[range(1e9)] | length'", "", "size limit"),
+    "many jobs": ("for i in {1..100}; do sleep 0.2 & done; wait", "", "background jobs"),
+}
+
+
+def _big(args: list[str], stdin: str | None) -> str:
+    del stdin
+    return "x" * int(args[0])
+
+
+@pytest.fixture
+def tool(plain: Build) -> OrchestratorTool:
+    built = plain(big=_big)
+    built.limits = Limits(seconds=1.5)
+    return built
+
+
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(("script", "said"), BOMBS.values(), ids=BOMBS.keys())
+async def test_a_bomb_is_stopped_and_said_and_what_was_printed_is_kept(
+    tool: OrchestratorTool, script: str, said: str
+) -> None:
+    async with asyncio.timeout(20):
+        result = await tool.execute(f"echo before; echo also >&2\n{script}\necho after")
+    assert said in result.stderr.splitlines()[-1]
+    assert "pegboard: the script was stopped: " in result.stderr
+    assert result.exit_code == (124 if "longer" in said else 2 if script.startswith("$(") else 1)
+    # what can't even be read never begins
+    assert result.stdout == ("" if script.startswith(("$(", "echo {")) else "before\n")
+
+
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(("script", "printed", "said"), SAID_BY_THE_COMMAND.values(), ids=SAID_BY_THE_COMMAND.keys())
+async def test_what_is_cut_is_never_cut_in_silence(
+    tool: OrchestratorTool, script: str, printed: str, said: str
+) -> None:
+    result = await tool.execute(script)
+    assert result.stdout == printed
+    assert said in result.stderr
+
+
+@pytest.mark.promise("SCR-5")
+async def test_too_much_output_is_cut_and_said_and_the_script_goes_on(tool: OrchestratorTool) -> None:
+    result = await tool.execute("big 900000; big 900000; echo done > f; exit 3")
+    assert (len(result.stdout), result.exit_code) == (1_000_000, 3)
+    assert result.stderr == "pegboard: stdout was cut after 1,000,000 bytes\n"
+
+
+async def test_a_cut_leaves_whole_characters(plain: Build) -> None:
+    tool = plain()
+    tool.limits = replace(tool.limits, output=10)
+    result = await tool.execute("echo ünïcödé; echo more >&2")
+    assert result.stdout == "ünïcöd"
+    assert "stdout was cut after 10 bytes" in result.stderr
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_script_whose_process_runs_out_of_memory_costs_only_itself() -> None:
+    small = Limits(memory=160 * 2**20, seconds=20)
+    tool = OrchestratorToolBuilder("small").limits(small).build()
+    try:
+        result = await tool.execute("echo before; jq -n '[limit(1e9; repeat(\"x\"))]'")
+        assert result.stdout == "before\n"
+        assert "its process needed more than 160 MiB of memory" in result.stderr
+        assert (await tool.execute("echo next")).stdout == "next\n"
+    finally:
+        tool.close()
+
+
+async def test_calls_are_limited(plain: Build) -> None:
+    tool = plain(big=_big)
+    tool.limits = replace(tool.limits, calls=3)
+    result = await tool.execute("for i in 1 2 3 4; do big 1; done")
+    assert (result.stdout, result.exit_code) == ("xxx", 1)
+    assert result.stderr == "big: a script makes at most 3 calls\n"
+
+
+SECRET = "hidden-from-scripts"
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_script_sees_nothing_of_the_machine(
+    plain: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text(SECRET)
+    monkeypatch.setenv("SCRIPT_SECRET", SECRET)
+    ways = [
+        f"cat {file}", f"echo $(<{file})", f"source {file}", f". {file}", f"ln -s {file} l; cat l", f"cat < {file}",
+        f"mapfile -t a < {file}; echo ${{a[0]}}", f"bash {file}", f"while read x; do echo $x; done < {file}",
+        f"find {tmp_path} -type f", f"ls {tmp_path}", f"jq -R . {file}", f"awk '{{print}}' {file}", f"grep . {file}",
+        f"sed '' {file}", f"tar cf - {tmp_path}", f"cp {file} /tmp/x; cat /tmp/x", f"cd {tmp_path} && cat secret",
+        f"cat /proc/{os.getpid()}/environ", "cat /proc/*/environ", "cat /proc/self/cmdline", "env", "printenv", "set",
+        "echo $SCRIPT_SECRET", "declare -p", "awk 'BEGIN { for (k in ENVIRON) print ENVIRON[k] }'", "jq -n env",
+        f"cat /proc/self/root{file}", f"cat /proc/1/root{file}", f"cat ../../../../../../../..{file}",
+    ]  # fmt: skip
+    result = await plain().execute("\n".join(f"( {way} )" for way in ways))
+    assert SECRET not in result.stdout + result.stderr
+
+
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(
+    "way",
+    [
+        "/usr/bin/python3", "exec /usr/bin/python3", "python3 -c 'print(6 * 7)'", "perl -e 'print 42'", "curl -s http://127.0.0.1:{port}",
+        "wget -qO- http://127.0.0.1:{port}", "exec 3<>/dev/tcp/127.0.0.1/{port}", "nc 127.0.0.1 {port}",
+        "ssh localhost", "sqlite3 :memory: 'select 42'", "git init",
+    ],
+)  # fmt: skip
+async def test_a_script_starts_no_program_and_opens_no_connection(plain: Build, way: str) -> None:
+    connected: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda reader, writer: connected.append(writer), "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        result = await plain().execute(f"{way.format(port=port)} || echo refused")
+    assert result.stdout in ("refused\n", "")
+    assert result.stderr
+    assert connected == []
+
+
+async def test_a_process_that_was_killed_between_two_scripts_is_replaced(plain: Build, sandboxes: Sandboxes) -> None:
+    idle = sandboxes.take()
+    os.kill(idle.pid, signal.SIGKILL)
+    sandboxes.give_back(idle)
+    assert (await plain().execute("echo next")).stdout == "next\n"
+
+
+async def test_a_process_that_is_killed_costs_its_script_and_keeps_what_it_printed() -> None:
+    shared = Sandboxes(512 * 2**20)
+    victim = shared.take()
+    shared.give_back(victim)
+    tool = OrchestratorToolBuilder("it").sandboxes(shared).build()
+    printed = asyncio.Event()
+    running = asyncio.create_task(tool.execute("echo before; sleep 50", tell=lambda event: printed.set()))
+    async with asyncio.timeout(30):
+        await printed.wait()
+        os.kill(victim.pid, signal.SIGKILL)
+        result = await running
+    assert (result.stdout, result.exit_code) == ("before\n", 1)
+    assert "or was killed" in result.stderr
+    shared.close()
+
+
+STARTS = """
+import asyncio
+from pegboard.scripts import OrchestratorToolBuilder, Sandboxes
+shared = Sandboxes(2**29)
+idle = shared.take()
+shared.give_back(idle)
+tool = OrchestratorToolBuilder("it").sandboxes(shared).build()
+script = "echo begun; jq -n 'def f: f; f'"
+asyncio.run(tool.execute(script, tell=lambda event: print(idle.pid, flush=True)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the end of another's child")
+def test_the_process_of_a_script_ends_with_us_even_if_we_are_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE, text=True) as us:
+        assert us.stdout is not None
+        theirs = int(us.stdout.readline())
+        descriptor = os.pidfd_open(theirs)
+        us.kill()
+    try:
+        assert select.select([descriptor], [], [], 20)[0], "it still runs"
+    finally:
+        os.close(descriptor)

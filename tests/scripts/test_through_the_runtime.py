@@ -1,0 +1,235 @@
+"""Scripts over the tools of packs: through a real runtime, each call in a worker process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any  # results are whatever tools give
+
+import pytest
+
+from pegboard.models import ApprovalRequested, CallEvent, Finished, Log, Started, ToolCall, ToolSpec
+from pegboard.models.approval import Approval
+from pegboard.runtime import Runtime
+
+SHOP = (Path(__file__).parents[1] / "packs" / "scripted.py").read_text(encoding="utf-8")
+
+
+async def _run(runtime: Runtime, script: str, seconds: float | None = None) -> dict[str, Any]:
+    """Runs a script and gives what came of it."""
+    events = [event async for event in runtime.run_script(script, timeout=seconds)]
+    assert isinstance(events[-1], Finished)
+    assert isinstance(events[-1].result.data, dict), events[-1].result.error
+    return events[-1].result.data
+
+
+async def _stdout(runtime: Runtime, script: str) -> object:
+    result = await _run(runtime, script)
+    assert result["stderr"] == ""
+    return result["stdout"]
+
+
+SCRIPTS = {
+    "text as it is": ("shop.words 'a b'; echo .", "a b.\n"),
+    "anything else as JSON": ("shop.get_user 7", '{"id": 7, "name": "Ada", "orders": [70, 71]}\n'),
+    "underscores": ("shop_get_user --id=7 | jq -r .name", "Ada\n"),
+    "flags": ("shop.words a --tags b --tags '[1' --loud", "A B [1"),
+    "stdin": ("printf 'a\\nb\\n' | shop.lines", "2\n"),
+    "an object": ("shop.search --filter.name x --filter.size 3 | jq -c .filter", '{"name":"x","size":3}\n'),
+    "null": ("shop.search | jq -c .", '{"filter":null,"note":null}\n'),
+    "a large result is whole": ("shop.big 3000000 | wc -c", "3000000\n"),
+    "join": (
+        "for id in 7 8; do shop.get_user $id; done | jq -sc 'map({key: .name, value: .orders}) | from_entries'",
+        '{"Ada":[70,71],"Grace":[80,81]}\n',
+    ),
+}
+
+
+@pytest.mark.promise("SCR-2", "SCR-3")
+@pytest.mark.parametrize(("script", "printed"), SCRIPTS.values(), ids=SCRIPTS.keys())
+async def test_a_script_calls_tools_of_packs(shop: Runtime, script: str, printed: str) -> None:
+    assert await _stdout(shop, script) == printed
+
+
+@pytest.mark.promise("SCR-2")
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("shop.get_user 9", 1, "shop.get_user: There is no user 9."),
+        ("shop.get_user ada", 2, "shop.get_user: --id: "),
+        ("shop.get_user", 2, "shop.get_user: --id: "),
+        ("shop.get_user 7 --colour red", 2, "shop.get_user: --colour: "),
+        ("shop.get_user 7 8", 2, "shop.get_user: '8' needs the flag"),
+        ("shop.hang", 124, "0.3 s"),
+        ("shop.nothing", 127, "command not found"),
+    ],
+)
+async def test_a_call_that_fails_says_why_and_the_script_goes_on(
+    shop: Runtime, command: str, code: int, said: str
+) -> None:
+    result = await _run(shop, f"{command}; echo $?")
+    assert result["stdout"] == f"{code}\n"
+    assert said in result["stderr"]
+    assert ("usage: shop.get_user <id>" in result["stderr"]) == (code == 2)
+
+
+@pytest.mark.promise("SCR-4")
+async def test_the_help_of_a_command_tells_its_usage_and_arguments(shop: Runtime) -> None:
+    told = await _stdout(shop, "shop.words --help")
+    assert told == await _stdout(shop, "help shop_words")
+    assert str(told).startswith(
+        "usage: shop.words <text> [--tags array] [--loud] [--limit integer]\n\nGives words back"
+    )
+    assert "  --limit  integer, default 3\n" in str(told)
+    assert not shop.history(tool="shop.words")
+    prompt = shop.orchestrator().system_prompt()
+    assert "- `shop.lines <text>  (stdin: text)`\n  Counts lines." in prompt
+
+
+@pytest.mark.promise("SCR-5", "SCR-6", "STO-1")
+async def test_every_call_is_told_and_recorded_with_its_script(shop: Runtime) -> None:
+    events = [event async for event in shop.run_script("shop.get_user 7; shop.get_user 9", call_id="the-script")]
+    inner = [event for event in events if isinstance(event, Started | Finished) and event.call.parent == "the-script"]
+    assert [type(event) for event in inner] == [Started, Finished, Started, Finished]
+    assert [event.text for event in events if isinstance(event, Log) and event.call_id == "the-script"] == [
+        '{"id": 7, "name": "Ada", "orders": [70, 71]}\n',
+        "shop.get_user: There is no user 9.\n",
+    ]
+    records = shop.history()
+    assert [(record.tool, record.source, record.parent, record.ok) for record in records] == [
+        ("shop.get_user", "script", "the-script", False),
+        ("shop.get_user", "script", "the-script", True),
+        ("script.run", "cli", None, True),
+    ]
+
+
+@pytest.mark.promise("SCR-3")
+async def test_tools_of_packs_run_at_once(shop: Runtime) -> None:
+    await _stdout(shop, "shop.nap 0 & shop.nap 0 & wait")  # the workers are there then
+    began = time.monotonic()
+    assert await _stdout(shop, "shop.nap 0.4 --word a & shop.nap 0.4 --word b & wait") == "a\nb\n"
+    assert time.monotonic() - began < 0.75
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_tool_outside_the_allow_list_is_no_command(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    runtime = open_runtime(write_pack("shop.py", SHOP), tool_allow="shop.get_user")
+    result = await _run(runtime, "shop.get_user 7 | jq .id; shop.buy tea; help")
+    assert result["stdout"].startswith("7\nTools:\n  shop.get_user  Gives a user.\n\n")
+    assert "shop.buy: command not found" in result["stderr"]
+
+
+@pytest.mark.promise("SCR-5")
+async def test_cancelling_a_script_ends_its_calls_within_200_ms(shop: Runtime) -> None:
+    cancelled_at = 0.0
+    events: list[CallEvent] = []
+    async with aclosing(shop.run_script("echo before; shop.nap 50 & shop.nap 50 & wait", call_id="it")) as running:
+        async for event in running:
+            events.append(event)
+            if sum(isinstance(one, Started) for one in events) == 3 and not cancelled_at:
+                cancelled_at = time.monotonic()
+                assert await shop.cancel("it")
+    assert time.monotonic() - cancelled_at < 0.2
+    ended = {event.call.name: event.result.error for event in events if isinstance(event, Finished)}
+    assert ended["script.run"] is not None
+    assert ended["script.run"].detail == "cancelled"
+    assert [record.ok for record in shop.history(tool="shop.nap")] == [False, False]
+    assert not await shop.cancel("it")
+
+
+async def test_leaving_a_script_ends_its_calls(shop: Runtime) -> None:
+    async with asyncio.timeout(10), aclosing(shop.run_script("shop.nap 50")) as running:
+        async for event in running:
+            if isinstance(event, Started) and event.call.name == "shop.nap":
+                break
+    assert [record.tool for record in shop.history()] == ["shop.nap", "script.run"]
+
+
+async def test_a_script_has_a_timeout_of_its_own(shop: Runtime) -> None:
+    result = await _run(shop, "echo before; shop.nap 50", seconds=0.5)
+    assert (result["stdout"], result["exit_code"]) == ("before\n", 124)
+    assert result["stderr"] == "pegboard: the script was stopped: it took longer than 0.5 s\n"
+
+
+# --- Offered to models ---
+
+
+@pytest.fixture
+def offering(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
+) -> Runtime:
+    """A runtime whose models may run scripts, which needs nobody's approval by itself."""
+    monkeypatch.setenv("PEGBOARD_SCRIPTS__OFFER", "true")
+    runtime = open_runtime(write_pack("shop.py", SHOP))
+    runtime.paths.approvals.parent.mkdir(parents=True, exist_ok=True)
+    runtime.paths.approvals.write_text('[[rule]]\nallow = "script.run"\n')
+    return runtime
+
+
+class _Asked:
+    """Approves, and remembers what it was asked about.
+
+    Args:
+        takes: Seconds that it thinks.
+    """
+
+    def __init__(self, takes: float = 0.0) -> None:
+        self.about: list[str] = []
+        self._takes = takes
+
+    async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+        del spec
+        self.about.append(call.name)
+        await asyncio.sleep(self._takes)
+        return Approval(answer="once")
+
+
+def _asked_for(script: str, **more: object) -> ToolCall:
+    given = {"name": "script.run", "args": {"commands": script}, "source": "ask", "session": "s", **more}
+    return ToolCall.model_validate(given)
+
+
+@pytest.mark.promise("SCR-7")
+def test_models_get_the_tool_where_it_is_offered(shop: Runtime, offering: Runtime) -> None:
+    assert shop.tool("script.run") is None
+    spec = offering.tool("script.run")
+    assert spec is not None
+    assert spec.input_schema["required"] == ["commands"]
+    assert spec.location.kind == "script"
+
+
+@pytest.mark.promise("SCR-5", "SCR-7")
+async def test_calls_within_a_models_script_need_the_same_approvals(offering: Runtime) -> None:
+    _, refused = await offering.result(_asked_for("shop.get_user 7 | jq .id; shop.buy tea || echo refused"))
+    assert isinstance(refused.data, dict)
+    assert refused.data["stdout"] == "7\nrefused\n"
+    assert "nobody is here to approve it" in str(refused.data["stderr"])
+
+    asked = _Asked()
+    offering.approve_with(asked)
+    events = [event async for event in offering.call(_asked_for("shop.buy tea"))]
+    assert asked.about == ["shop.buy"]
+    assert sum(isinstance(event, ApprovalRequested) for event in events) == 1
+    [bought, *_] = offering.history(tool="shop.buy")
+    assert (bought.ok, bought.source, bought.session) == (True, "ask", "s")
+
+
+async def test_the_time_of_a_script_stands_still_while_the_user_is_asked(offering: Runtime) -> None:
+    offering.approve_with(_Asked(takes=1.0))
+    _, result = await offering.result(_asked_for("shop.buy tea", timeout=0.7))
+    assert isinstance(result.data, dict)
+    assert (result.data["stdout"], result.data["stderr"]) == ("bought tea\n", "")
+
+
+async def test_a_script_runs_no_other_script(offering: Runtime) -> None:
+    direct = await _run(offering, "script.run 'echo hi'")
+    assert direct["exit_code"] == 127
+    offering.approve_with(_Asked())
+    _, result = await offering.result(_asked_for("shop.again --commands 'echo hi'"))
+    assert isinstance(result.data, dict)
+    assert "A script can't run another one" in str(result.data["stderr"])
