@@ -161,6 +161,7 @@ async def test_a_script_starts_no_program_and_opens_no_connection(plain: Build, 
 async def test_a_process_that_was_killed_between_two_scripts_is_replaced(plain: Build, sandboxes: Sandboxes) -> None:
     idle = sandboxes.take()
     os.kill(idle.pid, signal.SIGKILL)
+    await asyncio.to_thread(idle._process.wait, 30)
     sandboxes.give_back(idle)
     assert (await plain().execute("echo next")).stdout == "next\n"
 
