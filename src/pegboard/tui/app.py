@@ -86,7 +86,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
         self.set_keymap(runtime.settings.keys)
-        self._collector = IdleCollector(self)
+        self._collector = IdleCollector()
         self.add_mode("tools", lambda: ToolsScreen(runtime))
         self.add_mode("chat", self._chat_screen)
         self.add_mode("health", self._health_screen)

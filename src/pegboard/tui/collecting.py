@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from time import monotonic
-
-from textual.app import App
-from textual.timer import Timer
 
 _REST_SECONDS = 0.4
 _WORTH_IT = 5
@@ -20,32 +18,31 @@ class IdleCollector:
 
     A form that is left leaves thousands of objects that refer to each other. Python would look for them amid the next
     form, and the one who opened it would wait for that.
-
-    Args:
-        app: Whose user it is.
     """
 
-    def __init__(self, app: App[None]) -> None:
-        self._app = app
-        self._timer: Timer | None = None
+    def __init__(self) -> None:
+        self._timer: asyncio.TimerHandle | None = None
         self._last = 0.0
         self._thresholds = gc.get_threshold()
         gc.set_threshold(*self._thresholds[:2], _AT_LATEST)
 
     def stop(self) -> None:
         """Leaves the collector as it was."""
+        if self._timer is not None:
+            self._timer.cancel()
         gc.set_threshold(*self._thresholds)
 
     def touch(self) -> None:
         """Is to be called whenever the user does something."""
         self._last = monotonic()
         if self._timer is None:
-            self._timer = self._app.set_timer(_REST_SECONDS, self._look)
+            # Textual's timers are skipped for good where the machine is slower than their time for a moment.
+            self._timer = asyncio.get_running_loop().call_later(_REST_SECONDS, self._look)
 
     def _look(self) -> None:
         rest = self._last + _REST_SECONDS - monotonic()
         if rest > 0:
-            self._timer = self._app.set_timer(rest, self._look)
+            self._timer = asyncio.get_running_loop().call_later(rest, self._look)
             return
         self._timer = None
         if gc.get_count()[2] >= _WORTH_IT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from textual.message import Message
 from textual.reactive import reactive, var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.timer import Timer
 
 from pegboard.models.approval import ApprovalAnswer
 from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, Shown, ThoughtBlock, UserBlock
@@ -118,7 +118,7 @@ class Transcript(MarkedLines):
         self._width = 0
         self._is_old = False
         self._following = True
-        self._frame: Timer | None = None
+        self._frame: asyncio.TimerHandle | None = None
         self._begun = self._took = 0.0
         self._all_unfolded = False
         self._focus_taken = -_MID_WORD_SECONDS
@@ -145,7 +145,14 @@ class Transcript(MarkedLines):
         self._is_old = True
         if self._frame is None and self.is_mounted:
             due = self._begun + max(_FRAME_SECONDS, self._took * _SHARE)
-            self._frame = self.set_timer(max(due - perf_counter(), 0.001), self._next_frame)
+            # Textual's timers are skipped for good where the machine is slower than their time for a moment.
+            loop = asyncio.get_running_loop()
+            self._frame = loop.call_later(max(due - perf_counter(), 0.0), self.call_next, self._next_frame)
+
+    def on_unmount(self) -> None:
+        """Draws nothing any more."""
+        if self._frame is not None:
+            self._frame.cancel()
 
     def _next_frame(self) -> None:
         self._frame = None
