@@ -34,6 +34,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Gives one worker more than there are cores: a quarter of the time goes to waiting for a screen or a process."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keeps every test away from the user's own files: all folders stand in a temporary one."""
