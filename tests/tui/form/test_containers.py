@@ -397,13 +397,12 @@ async def test_two_hundred_fields_are_gone_through_one_by_one_and_only_those_in_
         await show(pilot, spec_of(properties))
         most = len(app.body.views)
         seen = []
-        for _ in range(80):
+        for _ in range(205):
             seen.append(app.path)
             most = max(most, len(app.body.views))
             await pilot.press("tab")
-        assert seen == [f"/p{index}" for index in range(80)]
+        assert seen == [f"/p{index}" for index in range(205)]
         assert most < 60
-        app.pane.focus_field("/p0")
         await until(pilot, lambda: app.path == "/p0")
         await pilot.press("shift+tab")
         assert app.path == "/p204"
