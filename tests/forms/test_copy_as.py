@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bashkit import Bash
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pegboard.forms import CopyKind, arguments_from_pairs, copied_as, pasted
+from pegboard.forms.flags import arguments_from_words
 from pegboard.forms.json_text import identical
 from pegboard.models import JsonObject, McpHandler, PackHandler, ToolSpec
 
@@ -183,6 +185,82 @@ def test_a_line_is_as_a_person_would_write_it() -> None:
     assert copied_as("cli", TOOL, {}) == "pegboard tools invoke fs.list_dir"
     constant = tool({"properties": {"v": {"const": 1}}, "required": ["v"]})
     assert copied_as("cli", constant, {}) == "pegboard tools invoke fs.list_dir --args '{}'"
+
+
+# --- The line of a script ---
+
+
+def words_in(line: str) -> tuple[str | None, ...]:
+    """Gives the words of a line, as what runs scripts reads it."""
+    [command] = Bash().analyze(line).commands
+    return (command.name, *command.args)
+
+
+@pytest.mark.promise("SCR-2")
+@settings(deadline=None)
+@given(arguments=ARGUMENTS)
+def test_a_line_of_a_script_calls_with_equal_arguments(arguments: JsonObject) -> None:
+    name, *words = words_in(copied_as("script", TOOL, arguments))
+    assert name == "fs.list_dir"
+    assert identical(arguments_from_words(TOOL, [word for word in words if word is not None]), arguments)
+
+
+@pytest.mark.promise("SCR-2")
+@pytest.mark.parametrize("required", [["text"], ["tags", "mode"], ["const", "args", "_args", "help"]])
+def test_so_it_does_of_a_tool_that_requires_some_and_has_odd_names(required: list[str]) -> None:
+    odd: JsonObject = {"const": {"const": 1}, "args": {"type": "string"}, "_args": {}, "help": {"type": "boolean"}}
+    properties = SCHEMA["properties"]
+    assert isinstance(properties, dict)
+    spec = tool({**SCHEMA, "properties": {**properties, **odd}, "required": [*required]})
+    values: list[JsonValue] = ["", "-h", "--help", "--", "-1", "null", "true", "{}", None, True, False, [], {}, [[]]]
+    values += [10**30, -0.0, 1e-7, ["--help"], ["-h", ""], {"": {"": None}}, {"a=b": "c\nd"}, "\t", "\ud800", "it's $x"]
+    for name in (
+        "text",
+        "maybe",
+        "tags",
+        "any",
+        "both",
+        "args",
+        "_args",
+        "help",
+        "mode",
+        "no-such",
+        "in.ner",
+        "a=b",
+        "",
+    ):
+        for value in values:
+            arguments: JsonObject = {"const": 1, "args": "x", name: value}
+            _, *words = words_in(copied_as("script", spec, arguments))
+            assert identical(arguments_from_words(spec, [word or "" for word in words]), arguments), (name, value)
+
+
+def test_a_line_of_a_script_is_as_a_person_would_write_it() -> None:
+    arguments: JsonObject = {
+        "text": "it's",
+        "n": -2,
+        "tags": ["a", "b c"],
+        "inner": {"k": 1},
+        "any": True,
+        "both": "12",
+    }
+    assert copied_as("script", TOOL, {**arguments, "maybe": None}) == (
+        "fs.list_dir --text 'it'\"'\"'s' --n=-2 --tags a --tags 'b c' --inner.k 1 --any --both '\"12\"' "
+        "--args '{\"maybe\": null}'"
+    )
+    assert copied_as("script", tool(SCHEMA, "-x y"), {}) == "_x_y"
+
+
+@pytest.mark.promise("SCR-2")
+def test_every_valid_example_of_the_corpus_is_a_line_of_a_script(data_folder: Path) -> None:
+    files = [data_folder / "schemas" / f"{name}.jsonl" for name in ("open", "hardcases")]
+    rows: list[dict[str, Any]] = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    for row in rows:
+        spec = TOOL.model_copy(update={"input_schema": row["schema"]})
+        for example in row["valid"][:1]:
+            line = copied_as("script", spec, example)
+            _, *words = words_in(line)
+            assert identical(arguments_from_words(spec, [word or "" for word in words]), example), (row["id"], line)
 
 
 def test_a_tool_of_an_odd_name_is_called_by_it() -> None:

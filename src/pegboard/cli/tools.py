@@ -93,7 +93,7 @@ def invoke(
         ),
     ] = None,
     print_: Annotated[
-        Literal["cli", "json", "python", "mcp"] | None,
+        Literal["cli", "script", "json", "python", "mcp"] | None,
         typer.Option("--print", help="Don't call the tool: print the call as text for another place."),
     ] = None,
     timeout: Annotated[

@@ -1,4 +1,4 @@
-"""A call as text to be pasted elsewhere: a command line, JSON, Python, an MCP request."""
+"""A call as text to be pasted elsewhere: a command line, a line of a script, JSON, Python, an MCP request."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.errors import FormFaults
+from pegboard.forms.flags import arguments_from_words, asks_for_help, is_command, plain_name, whole_flag
 from pegboard.forms.json_text import identical
 from pegboard.forms.pairs import read_pairs
 from pegboard.models import JsonObject, McpHandler, ToolSpec
 
-CopyKind: TypeAlias = Literal["cli", "json", "python", "mcp"]
+CopyKind: TypeAlias = Literal["cli", "script", "json", "python", "mcp"]
 
 _MOST_WORDS = 10_000
 """Characters of JSON up to which arguments are written as words; nobody reads more of them."""
@@ -31,8 +33,8 @@ def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: s
     """Gives a call as text that makes the same call elsewhere; secrets are in it as they would be sent.
 
     Args:
-        kind: `cli`, a line for a POSIX shell; `json`, the argument object; `python`, a `call_tool(…)`; `mcp`, a
-            `tools/call` request on one line.
+        kind: `cli`, a line for a POSIX shell; `script`, a command of a bash script in which tools are commands; `json`,
+            the argument object; `python`, a `call_tool(…)`; `mcp`, a `tools/call` request on one line.
         spec: The tool.
         arguments: Its arguments, by the names of the schema. They needn't be valid.
         packs: The folder that a command line must name, since the tool was found there for this run only.
@@ -43,6 +45,9 @@ def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: s
     match kind:
         case "cli":
             return _command_line(spec, arguments, ["--packs", packs] if packs else [])
+        case "script":
+            name = spec.name if is_command(spec.name) else plain_name(spec.name)
+            return shlex.join([name, *_script_words(spec, arguments)])
         case "json":
             return _json(arguments, indent=2)
         case "python":
@@ -123,6 +128,35 @@ def _parts(key: str, value: JsonValue) -> Iterator[str]:
 
 def _word(value: JsonValue) -> str:
     return value if isinstance(value, str) else _json(value)
+
+
+# --- The line of a script ---
+
+
+def _script_words(spec: ToolSpec, arguments: JsonObject) -> list[str]:
+    """Gives the words that are read as exactly these arguments: flags as far as they go, for the rest JSON."""
+    whole = [whole_flag(spec), _json(arguments)]
+    if len(whole[1]) > _MOST_WORDS:
+        return whole
+    pairs, rest = _said(spec, arguments)
+    words = [word for pair in pairs for word in _flags(pair, arguments)]
+    if rest is not None:
+        words += [whole[0], _json(rest)]
+    return words if _are_read_as(words, spec, arguments) else whole
+
+
+def _flags(pair: str, arguments: JsonObject) -> list[str]:
+    key, _, text = pair.partition("=")
+    if arguments.get(key) is True:
+        return [f"--{key}"]
+    return [f"--{key}={text}"] if text.startswith("-") else [f"--{key}", text]
+
+
+def _are_read_as(words: list[str], spec: ToolSpec, arguments: JsonObject) -> bool:
+    try:
+        return not asks_for_help(spec, words) and identical(arguments_from_words(spec, words), arguments)
+    except FormFaults:
+        return False
 
 
 # --- JSON and Python ---

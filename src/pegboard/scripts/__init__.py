@@ -13,6 +13,7 @@ from pegboard.scripts.analysis import ExpectedCall, ScriptAnalysis
 from pegboard.scripts.commands import CallableTool, Command, Origin
 from pegboard.scripts.execution import Limits, MadeCall, ScriptResult
 from pegboard.scripts.orchestrator import OrchestratorTool, OrchestratorToolBuilder
+from pegboard.scripts.record import script_of
 from pegboard.scripts.running import NAME, ScriptRunner, ScriptSource
 from pegboard.scripts.sandbox import Sandboxes
 
@@ -31,4 +32,5 @@ __all__ = [
     "ScriptResult",
     "ScriptRunner",
     "ScriptSource",
+    "script_of",
 ]

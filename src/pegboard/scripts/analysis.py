@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pegboard.errors import FormFaults
+from pegboard.forms.flags import as_flag
 from pegboard.models import JsonObject
 from pegboard.scripts.commands import Command
-from pegboard.scripts.words import as_flag
 
 if TYPE_CHECKING:
     from bashkit import AnalyzedCommand

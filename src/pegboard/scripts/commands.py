@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -13,6 +12,15 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from pydantic import JsonValue
 
 from pegboard.errors import FormFaults
+from pegboard.forms.flags import (
+    arguments_from_words,
+    as_flag,
+    asks_for_help,
+    is_command,
+    plain_name,
+    stdin_argument,
+    whole_flag,
+)
 from pegboard.forms.json_text import write
 from pegboard.models import (
     CallEvent,
@@ -27,7 +35,6 @@ from pegboard.models import (
 )
 from pegboard.ports import Calls
 from pegboard.results.export import whole
-from pegboard.scripts.words import arguments_from_words, as_flag, asks_for_help, stdin_argument
 
 FAILED: Final = 1
 MISUSED: Final = 2
@@ -35,12 +42,6 @@ LATE: Final = 124
 REFUSED: Final = 126
 NOT_FOUND: Final = 127
 
-_PLAIN: Final = re.compile(r"[^A-Za-z0-9_]")
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:+-]*")
-_RESERVED: Final = frozenset({
-    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "help", "if", "in", "parallel", "select",
-    "then", "time", "until", "while", "xargs",
-})  # fmt: skip
 _DESCRIBED: Final = 160
 """Characters of an argument's description in a list of arguments."""
 
@@ -165,6 +166,7 @@ class ToolCommand:
             described = schema.get("description")
             if isinstance(described, str) and described.strip():
                 lines.append(f"      {_short(described)}")
+        lines += ["", f"{whole_flag(self.spec)} takes all of them as a JSON object."] if required or optional else []
         if len(self.names) > 1:
             lines += ["", f"Also called {', '.join(self.names[1:])}."]
         return "\n".join(lines).rstrip() + "\n"
@@ -280,15 +282,15 @@ def commands_of(specs: Iterable[ToolSpec], calls: Calls | None, tools: Iterable[
             raise ValueError(f"{spec.name} needs a road for its calls.")
         wanted.append((spec.name, _tool_command(spec, calls)))
     wanted += [(tool.name, _callable_command(tool)) for tool in tools]
-    plain = [_PLAIN.sub("_", name) for name, _ in wanted]
+    plain = [plain_name(name) for name, _ in wanted]
     taken = {name for name, _ in wanted}
     if len(taken) < len(wanted):
         twice = next(name for name in taken if sum(name == other for other, _ in wanted) > 1)
         raise ValueError(f"There are two tools {twice}.")
     found: dict[str, Command] = {}
     for (name, command), other in zip(wanted, plain, strict=True):
-        names = [name] if _NAME.fullmatch(name) and name not in _RESERVED else []
-        if plain.count(other) == 1 and other not in taken | _RESERVED and _NAME.fullmatch(other):
+        names = [name] if is_command(name) else []
+        if plain.count(other) == 1 and other not in taken and is_command(other):
             names.append(other)
         if not names:
             raise ValueError(f"A tool named {name!r} can't be a command.")

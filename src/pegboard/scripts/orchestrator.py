@@ -36,7 +36,7 @@ OUTPUT_SCHEMA: Final[JsonObject] = {
 _TIPS: Final = """\
 - Call a tool by its name: `{example}`. Flags are `--name value` or `--name=value`; a list is the flag again and again,
   or JSON; what is within an object is `--filter.size 3`; true is the flag alone, false `--no-name`. Required arguments
-  may be given without their flags, in order.
+  may be given without their flags, in order, and all arguments as JSON: `--args '{"limit": 3}'`.
 - A result that is text is printed as it is, anything else as JSON on one line: go on with `jq`.
 - A tool that fails says why on stderr and has an exit code that isn't 0: use `||`, `if`, `set -e`, `set -o pipefail`.
 - Calls that don't need each other run at once: `a & b & wait`, `xargs -P 8 -n 1 TOOL`, `parallel TOOL ::: a b`.

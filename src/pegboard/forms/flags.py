@@ -1,16 +1,43 @@
-"""The words of a command, read as the arguments of a tool."""
+"""The words of a command of a script, read as the arguments of a tool, and what a tool is called there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from pegboard.errors import FormFaults
-from pegboard.forms import Field, Form, ListField, MultiChoiceField, SectionField, SwitchField, VariantField
+from pegboard.forms.containers import ListField, MultiChoiceField, SectionField, VariantField
+from pegboard.forms.fields import Field, SwitchField
+from pegboard.forms.form import Form
+from pegboard.forms.json_text import JsonTextError, parse
 from pegboard.forms.pairs import arguments_from_pairs, property_names
 from pegboard.models import Fault, JsonObject, ToolSpec
 from pegboard.schema.soundness import pointer
 
-HELP_FLAGS = ("--help", "-h")
+HELP_FLAGS: Final = ("--help", "-h")
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:+-]*")
+_NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_]")
+_RESERVED: Final = frozenset({
+    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "help", "if", "in", "parallel", "select",
+    "then", "time", "until", "while", "xargs",
+})  # fmt: skip
+
+
+def is_command(name: str) -> bool:
+    """Says whether a command of a script can have a name."""
+    return _NAME.fullmatch(name) is not None and name not in _RESERVED
+
+
+def plain_name(name: str) -> str:
+    """Gives a tool's name as one of letters, digits and underscores."""
+    return _NOT_PLAIN.sub("_", name)
+
+
+def whole_flag(spec: ToolSpec) -> str:
+    """Gives the flag that takes all arguments of a tool as a JSON object: `--args`, unless an argument is called so."""
+    return f"--{_whole(property_names(spec.input_schema) | spec.parameter_aliases.keys())}"
 
 
 def asks_for_help(spec: ToolSpec, words: Sequence[str]) -> bool:
@@ -25,7 +52,8 @@ def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None
     A flag names an argument, `--limit 3` or `--limit=3`, with `-` or `_`, or something within one: `--filter.size 3`.
     A flag of true or false may stand alone, and with `no-` before its name. A list is given by the same flag again and
     again, or as JSON. Words without a flag are the required arguments in their order, the last of them all that are
-    left where it is a list. What comes in on stdin is the argument that takes it, unless that is given.
+    left where it is a list. `--args '{…}'` gives all as JSON, of which the other words then change something. What
+    comes in on stdin is the argument that takes it, unless that is given.
 
     Args:
         spec: The tool.
@@ -63,6 +91,8 @@ class _Words:
         self._names = property_names(spec.input_schema)
         self._aliases = spec.parameter_aliases
         self._root = Form(spec.input_schema).root
+        self._whole = _whole(self._names | self._aliases.keys())
+        self._object: JsonObject | None = None
         self._pairs: list[str] = []
         self._given: set[str] = set()
         self._plain: list[str] = []
@@ -89,7 +119,7 @@ class _Words:
         if taker is not None and taker not in self._given:
             self._pairs.append(f"{taker}={stdin}")
         try:
-            found = arguments_from_pairs(self._spec.input_schema, self._pairs, aliases=self._aliases)
+            found = self._found()
         except FormFaults as faults:
             self._faults += faults.faults
             found = {}
@@ -97,8 +127,16 @@ class _Words:
             raise FormFaults(self._faults)
         return found
 
+    def _found(self) -> JsonObject:
+        if self._object is not None and not self._pairs:
+            return self._object
+        return arguments_from_pairs(self._spec.input_schema, self._pairs, given=self._object, aliases=self._aliases)
+
     def _flag(self, flag: str, left: list[str]) -> None:
         name, equals, value = flag.partition("=")
+        if name == self._whole:
+            self._take_object(value if equals or not left else left.pop(0))
+            return
         key = self._key(name)
         field = self._field(key)
         if not equals and field is None and name.startswith("no-"):
@@ -116,6 +154,18 @@ class _Words:
             self._give(key, "true")
         else:
             self._faults.append(Fault(path=pointer(key), message="needs a value"))
+
+    def _take_object(self, text: str) -> None:
+        try:
+            value = parse(text)
+        except JsonTextError as error:
+            self._faults.append(Fault(path=pointer(self._whole), message=str(error)))
+            return
+        if not isinstance(value, dict):
+            self._faults.append(Fault(path=pointer(self._whole), message="must be a JSON object"))
+            return
+        self._object = value
+        self._given |= {self._aliases.get(name, name) for name in value}
 
     def _give(self, key: str, value: str) -> None:
         head = next((name for name in self._heads(key) if name in self._names or name in self._aliases), key)
@@ -188,6 +238,13 @@ class _Words:
     def _flags(self) -> list[str]:
         properties = self._spec.input_schema.get("properties")
         return [f"--{name}" for name in properties] if isinstance(properties, dict) else []
+
+
+def _whole(names: Collection[str]) -> str:
+    name = "args"
+    while name in names:
+        name = f"_{name}"
+    return name
 
 
 def _is_switch(field: Field | None) -> bool:

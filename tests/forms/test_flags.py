@@ -8,9 +8,9 @@ import pytest
 
 from pegboard.errors import FormFaults
 from pegboard.forms import arguments_from_pairs
+from pegboard.forms.flags import arguments_from_words, as_flag, whole_flag
 from pegboard.models import Hints, PackHandler, ToolSpec
 from pegboard.schema.arguments import prepare
-from pegboard.scripts.words import arguments_from_words, as_flag
 
 PROPERTIES = {
     "path": {"type": "string"},
@@ -76,6 +76,14 @@ READ: dict[str, tuple[tuple[str, ...], list[str], dict[str, Any]]] = {
     "the last one a list": (("path", "tags"), ["src", "a", "b"], {"path": "src", "tags": ["a", "b"]}),
     "after --": (("path",), ["--recursive", "--", "--odd"], {"recursive": True, "path": "--odd"}),
     "an empty text": (("path",), [""], {"path": ""}),
+    "all as JSON": (("path",), ["--args", '{"path": "src", "limit": null}'], {"path": "src", "limit": None}),
+    "all as JSON by another name": (("path",), ['--args={"where": "src"}'], {"where": "src"}),
+    "JSON that other words change": (
+        ("path",),
+        ["--limit", "3", "--args", '{"path": "src", "limit": 1, "tags": ["a"]}'],
+        {"path": "src", "limit": 3, "tags": ["a"]},
+    ),
+    "required beside JSON": (("path", "limit"), ["src", "--args", '{"limit": 1}'], {"path": "src", "limit": 1}),
     "one dash": (("path",), ["-"], {"path": "-"}),
 }
 
@@ -109,6 +117,9 @@ WRONG = {
     "a flag without its value": ((), ["--path"], "--path: needs a value"),
     "a flag without its value before another": ((), ["--path", "--recursive"], "--path: needs a value"),
     "a short flag": ((), ["-r"], "there is no flag -r; flags have two dashes: --path"),
+    "no JSON": ((), ["--args", "{1}"], "--args: is not JSON"),
+    "JSON that is no object": ((), ["--args", "[1]"], "--args: must be a JSON object"),
+    "JSON that is missing": ((), ["--args"], "--args: is not JSON"),
     "two names for one": ((), ["--where", "a", "--path", "b"], "is another name of"),
 }
 
@@ -147,6 +158,13 @@ def test_faults_have_the_same_sentences_as_those_of_the_form(words: list[str], p
 
     expected = faults(lambda: arguments_from_pairs(spec.input_schema, pairs))
     assert faults(lambda: arguments_from_words(spec, words)) == expected
+
+
+def test_a_tool_that_has_an_argument_called_args_takes_all_as_json_by_another_name() -> None:
+    spec = _spec(properties={"args": {"type": "array"}})
+    assert arguments_from_words(spec, ["--args", "a"]) == {"args": ["a"]}
+    assert whole_flag(spec) == "--_args"
+    assert arguments_from_words(spec, ["--_args", '{"args": []}']) == {"args": []}
 
 
 def test_faults_within_an_object_are_called_by_their_flag() -> None:
