@@ -7,7 +7,7 @@ The map, from the ground up (every room imports only what stands below it):
 - `schema`: validation of arguments; `config`: settings and paths; `results`: shaping a value for the eye.
 - `discovery`: reads packs without running them; `worker`: the child process that runs tools; `forms`: schemas as forms.
 - `executor`: the pool of workers; `registry`: all tools by name; `history`: calls and sessions, kept;
-  `presets`: arguments, kept by name.
+  `presets`: arguments and scripts, kept by name.
 - `gateway`: the one road that every call takes; `ask`: the loop between a user, a model and the tools;
   `scripts`: many tools behind one bash script; `health`: what tools need, and whether it is there.
 - `runtime`: builds it all and offers the verbs.

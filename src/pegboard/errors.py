@@ -9,6 +9,7 @@ These are for callers of our own functions::
     ├── ModelError         a language model's provider failed; `.code`, `.fix` and `.retry_after` say more
     ├── PresetError        a preset can't be saved, renamed or deleted
     ├── RulesError         the rules of approvals.toml can't be changed
+    ├── SavedScriptError   a saved script can't be read, written, renamed or deleted
     ├── SessionError       a session isn't there, can't be named so, or is in use
     ├── StoreError         the history can't be opened or written
     └── WorkerError        a worker process can't be started
@@ -84,6 +85,10 @@ class PresetError(PegboardError):
 
 class RulesError(PegboardError):
     """The rules can't be changed; the message is a sentence that says why."""
+
+
+class SavedScriptError(PegboardError):
+    """A saved script can't be read, written, renamed or deleted; the message is a sentence that says why."""
 
 
 class SessionError(PegboardError):

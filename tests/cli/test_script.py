@@ -1,4 +1,4 @@
-"""`pegboard script run | check`."""
+"""`pegboard script run | check | list`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_script_that_cant_be_read_is_wrong_usage(pegboard: Command, tmp_path: 
     empty = pegboard("run", "")
     assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
     (tmp_path / "bytes.sh").write_bytes(b"\xff")
-    for file, said in (("none.sh", "No such file or directory"), ("bytes.sh", "is not UTF-8")):
+    for file, said in (("none.sh", "There is no file"), ("bytes.sh", "is not UTF-8")):
         done = subprocess.run(
             [sys.executable, "-m", "pegboard", "script", "run", str(tmp_path / file)],
             capture_output=True,
@@ -123,3 +123,35 @@ def test_check_says_what_a_script_will_call_and_what_cant_be_known(pegboard: Com
     assert wrong.returncode == 2
     assert json.loads(wrong.stdout)["calls"][0]["tool"] == "shop.get_user"
     assert pegboard("check", "if then").returncode == 2
+
+
+@pytest.mark.promise("CLI-2", "CLI-5")
+def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
+    pegboard: Command, home: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    def saved(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pegboard", "script", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path, env=environment
+        )
+
+    assert json.loads(saved("list", "--json").stdout) == []
+    folder = home / "data" / "scripts"
+    folder.mkdir(parents=True)
+    (folder / "who is.sh").write_text("shop.get_user 7 | jq -r .name")
+    (folder / "other.sh").write_text("echo other")
+    assert [line.split("  ")[0] for line in saved("list").stdout.splitlines()] == ["other", "who is"]
+    [_, told] = json.loads(saved("list", "--json").stdout)
+    assert (told["name"], told["changed"][-1]) == ("who is", "Z")
+
+    assert saved("run", "who is").stdout == "Ada\n"
+    assert saved("run", "who is.sh").stdout == "Ada\n"
+    assert saved("check", "who is").stdout == "shop.get_user  7\n"
+    (tmp_path / "other").mkdir()
+    assert saved("run", "other").stdout == "other\n", "a folder is no script"
+    (tmp_path / "who is").write_text("echo file")
+    assert saved("run", "who is").stdout == "file\n"
+
+    missing = saved("run", "nobody")
+    assert missing.returncode == 2
+    assert missing.stderr == ("There is no file nobody. There is no saved script `nobody`; there are: other, who is.\n")

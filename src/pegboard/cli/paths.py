@@ -24,6 +24,7 @@ def paths(context: typer.Context, json: JsonOption = False, packs: PacksOption =
         "database": where.database,
         "results": where.results,
         "themes": where.themes,
+        "scripts": where.scripts,
     }
     if json:
         print_json({**{name: str(path) for name, path in named.items()}, "packs": [str(f) for f in runtime.folders]})

@@ -1,4 +1,4 @@
-"""`pegboard script run | check`."""
+"""`pegboard script run | check | list`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pegboard.cli.root import (
     JsonOption,
     PacksOption,
     group,
+    open_runtime,
     scanned,
 )
 
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 script = group("script", "Run bash scripts whose commands are tools.")
 
-FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="The script; - reads it from stdin.")]
+FileArgument = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="The script's file; or the name of a saved script; - reads it from stdin."),
+]
 
 
 @script.command()
@@ -45,8 +49,8 @@ def run(
 
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
-    text = _read(file)
     runtime = scanned(context, tool_allow)
+    text = _read(runtime, file)
     narrate_problems(runtime.problems(packs=False))
     shown = _Shown(prints=not json)
     result, interrupted = asyncio.run(_run(runtime, text, shown, timeout))
@@ -75,8 +79,8 @@ def check(
 
     from pegboard.cli.output import narrate, print_json, print_table
 
-    text = _read(file)
-    analysis = scanned(context, tool_allow).orchestrator().analyze(text)
+    runtime = scanned(context, tool_allow)
+    analysis = runtime.orchestrator().analyze(_read(runtime, file))
     if json:
         print_json(asdict(analysis))
     else:
@@ -94,16 +98,39 @@ def check(
     raise typer.Exit(USAGE if is_wrong else OK)
 
 
-def _read(file: str) -> str:
-    """Reads the script; exits where that can't be done."""
-    from pegboard.cli.output import narrate
+@script.command("list")
+def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
+    """List the saved scripts, which run and check take by their names."""
+    from pegboard.cli.output import narrate, print_json, print_table
+    from pegboard.errors import SavedScriptError
 
     try:
-        text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        script_ = text.decode()
+        found = open_runtime(context).saved_scripts.list()
+    except SavedScriptError as error:
+        narrate(str(error))
+        raise typer.Exit(TOOL_FAILED) from error
+    if json:
+        print_json(found)
+        return
+    print_table([(one.name, f"{one.changed.astimezone():%Y-%m-%d %H:%M}") for one in found])
+
+
+def _read(runtime: Runtime, file: str) -> str:
+    """Reads the script, from a file rather than from the saved ones; exits where that can't be done."""
+    from pegboard.cli.output import narrate
+    from pegboard.errors import SavedScriptError
+
+    try:
+        script_ = sys.stdin.buffer.read().decode() if file == "-" else Path(file).read_bytes().decode()
     except UnicodeDecodeError as error:
         narrate(f"{file} is not UTF-8.")
         raise typer.Exit(USAGE) from error
+    except (FileNotFoundError, IsADirectoryError):
+        try:
+            script_ = runtime.saved_scripts.read(file)
+        except SavedScriptError as error:
+            narrate(f"There is no file {file}. {error}")
+            raise typer.Exit(USAGE) from error
     except (OSError, ValueError) as error:
         narrate(f"{file} can't be read: {getattr(error, 'strerror', None) or error}.")
         raise typer.Exit(USAGE) from error

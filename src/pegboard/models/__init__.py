@@ -13,6 +13,7 @@ from pegboard.models.problem import Fault, Problem
 from pegboard.models.record import CallRecord, ToolUses
 from pegboard.models.requirement import HealthRow, Requirement, Thing
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
+from pegboard.models.saved_script import SavedScript
 from pegboard.models.spec import (
     Handler,
     Hints,
@@ -47,6 +48,7 @@ __all__ = [
     "Progress",
     "Requirement",
     "ResultMeta",
+    "SavedScript",
     "ScriptHandler",
     "Started",
     "Thing",

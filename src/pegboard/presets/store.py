@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import tempfile
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 from pegboard.errors import PresetError
 from pegboard.models import JsonObject, Preset, Problem
+from pegboard.presets.files import normal, rename, write
 from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
 
 _SUFFIX = ".toml"
@@ -74,7 +73,7 @@ class Presets:
             file.parent.mkdir(parents=True, exist_ok=True)
             if replace:
                 self._set_aside(tool, name, file)
-            _write(file, text, replace=replace)
+            write(file, text.encode(), replace=replace)
         except FileExistsError as error:
             raise PresetError(f"There is a preset `{name}` already.") from error
         except OSError as error:
@@ -103,14 +102,9 @@ class Presets:
         file, new = self._existing(tool, old), _checked(new)
         if file.stem == _safe(new):
             return
-        target = self._place(tool, new, instead_of=_normal(old))
+        target = self._place(tool, new, instead_of=normal(old))
         try:
-            if _normal(old).casefold() == new.casefold():
-                file.rename(target)
-            else:
-                # unlike a rename, a link never takes the place of a file that another process has just made
-                os.link(file, target)
-                file.unlink()
+            rename(file, target)
         except FileExistsError as error:
             raise PresetError(f"There is a preset `{new}` already.") from error
         except OSError as error:
@@ -136,7 +130,7 @@ class Presets:
         return folder / (_safe(name) + _SUFFIX)
 
     def _existing(self, tool: str, name: str) -> Path:
-        found = dict(self._files(tool)).get(_normal(name))
+        found = dict(self._files(tool)).get(normal(name))
         if found is None:
             raise PresetError(f"{tool} has no preset `{name}`.")
         return found
@@ -201,32 +195,11 @@ class Presets:
         self._problems[file] = Problem(message=message, fix=fix, file=str(file), line=line, tool=tool)
 
 
-def _write(file: Path, text: str, *, replace: bool) -> None:
-    """Writes a file that is there as a whole or not at all, readable by its owner only: arguments may hold secrets."""
-    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=".preset-")
-    try:
-        with open(descriptor, "wb") as out:  # noqa: PTH123 - a descriptor is no path
-            out.write(text.encode())
-            out.flush()
-            os.fsync(descriptor)
-        if replace:
-            os.replace(draft, file)  # noqa: PTH105 - the draft is a name, not a path
-        else:
-            os.link(draft, file)
-    finally:
-        Path(draft).unlink(missing_ok=True)
-
-
 def _checked(name: str) -> str:
-    name = _normal(name)
+    name = normal(name)
     if not name:
         raise PresetError("A preset needs a name.")
     return name
-
-
-def _normal(name: str) -> str:
-    """Gives a name as it is compared: file systems differ in whether they tell two spellings of `é` apart."""
-    return unicodedata.normalize("NFC", name.strip())
 
 
 def _safe(name: str) -> str:

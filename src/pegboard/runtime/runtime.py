@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pegboard.models.conversation import Usage
     from pegboard.models.needs import ModelNeeds
     from pegboard.ports import Approver, Model
-    from pegboard.presets import Presets
+    from pegboard.presets import Presets, SavedScripts
     from pegboard.runtime.grants import Grants
     from pegboard.runtime.redaction import Redaction
     from pegboard.scripts import OrchestratorTool, ScriptRunner
@@ -397,6 +397,19 @@ class Runtime:
     def orchestrator(self) -> OrchestratorTool:
         """Gives what runs scripts over the tools that may be used now: its commands, its help, what a script calls."""
         return self._scripts.orchestrator()
+
+    def script_of(self, records: Iterable[CallRecord]) -> str:
+        """Writes calls of the record as a script that makes them again, the oldest first."""
+        from pegboard.scripts import script_of
+
+        return script_of(records, self.tool)
+
+    @cached_property
+    def saved_scripts(self) -> SavedScripts:
+        """The scripts that are kept; all that they do reads or writes the disk."""
+        from pegboard.presets import SavedScripts
+
+        return SavedScripts(self.paths.scripts)
 
     async def prewarm(self) -> None:
         """Starts a worker, so that the first call needn't wait for one."""
