@@ -125,6 +125,33 @@ def test_check_says_what_a_script_will_call_and_what_cant_be_known(pegboard: Com
     assert pegboard("check", "if then").returncode == 2
 
 
+@pytest.mark.promise("CLI-1", "SCR-2")
+def test_a_call_that_is_printed_as_a_line_of_a_script_is_made_with_equal_arguments(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    def pegboard(*arguments: str, stdin: str) -> str:
+        command = [sys.executable, "-m", "pegboard", *arguments]
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path, env=environment
+        )
+        return done.stdout
+
+    text = 'it\'s "$HOME" `id` $(id) \\ !x\n\ttwo\r\x1b ünï 🙂 {a,b} * ~ #'
+    lines = ""
+    made = [
+        {"filter": {"a.b": text, "": None, "n": [10**30, -1, True]}, "note": None},
+        {"filter": {text: {"x": text}}, "note": "-h"},
+        {"filter": None, "note": ""},
+        {"note": f"END\n{text}"},
+        {},
+    ]
+    for args in made:
+        lines += pegboard("tools", "invoke", "shop.search", "--print", "script", "--args", "-", stdin=json.dumps(args))
+    ran = json.loads(pegboard("script", "run", "-", "--json", stdin=lines))
+    assert ran["stderr"] == ""
+    assert [call["call"]["args"] for call in ran["calls"]] == made
+
+
 @pytest.mark.promise("CLI-2", "CLI-5")
 def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
     pegboard: Command, home: Path, tmp_path: Path, environment: dict[str, str]

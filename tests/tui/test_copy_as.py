@@ -25,7 +25,9 @@ async def open_copy(stage: Stage) -> None:
     ("keys", "copied"),
     [
         ([], "pegboard tools invoke fs.read_file --arg 'path=a b.txt'"),
-        (["down"], '{\n  "path": "a b.txt"\n}'),
+        (["down"], "fs.read_file --path 'a b.txt'"),
+        (["s", "c", "l"], "fs.read_file --path 'a b.txt'"),
+        (["down", "down"], '{\n  "path": "a b.txt"\n}'),
         (["p", "y"], 'call_tool("fs.read_file", path="a b.txt")'),
     ],
 )
@@ -81,7 +83,7 @@ async def test_a_long_text_is_scrolled_by_the_page(given: GivenRuntime) -> None:
         await stage.open("long")
         stage.form.load({"items": [*range(1000, 1200)]})
         await open_copy(stage)
-        await stage.press("down")
+        await stage.press("down", "down")
         await stage.until_seen('"items": [')
         await stage.press("pagedown")
         await stage.until(lambda: '"items": [' not in stage.text, "it is scrolled")

@@ -37,6 +37,7 @@ class Way(NamedTuple):
 
 WAYS = (
     Way("cli", "Command line", "for a shell", "bash"),
+    Way("script", "Script line", "for a script over tools", "bash"),
     Way("json", "JSON", "the arguments alone", "json"),
     Way("python", "Python", "for a pack or a script", "python"),
     Way("mcp", "MCP request", "tools/call", "json"),
@@ -63,7 +64,7 @@ class CopyScreen(ModalScreen[None]):
             width: 90; max-width: 94%; height: 24; max-height: 90%; background: $surface;
             border: round $border; border-title-color: $text-primary; border-title-style: bold;
             border-subtitle-color: $text-warning;
-            PickList { height: 4; }
+            PickList { height: 5; }
             #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
             #preview { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
             #preview Static { height: auto; }
