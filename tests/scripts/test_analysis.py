@@ -83,6 +83,16 @@ def test_a_script_that_cant_be_read_says_why(tool: OrchestratorTool) -> None:
     assert found.calls == ()
 
 
+@pytest.mark.promise("SCR-5")
+def test_a_script_that_breaks_what_reads_it_costs_nothing_else(tool: OrchestratorTool) -> None:
+    breaking = "time " * 20_000 + "echo"
+    assert tool.analyze(breaking).error == "it is nested too deeply, or takes too long to be read"
+    within = tool.analyze(f"eval '{breaking}'; eval 'shop.buy tea'; shop.buy milk")
+    assert within.unknown == ("It runs a text within that can't be read.",)
+    assert within.calls[-1].args == {"thing": "milk"}
+    assert tool.analyze("shop.buy tea").calls[0].args == {"thing": "tea"}
+
+
 def test_nothing_is_run(plain: Callable[..., OrchestratorTool]) -> None:
     called: list[list[str]] = []
 

@@ -14,6 +14,7 @@ from pegboard.models.record import CallRecord, ToolUses
 from pegboard.models.requirement import HealthRow, Requirement, Thing
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
 from pegboard.models.saved_script import SavedScript
+from pegboard.models.script import ExpectedCall, ScriptAnalysis
 from pegboard.models.spec import (
     Handler,
     Hints,
@@ -32,6 +33,7 @@ __all__ = [
     "CallRecord",
     "CallSource",
     "ErrorCode",
+    "ExpectedCall",
     "Fault",
     "Finished",
     "Handler",
@@ -49,6 +51,7 @@ __all__ = [
     "Requirement",
     "ResultMeta",
     "SavedScript",
+    "ScriptAnalysis",
     "ScriptHandler",
     "Started",
     "Thing",

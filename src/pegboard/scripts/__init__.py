@@ -9,7 +9,7 @@ calls take, and whatever is a `CallableTool`. Build it with an `OrchestratorTool
 The engine is bashkit, in a child process per running script.
 """
 
-from pegboard.scripts.analysis import ExpectedCall, ScriptAnalysis
+from pegboard.models import ExpectedCall, ScriptAnalysis
 from pegboard.scripts.commands import CallableTool, Command, Origin
 from pegboard.scripts.execution import Limits, MadeCall, ScriptResult
 from pegboard.scripts.orchestrator import OrchestratorTool, OrchestratorToolBuilder

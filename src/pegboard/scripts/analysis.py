@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from pegboard.errors import FormFaults
 from pegboard.forms.flags import as_flag
-from pegboard.models import JsonObject
+from pegboard.models import ExpectedCall, ScriptAnalysis
 from pegboard.scripts.commands import Command
-
-if TYPE_CHECKING:
-    from bashkit import AnalyzedCommand
-    from bashkit import ScriptAnalysis as Parsed
 
 _DEEPEST: Final = 8
 _SHELLS: Final = frozenset({"bash", "sh"})
@@ -23,54 +18,58 @@ _WRAPPERS: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ExpectedCall:
-    """A call that stands in a script: made once, not at all, or over and over."""
+class ParsedCommand(NamedTuple):
+    """A command as it stands in a script."""
 
-    tool: str
-    words: tuple[str | None, ...]
-    """The words after the command's name as they stand there; None where one is only known when the script runs."""
-    args: JsonObject | None
-    """The arguments, where all words are known; what comes in through a pipe isn't among them."""
-    faults: tuple[str, ...] = ()
-    """What is wrong with the words."""
+    name: str | None
+    """None where it is only known when the script runs."""
+    args: Sequence[str | None]
+    is_assignment_only: bool
 
 
-@dataclass(frozen=True)
-class ScriptAnalysis:
-    """What a script will call; advice, not a guard: every call is looked at when it is made."""
+class Parsed(NamedTuple):
+    """A script, read."""
 
-    calls: tuple[ExpectedCall, ...] = ()
-    unknown: tuple[str, ...] = ()
-    """What can't be known before it runs, a sentence each; with any, it may call any tool."""
-    error: str | None = None
-    """Why it can't be read at all."""
+    commands: Sequence[ParsedCommand]
+    functions: Sequence[str]
+    is_cut: bool
+    """Whether it was too long to be read to its end."""
 
 
-def analyze(script: str, commands: Mapping[str, Command]) -> ScriptAnalysis:
+class UnreadableError(Exception):
+    """A script can't be read; the message says why."""
+
+
+Parse = Callable[[str], Parsed]
+"""Reads a script, or raises an `UnreadableError`."""
+
+
+def analyze(script: str, commands: Mapping[str, Command], parse: Parse) -> ScriptAnalysis:
     """Reads a script without running it; blocks for a moment.
 
     Args:
         script: The script.
         commands: What may be called, by name.
+        parse: What reads it.
     """
-    from bashkit import BashError
-
     calls: list[ExpectedCall] = []
     unknown: dict[str, None] = {}
     try:
-        _read(script, commands, calls, unknown, _DEEPEST)
-    except BashError as error:
+        _read(script, commands, parse, calls, unknown, _DEEPEST)
+    except UnreadableError as error:
         return ScriptAnalysis(error=str(error))
     return ScriptAnalysis(tuple(calls), tuple(unknown))
 
 
 def _read(
-    script: str, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None], levels: int
+    script: str,
+    commands: Mapping[str, Command],
+    parse: Parse,
+    calls: list[ExpectedCall],
+    unknown: dict[str, None],
+    levels: int,
 ) -> None:
-    from bashkit import Bash
-
-    parsed = Bash().analyze(script)
+    parsed = parse(script)
     for command in parsed.commands:
         if command.is_assignment_only or command.name in parsed.functions:
             continue
@@ -80,22 +79,25 @@ def _read(
             calls.append(_call(commands[command.name], tuple(command.args)))
         else:
             for text in _texts(command, commands, calls, unknown):
-                _read_within(text, commands, calls, unknown, levels - 1)
+                _read_within(text, commands, parse, calls, unknown, levels - 1)
     _note_shadows(parsed, commands, unknown)
-    if parsed.truncated:
+    if parsed.is_cut:
         unknown["It is too long to be read to its end."] = None
 
 
 def _read_within(
-    script: str, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None], levels: int
+    script: str,
+    commands: Mapping[str, Command],
+    parse: Parse,
+    calls: list[ExpectedCall],
+    unknown: dict[str, None],
+    levels: int,
 ) -> None:
-    from bashkit import BashError
-
     try:
         if levels:
-            _read(script, commands, calls, unknown, levels)
+            _read(script, commands, parse, calls, unknown, levels)
             return
-    except BashError:
+    except UnreadableError:
         pass
     unknown["It runs a text within that can't be read."] = None
 
@@ -111,7 +113,7 @@ def _call(command: Command, words: tuple[str | None, ...]) -> ExpectedCall:
 
 
 def _texts(
-    command: AnalyzedCommand, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None]
+    command: ParsedCommand, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None]
 ) -> Iterator[str]:
     """Gives the scripts that a command runs, and notes what it calls by itself."""
     words = command.args

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Self
 
-from pegboard.models import CallEvent, JsonObject, ToolSpec
+from pegboard.models import CallEvent, JsonObject, ScriptAnalysis, ToolSpec
 from pegboard.ports import Calls
-from pegboard.scripts.analysis import ScriptAnalysis, analyze
+from pegboard.scripts.analysis import analyze
 from pegboard.scripts.commands import CallableTool, Command, Origin, commands_of
 from pegboard.scripts.execution import Execution, Limits, ScriptResult
 from pegboard.scripts.sandbox import Sandboxes
@@ -115,7 +115,14 @@ class OrchestratorTool:
 
     def analyze(self, commands: str) -> ScriptAnalysis:
         """Says what a script will call, as far as can be known; nothing is run. Blocks for a moment."""
-        return analyze(commands, self._commands)
+        try:
+            sandbox = self._sandboxes.take()
+        except OSError as error:
+            return ScriptAnalysis(error=f"no process to read it in can be started: {error}")
+        try:
+            return analyze(commands, self._commands, sandbox.parse)
+        finally:
+            self._sandboxes.give_back(sandbox)
 
     async def execute(
         self,

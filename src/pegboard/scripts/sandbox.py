@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import subprocess
 import sys
 import weakref
@@ -13,15 +14,19 @@ from itertools import groupby
 from json import dumps, loads
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import Any, Final, Protocol  # Any: a message, before it is read
 
 from pegboard.executor.environment import reduced
+from pegboard.scripts.analysis import Parsed, ParsedCommand, UnreadableError
 
 _SHELL: Final = str(Path(__file__).with_name("shell.py"))
 _CHUNK: Final = 2**18
 _MOST_IDLE: Final = 2
 _LAST_WORDS: Final = 2_000
 """Bytes kept of what a process says that ends before its script does."""
+_READING_SECONDS: Final = 5.0
+_BROKE: Final = "it is nested too deeply, or takes too long to be read"
 
 
 class Listener(Protocol):
@@ -88,6 +93,43 @@ class Sandbox:
         if self._loop is not None:
             self._unsent += dumps(message).encode() + b"\n"
             self._write()
+
+    def parse(self, script: str) -> Parsed:
+        """Reads a script without running it; blocks. It must not run one.
+
+        It is read in the process, and ends that where what reads it breaks: thousands of `time time time` do.
+
+        Raises:
+            UnreadableError: It can't be read.
+        """
+        if not self.is_alive:
+            raise UnreadableError(_BROKE)
+        os.set_blocking(self._requests, True)
+        try:
+            left = memoryview(dumps({"parse": script}).encode() + b"\n")
+            while left:
+                left = left[os.write(self._requests, left) :]
+            answer = loads(self._line())
+        except (OSError, ValueError):
+            self.end()
+            raise UnreadableError(_BROKE) from None
+        os.set_blocking(self._requests, False)
+        if (error := answer.get("error")) is not None:
+            raise UnreadableError(error)
+        return Parsed([ParsedCommand(*one) for one in answer["commands"]], answer["functions"], answer["cut"])
+
+    def _line(self) -> bytes:
+        """Waits for a line; gives an empty one where none comes."""
+        due = monotonic() + _READING_SECONDS
+        ready = select.poll()
+        ready.register(self._answers, select.POLLIN)
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            data = os.read(self._answers, _CHUNK) if ready.poll(max(due - monotonic(), 0.0) * 1000) else b""
+            if not data:
+                return b""
+            line += data
+        return bytes(line)
 
     def leave(self) -> None:
         """Tells the present listener no more."""

@@ -11,9 +11,10 @@ A script has a process, as `jq` and what else is native in bashkit can't be inte
 - A custom command goes before a built-in one, a function before both; `command NAME` leaves out the function.
 - Functions may be 16 deep, 64 jobs may run in the background; both is bashkit's own, and said when it is hit.
 
-Requests and replies come as lines of JSON on stdin, `{"run", "names", "env", "commands", "iterations", "output"}` and
-`{"reply", "out", "err", "code"}`; on stdout go `{"call", "name", "argv", "stdin"}`, `{"drop"}` where nobody waits for a
-call any more, `{"out"}`, `{"err"}`, and at the end `{"end", "error", "cut"}`.
+Requests and replies come as lines of JSON on stdin: `{"run", "names", "env", "commands", "iterations", "output"}` and
+`{"reply", "out", "err", "code"}`. On stdout go `{"call", "name", "argv", "stdin"}`, `{"drop"}` where nobody waits for a
+call any more, `{"out"}`, `{"err"}`, and at the end `{"end", "error", "cut"}`. The request `{"parse"}` runs nothing and
+is answered by `{"commands", "functions", "cut"}` or `{"error"}`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from itertools import count, islice, product
 from json import dumps, loads
 from threading import Lock
 
-from bashkit import Bash, BuiltinContext, BuiltinResult
+from bashkit import Bash, BashError, BuiltinContext, BuiltinResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Shell:
                 waiting = self._replies.pop(message["reply"], None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(message)
+            elif "parse" in message:
+                self._write(_parsed(message["parse"]))
             else:
                 running = asyncio.create_task(self._run(message))
         del running
@@ -133,6 +136,15 @@ class Shell:
         with self._writing:
             while data:
                 data = data[os.write(self._output, data) :]
+
+
+def _parsed(script: str) -> dict[str, Any]:
+    try:
+        found = Bash().analyze(script)
+    except BashError as error:
+        return {"error": str(error)}
+    commands = [(command.name, command.args, command.is_assignment_only) for command in found.commands]
+    return {"commands": commands, "functions": found.functions, "cut": found.truncated}
 
 
 # --- Jobs at once ---
