@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -11,7 +13,7 @@ from typing import Final, Literal
 from rich.cells import cell_len
 from rich.cells import set_cell_size as fitted
 
-from pegboard.models import Finished, Progress, Started, ToolCall, ToolResult
+from pegboard.models import Finished, Progress, ScriptAnalysis, Started, ToolCall, ToolResult
 from pegboard.models.conversation import ProposedCall
 from pegboard.models.events import ApprovalRequested, CallEvent, Log
 from pegboard.results.advice import advice
@@ -32,6 +34,7 @@ ARGUMENT_LINES: Final = 12
 RESULT_LINES: Final = 20
 LOG_LINES: Final = 8
 SAID_LINES: Final = 200
+EXPECTED_LINES: Final = 50
 _MOST_SAID: Final = 20_000
 """Characters of a message of the user's that are shown before it is unfolded."""
 _MOST_WRITTEN: Final = 2_000
@@ -236,6 +239,7 @@ class CallBlock(Block):
         super().__post_init__()
         self.inner: dict[str, Inner] = {}
         self._reasons: dict[str, str] = {}
+        self._expected: dict[str, ScriptAnalysis] = {}
         self._since = monotonic()
         self._lines = LogLines()
         self._log: list[LogLine] = []
@@ -286,6 +290,15 @@ class CallBlock(Block):
         """Notes that the user is asked whether a call may run."""
         self.asks, self.asked_for = self._reasons.get(call.id, "It asks first."), call
         self.state = "asking"
+        self.changed()
+
+    def expects(self, call: ToolCall) -> bool:
+        """Says whether it is known what a script will call."""
+        return call.id in self._expected
+
+    def expect(self, call: ToolCall, analysis: ScriptAnalysis) -> None:
+        """Takes what a script will call."""
+        self._expected[call.id] = analysis
         self.changed()
 
     def answered(self) -> None:
@@ -426,7 +439,12 @@ class CallBlock(Block):
             return
         if self.asked_for is not None and self.call is not None and self.asked_for.id != self.call.id:
             yield _said(f"  It calls {clean_line(call.name)}:", "warning")
-        if call.args:
+        script = script_in(call)
+        if script is not None:
+            if self.state == "asking":
+                yield from _expected_lines(self._expected.get(call.id))
+            yield from _script_lines(script, None if self.state == "asking" else ARGUMENT_LINES)
+        elif call.args:
             text = json.dumps(call.args, ensure_ascii=False, indent=2)
             # of a call that asks, everything: nobody may approve what they can't see
             yield from _json_lines(text, None if self.state == "asking" else ARGUMENT_LINES)
@@ -479,6 +497,12 @@ class CallBlock(Block):
         return Shown(Row(text.rstrip(), tuple(pieces)), "asking", tuple(places))
 
 
+def script_in(call: ToolCall) -> str | None:
+    """Gives the script that a call runs, if it runs one."""
+    script = call.args.get("commands")
+    return script if call.name == "script.run" and isinstance(script, str) else None
+
+
 def _shown(lines: Sequence[Line], width: int) -> Iterator[Shown]:
     for line in lines:
         for row in rows_of(line, width):
@@ -501,6 +525,42 @@ def _json_lines(text: str, most: int | None) -> Iterator[Line]:
         yield Line(shown, tuple(json_parts(shown)), "  ", "    ")
     if most is not None and len(lines) > most:
         yield _said(f"  … {count(len(lines) - most, 'more line')}", "muted")
+
+
+def _script_lines(script: str, most: int | None) -> Iterator[Line]:
+    lines = script.rstrip("\n").split("\n")
+    for line in lines if most is None else lines[:most]:
+        yield Line(clean_line(line if most is None else line[:_LONGEST_LINE]), (), "  │ ", "  │   ")
+    if most is not None and len(lines) > most:
+        yield _said(f"  … {count(len(lines) - most, 'more line')}", "muted")
+
+
+def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
+    """Says what a script will call, as far as that can be known."""
+    if analysis is None:
+        yield _said("  What it calls is being looked for …", "muted")
+        return
+    if analysis.error is not None:
+        yield _said(f"  It can't be read: {clean_line(analysis.error)}", "error")
+        return
+    said = Counter((call.tool, call.words, call.faults) for call in analysis.calls)
+    yield _said("  It calls:" if said else "  No call of a tool stands in it.", "muted")
+    for (tool, words, faults), times in list(said.items())[:EXPECTED_LINES]:
+        name = clean_line(tool)
+        text = clean_line(" ".join("…" if word is None else shlex.quote(word) for word in words))
+        often = f"  ×{times}" if times > 1 else ""
+        end = len(name) + len(text) + 1
+        yield Line(
+            f"{name} {text}{often}", ((0, len(name), "strong"), (end, end + len(often), "muted")), "  • ", "    "
+        )
+        for fault in faults:
+            yield _said(f"    {clean_line(fault)}", "error")
+    if len(said) > EXPECTED_LINES:
+        yield _said(f"  … {count(len(said) - EXPECTED_LINES, 'more call')}, all in the script below", "muted")
+    for sentence in analysis.unknown:
+        yield _said(f"  ! {clean_line(sentence)}", "warning")
+    if analysis.unknown:
+        yield _said("  ! So it may call other tools, too.", "warning")
 
 
 def _inner_line(inner: Inner) -> Line:

@@ -28,7 +28,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands
 from pegboard.tui.approvals import Approvals, Request
 from pegboard.tui.catalogue import Entry
-from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
+from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock, script_in
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
 from pegboard.tui.chat.transcript import Transcript, answer_of
@@ -638,11 +638,22 @@ class ChatScreen(PlaceScreen):
             if block.asked_for is None or block.asked_for.id != request.call.id:
                 block.ask(request.call)
             self._transcript.mark_block(block)
+            if (script := script_in(request.call)) is not None and not block.expects(request.call):
+                self._look_into(block, request.call, script)
             if not self._line.text and self.app.screen is self:
                 self._transcript.take_focus()
             self.refresh_bindings()
             return True
         return False
+
+    @work(exclusive=True, group="look into")
+    async def _look_into(self, block: CallBlock, call: ToolCall, script: str) -> None:
+        """Shows what a script that waits for the user's word will call."""
+        block.expect(call, await asyncio.to_thread(lambda: self._runtime.orchestrator().analyze(script)))
+        if self._transcript.block is block:
+            self._transcript.mark_block(block)
+        else:
+            self._transcript.renew()
 
     @on(Transcript.Typed)
     def _typed(self, event: Transcript.Typed) -> None:

@@ -1,0 +1,124 @@
+"""A script that a model wants to run: what it will call is seen before it is approved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chat_stage import ChatStage, chat_app, entered, on_chat
+from models import calls, says
+from test_chat import HOSTILE, is_clean
+from textual.pilot import Pilot
+
+from pegboard.tui.chat import blocks, transcript
+from pegboard.tui.chat.blocks import CallBlock
+from pegboard.tui.screens import chat
+
+OFFERED = "[scripts]\noffer = true"
+SCRIPT = """\
+# what is there, and away with it
+for path in build dist; do
+    work.look --where "$path" --often 2
+done
+work.look --where here; work.look --where here
+work.change notes.txt --times many
+work.remove 'old archive.tar' --force || echo "still there" >&2
+eval "$(work.look)"
+"""
+
+
+async def looked_into(stage: ChatStage, said: str) -> CallBlock:
+    """Waits until a script asks and what it calls is known."""
+    card = await stage.asked()
+    await stage.until(lambda: any(said in row for row in stage.rows), "it is known what it calls")
+    await stage.drawn()
+    return card
+
+
+@pytest.mark.promise("ASK-7", "SCR-5", "SCR-7")
+async def test_a_script_shows_what_it_calls_and_what_cannot_be_known_before_it_is_approved(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(("script_run", {"commands": SCRIPT})), says("Done"), config=OFFERED) as stage:
+        await stage.say("Tidy up")
+        await looked_into(stage, "It calls:")
+        rows = [row.removeprefix("▌").strip() for row in stage.rows]
+        start = rows.index("It calls:")
+        assert rows[start : start + 9] == [
+            "It calls:",
+            "• work.look --where … --often 2",
+            "• work.look --where here  ×2",
+            "• work.change notes.txt --times many",
+            '--times: must be an integer, not "many"',
+            "• work.remove 'old archive.tar' --force",
+            "• work.look",
+            "! eval runs a text that is only known when the script runs.",
+            "! So it may call other tools, too.",
+        ]
+        after = [row.removeprefix("│ ") for row in rows[start + 9 :]]
+        assert after[: SCRIPT.count("\n")] == SCRIPT.splitlines(), "all of it"
+        await stage.press("r")
+        await stage.idle()
+        assert "rejected" in stage.told[0].text
+
+
+@pytest.mark.promise("SCR-5", "SCR-7")
+async def test_what_a_script_that_was_approved_calls_still_asks_for_itself(tmp_path: Path) -> None:
+    turns = (calls(("script_run", {"commands": "work.remove a.txt; work.look"})), says("Done"))
+    async with on_chat(tmp_path, *turns, config=OFFERED) as stage:
+        await stage.say("Tidy up")
+        await looked_into(stage, "• work.remove a.txt")
+        await stage.press("a")
+        await stage.until(lambda: "It calls work.remove:" in stage.text, "the call within asks")
+        assert "• work.remove" not in stage.text
+        await stage.press("a")
+        await stage.idle()
+        assert "removed a.txtseen here" in stage.told[0].text
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo nothing", "No call of a tool stands in it."),
+        ("if then", "It can't be read: "),
+        ("time " * 20_000, "It can't be read: it is nested too deeply"),
+    ],
+)
+async def test_a_script_that_calls_nothing_or_cannot_be_read_says_so(tmp_path: Path, script: str, said: str) -> None:
+    async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
+        await stage.say("Go")
+        await looked_into(stage, said)
+        await stage.press("r")
+        await stage.idle()
+
+
+@pytest.mark.promise("TUI-4", "SCR-5")
+async def test_a_script_that_plays_tricks_is_shown_as_it_is(tmp_path: Path) -> None:
+    hostile = HOSTILE.replace("\ud800", "").replace("'", "")
+    script = f"work.look '{hostile}\n  a once   s session'\n# {hostile}"
+    async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
+        await stage.say("Go")
+        await looked_into(stage, "It calls:")
+        assert is_clean("\n".join(stage.rows))
+        assert sum("A always" in row for row in stage.rows) == 1
+        await stage.press("r")
+        await stage.idle()
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+def test_a_script_that_asks(
+    snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(chat, "duration", lambda _: "1.2 s")
+    monkeypatch.setattr(transcript, "_MID_WORD_SECONDS", 0.0)
+    turn = calls(("script_run", {"commands": SCRIPT}), text="I do it in one go.")
+    app, runtime, model = chat_app(tmp_path, turn, config=OFFERED, allow="work.*,script.run")
+
+    async def run(pilot: Pilot[None]) -> None:
+        stage = ChatStage(app, pilot, runtime, model)
+        await entered(stage)
+        await stage.say("Tidy up")
+        await looked_into(stage, "It calls:")
+        await pilot.pause()
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
