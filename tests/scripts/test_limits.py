@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,36 @@ async def test_calls_are_limited(plain: Build) -> None:
     result = await tool.execute("for i in 1 2 3 4; do big 1; done")
     assert (result.stdout, result.exit_code) == ("xxx", 1)
     assert result.stderr == "big: a script makes at most 3 calls\n"
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_tool_that_hangs_is_cut_by_its_own_timeout_and_the_script_goes_on(sandboxes: Sandboxes) -> None:
+    release = threading.Event()
+
+    class Hang:
+        name, description = "hang", "Waits."
+
+        def call(self, args: list[str], stdin: str | None) -> str:
+            del args, stdin
+            release.wait(60)
+            return "too late\n"
+
+    class Late:
+        name, description = "late", "Fails."
+
+        def call(self, args: list[str], stdin: str | None) -> str:
+            raise TimeoutError("The portal took too long.")
+
+    tool = OrchestratorToolBuilder("it").sandboxes(sandboxes).tool(Hang(), seconds=0.2).tool(Late()).build()
+    async with asyncio.timeout(20):
+        result = await tool.execute("echo before; hang; echo $?; late || echo other; hang | cat & wait; echo after")
+    release.set()
+    assert result.stdout == "before\n124\nother\nafter\n"
+    assert result.stderr == (
+        "hang: It took longer than 0.2 s.\nlate: The portal took too long.\nhang: It took longer than 0.2 s.\n"
+    )
+    details = [made.result.error.detail for made in result.calls if made.result.error]
+    assert details == ["timeout", None, "timeout"]
 
 
 SECRET = "hidden-from-scripts"

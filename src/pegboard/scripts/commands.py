@@ -42,6 +42,8 @@ LATE: Final = 124
 REFUSED: Final = 126
 NOT_FOUND: Final = 127
 
+TOOL_SECONDS: Final = 8.0
+"""What a call of a `CallableTool` may take, as of any other tool, unless somebody says otherwise."""
 _DESCRIBED: Final = 160
 """Characters of an argument's description in a list of arguments."""
 
@@ -224,13 +226,15 @@ class CallableCommand:
     Args:
         tool: The tool.
         names: What it is called.
+        seconds: How long a call may take.
     """
 
-    def __init__(self, tool: CallableTool, names: tuple[str, ...]) -> None:
+    def __init__(self, tool: CallableTool, names: tuple[str, ...], seconds: float = TOOL_SECONDS) -> None:
         self.names = names
         self.summary = tool.description.strip().partition("\n")[0]
         self.usage = f"{names[0]} …"
         self._tool = tool
+        self._seconds = seconds
 
     def help(self) -> str:
         """Gives its description."""
@@ -242,28 +246,33 @@ class CallableCommand:
         return {"args": given} if stdin is None else {"args": given, "stdin": stdin}
 
     async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
-        """Calls the tool in a thread of its own; whoever cancels this leaves the thread to itself."""
+        """Calls the tool in a thread of its own, which is left to itself where this is cancelled or takes too long."""
         args = self.arguments(words, stdin)
         call = ToolCall(
             name=self._tool.name, args=args, source=origin.source, session=origin.session, parent=origin.parent
         )
         tell(Started(call=call), call.id)
+        clock = asyncio.timeout(self._seconds)
         try:
-            printed = Printed(_whole_text(await _in_thread(lambda: self._tool.call([*words], stdin))))
+            async with clock:
+                printed = Printed(_whole_text(await _in_thread(lambda: self._tool.call([*words], stdin))))
             result = ToolResult(ok=True, data=printed.out)
         except asyncio.CancelledError:
             gone = ToolResult.failed("execution_error", "It was cancelled.", "cancelled")
             tell(Finished(call=call, result=gone), call.id)
             raise
         except Exception as error:  # noqa: BLE001 - whatever a tool does costs its own call and nothing else
-            message = str(error) or type(error).__name__
-            printed = Printed(err=_whole_text(f"{self.names[0]}: {message}\n"), code=FAILED)
-            result = ToolResult.failed("execution_error", message)
+            is_late = clock.expired()
+            message = f"It took longer than {self._seconds:g} s." if is_late else str(error) or type(error).__name__
+            printed = Printed(err=_whole_text(f"{self.names[0]}: {message}\n"), code=LATE if is_late else FAILED)
+            result = ToolResult.failed("execution_error", message, "timeout" if is_late else None)
         tell(Finished(call=call, result=result), call.id)
         return printed
 
 
-def commands_of(specs: Iterable[ToolSpec], calls: Calls | None, tools: Iterable[CallableTool]) -> dict[str, Command]:
+def commands_of(
+    specs: Iterable[ToolSpec], calls: Calls | None, tools: Iterable[tuple[CallableTool, float]]
+) -> dict[str, Command]:
     """Gives the commands by all their names.
 
     A tool `fs.list_dir` is also called `fs_list_dir`, unless another one would be called so too.
@@ -271,7 +280,7 @@ def commands_of(specs: Iterable[ToolSpec], calls: Calls | None, tools: Iterable[
     Args:
         specs: Tools of the registry.
         calls: The road that their calls take.
-        tools: Others.
+        tools: Others, each with the seconds that a call may take.
 
     Raises:
         ValueError: Two tools have one name, or a name can't be a command's.
@@ -281,7 +290,7 @@ def commands_of(specs: Iterable[ToolSpec], calls: Calls | None, tools: Iterable[
         if calls is None:
             raise ValueError(f"{spec.name} needs a road for its calls.")
         wanted.append((spec.name, _tool_command(spec, calls)))
-    wanted += [(tool.name, _callable_command(tool)) for tool in tools]
+    wanted += [(tool.name, _callable_command(tool, seconds)) for tool, seconds in tools]
     plain = [plain_name(name) for name, _ in wanted]
     taken = {name for name, _ in wanted}
     if len(taken) < len(wanted):
@@ -303,8 +312,8 @@ def _tool_command(spec: ToolSpec, calls: Calls) -> Callable[[tuple[str, ...]], C
     return lambda names: ToolCommand(spec, calls, names)
 
 
-def _callable_command(tool: CallableTool) -> Callable[[tuple[str, ...]], Command]:
-    return lambda names: CallableCommand(tool, names)
+def _callable_command(tool: CallableTool, seconds: float) -> Callable[[tuple[str, ...]], Command]:
+    return lambda names: CallableCommand(tool, names, seconds)
 
 
 def _in_thread(work: Callable[[], str]) -> Awaitable[str]:

@@ -10,7 +10,7 @@ from typing import Final, Self
 from pegboard.models import CallEvent, JsonObject, ScriptAnalysis, ToolSpec
 from pegboard.ports import Calls
 from pegboard.scripts.analysis import analyze
-from pegboard.scripts.commands import CallableTool, Command, Origin, commands_of
+from pegboard.scripts.commands import TOOL_SECONDS, CallableTool, Command, Origin, commands_of
 from pegboard.scripts.execution import Execution, Limits, ScriptResult
 from pegboard.scripts.sandbox import Sandboxes
 
@@ -170,7 +170,7 @@ class OrchestratorToolBuilder:
     def __init__(self, name: str) -> None:
         self._name = name
         self._description = ""
-        self._tools: list[CallableTool] = []
+        self._tools: list[tuple[CallableTool, float]] = []
         self._specs: list[ToolSpec] = []
         self._calls: Calls | None = None
         self._env: dict[str, str] = {}
@@ -182,9 +182,14 @@ class OrchestratorToolBuilder:
         self._description = text
         return self
 
-    def tool(self, tool: CallableTool) -> Self:
-        """Adds a tool."""
-        self._tools.append(tool)
+    def tool(self, tool: CallableTool, *, seconds: float = TOOL_SECONDS) -> Self:
+        """Adds a tool.
+
+        Args:
+            tool: The tool.
+            seconds: How long a call of it may take; then it fails with the exit code 124, and the script goes on.
+        """
+        self._tools.append((tool, seconds))
         return self
 
     def specs(self, specs: Iterable[ToolSpec], calls: Calls) -> Self:
