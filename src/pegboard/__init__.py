@@ -3,7 +3,8 @@
 The map, from the ground up (every room imports only what stands below it):
 
 - `errors`, `models`: the words that everybody uses; `ports`: where layers meet.
-- `sdk`: what an author of tools imports; `packs`: the built-in tools, written with it.
+- `sdk`: what an author of tools imports; `packs`: the built-in tools, written with it;
+  `examples`: others, to be copied.
 - `schema`: validation of arguments; `config`: settings and paths; `results`: shaping a value for the eye.
 - `discovery`: reads packs without running them; `worker`: the child process that runs tools; `forms`: schemas as forms.
 - `executor`: the pool of workers; `registry`: all tools by name; `history`: calls and sessions, kept;

@@ -69,6 +69,15 @@ def test_the_scripts_that_it_shows_run(tmp_path: Path) -> None:
     assert rest.endswith("}\nfs.read_file  ?\n")
 
 
+@pytest.mark.promise("CLI-4", "SCR-3")
+def test_the_example_that_it_shows_runs(tmp_path: Path) -> None:
+    lines = _block("sh", "pegboard new --example").splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        done = _run(line, tmp_path)
+        assert done.returncode == 0, line + done.stdout + done.stderr
+
+
 @pytest.mark.promise("SDK-11", "SDK-12", "SDK-13", "CFG-2")
 def test_the_pack_that_it_teaches_is_found_without_a_problem_and_runs(tmp_path: Path) -> None:
     (tmp_path / "shelf.py").write_text(_block("python", "SHELF = "), encoding="utf-8")
@@ -89,7 +98,7 @@ def test_the_pack_that_it_teaches_is_found_without_a_problem_and_runs(tmp_path: 
 
 @pytest.mark.promise("CLI-4")
 def test_every_command_that_it_teaches_to_write_a_pack_with_works(tmp_path: Path) -> None:
-    for line in _block("sh", "pegboard new").splitlines():
+    for line in _block("sh", "pegboard new room").splitlines():
         done = _run(line, tmp_path)
         assert done.returncode == 0, line + done.stdout + done.stderr
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any  # results are whatever tools give
 
 import pytest
 
@@ -126,3 +127,57 @@ def test_a_folder_that_can_not_be_made_is_told(new: Command, tmp_path: Path) -> 
     done = new("room", "--dir", "file/inner")
     assert (done.returncode, done.stdout) == (1, "")
     assert "can't be written" in done.stderr
+
+
+@pytest.mark.promise("SCR-3", "CLI-1")
+def test_the_example_answers_in_one_call_what_would_take_many(new: Command, run: Command, home: Path) -> None:
+    done = new("--example", "shop")
+    pack, script = home / "data" / "packs" / "shop.py", home / "data" / "scripts" / "late-orders.sh"
+    assert (done.returncode, done.stdout.splitlines()) == (0, [str(pack), str(script)])
+
+    said = [line.split() for line in done.stderr.splitlines() if line.startswith("  pegboard ")]
+    (tool, check, ran) = [run("pegboard", *words[1:]) for words in said]
+    assert (tool.stderr, json.loads(tool.stdout)["pages"]) == ("", 3)
+    assert [line.split()[0] for line in check.stdout.splitlines()] == [
+        "shop.list_orders", "shop.get_inventory", "shop.create_discount", "shop.get_user",
+    ]  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+    told = json.loads(run("pegboard", "script", "run", "late-orders", "--json").stdout)
+    assert told["stdout"] == ran.stdout, "what is invented is always the same"
+    results: dict[str, list[Any]] = {call["call"]["name"]: [] for call in told["calls"]}
+    for call in told["calls"]:
+        results[call["call"]["name"]].append(call["result"]["data"])
+    # the answer is right
+    missing = {stock["sku"] for stock in results["shop.get_inventory"] if not stock["available"]}
+    late = [order for page in results["shop.list_orders"] for order in page["orders"]]
+    waiting = {order["user_id"] for order in late for item in order["items"] if item["sku"] in missing}
+    assert {discount["user_id"] for discount in results["shop.create_discount"]} == waiting
+    assert len(ran.stdout.splitlines()) == len(waiting) > 10
+    # and the README says how much is saved
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    bytes_ = sum(len(json.dumps(call["result"]["data"])) for call in told["calls"])
+    assert f"{len(told['calls'])} calls, {bytes_ / 1000:.0f} kB of results" in " ".join(readme.split())
+    assert f"{(len(ran.stdout) + len(script.read_text())) / 1000:.1f} kB" in readme
+
+
+def test_the_example_goes_over_nothing(new: Command, home: Path) -> None:
+    script = home / "data" / "scripts" / "late-orders.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text("mine")
+    done = new("--example", "shop")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{script} exists.\n")
+    script.unlink()
+    assert new("--example", "shop").returncode == 0
+    again = new("--example", "shop")
+    assert (again.returncode, "There is a pack shop already" in again.stderr) == (2, True)
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize(
+    "line", [[], ["room", "--example", "shop"], ["--example", "shop", "--dir", "x"], ["--example", "x"]]
+)
+def test_a_name_or_an_example_is_needed_and_not_both(new: Command, tmp_path: Path, line: list[str]) -> None:
+    done = new(*line)
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
+    assert "Error: Invalid value" in done.stderr

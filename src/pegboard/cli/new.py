@@ -5,11 +5,17 @@ from __future__ import annotations
 import keyword
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from pegboard.cli.root import TOOL_FAILED, USAGE, PacksOption, app, scanned
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_EXAMPLES: Final = Path(__file__).parents[1] / "examples"
+_SHOP, _SCRIPT = "shop", "late-orders"
 
 _PACK = '''"""What takes up room in a folder."""
 
@@ -127,10 +133,20 @@ def test_a_folder_is_measured(folder: Path) -> None:
 @app.command()
 def new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the pack is called; its file is NAME.py.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="What the pack is called; its file is NAME.py.")
+    ] = None,
     folder: Annotated[
         Path, typer.Option("--dir", metavar="DIR", help="Where to write it; the working directory unless told.")
     ] = Path(),
+    example: Annotated[
+        Literal["shop"] | None,
+        typer.Option(
+            "--example",
+            help="Write no pack of your own, but an example into the folders of your packs and scripts: the tools of an"
+            " invented shop, and a script over them.",
+        ),
+    ] = None,
     packs: PacksOption = None,
 ) -> None:
     """Write a pack and its test, ready to be edited. Both pass as they are; nothing is overwritten.
@@ -139,21 +155,57 @@ def new(
     """
     from pegboard.cli.output import narrate
 
+    if example is not None:
+        if name is not None or folder != Path():
+            raise typer.BadParameter("An example has its own name and place.", param_hint="--example")
+        _write_example(context)
+        return
+    if name is None:
+        raise typer.BadParameter("A pack needs a name.", param_hint="NAME")
     files = {folder / f"{name}.py": _PACK, folder / f"test_{name}.py": _TEST}
-    wrong = _flaw(name) or _taken(context, name) or next((f"{file} exists." for file in files if file.exists()), None)
+    wrong = (
+        _flaw(name)
+        or _taken(scanned(context, "*"), name)
+        or next((f"{file} exists." for file in files if file.exists()), None)
+    )
     if wrong:
         narrate(wrong)
         raise typer.Exit(USAGE)
+    _write({file: text.replace("NAME", name) for file, text in files.items()})
+    _tell_what_is_next(name, folder)
+
+
+def _write_example(context: typer.Context) -> None:
+    from pegboard.cli.output import narrate
+
+    runtime = scanned(context, "*")
+    pack, script = runtime.paths.packs / f"{_SHOP}.py", runtime.paths.scripts / f"{_SCRIPT}.sh"
+    wrong = _taken(runtime, _SHOP) or next((f"{file} exists." for file in (pack, script) if file.exists()), None)
+    if wrong:
+        narrate(wrong)
+        raise typer.Exit(USAGE)
+    _write({file: (_EXAMPLES / file.name).read_text(encoding="utf-8") for file in (pack, script)})
+    narrate(
+        "\nNext:\n"
+        f"  pegboard tools invoke {_SHOP}.list_orders --arg status=late --data\n"
+        f"  pegboard script check {_SCRIPT}\n"
+        f"  pegboard script run {_SCRIPT}"
+    )
+
+
+def _write(files: dict[Path, str]) -> None:
+    """Writes new files; exits where that can't be done."""
+    from pegboard.cli.output import narrate
+
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("x", encoding="utf-8") as written:
-                written.write(text.replace("NAME", name))
+                written.write(text)
             print(file)
     except OSError as error:
         narrate(f"{error.filename} can't be written: {error.strerror or error}.")
         raise typer.Exit(TOOL_FAILED) from None
-    _tell_what_is_next(name, folder)
 
 
 def _flaw(name: str) -> str | None:
@@ -177,8 +229,8 @@ def _is_library(name: str) -> bool:
     return name in sys.stdlib_module_names or PathFinder.find_spec(name, installed) is not None
 
 
-def _taken(context: typer.Context, name: str) -> str | None:
-    with_name = [spec for spec in scanned(context, "*").tools() if spec.pack == name]
+def _taken(runtime: Runtime, name: str) -> str | None:
+    with_name = [spec for spec in runtime.tools() if spec.pack == name]
     if not with_name:
         return None
     return f"There is a pack {name} already: {with_name[0].location.file}"

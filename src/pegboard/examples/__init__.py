@@ -1,0 +1,1 @@
+"""Examples that `pegboard new --example` hands out: packs and scripts like anybody's own."""
