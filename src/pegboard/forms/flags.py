@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from pegboard.errors import FormFaults
@@ -90,13 +91,16 @@ class _Words:
         self._spec = spec
         self._names = property_names(spec.input_schema)
         self._aliases = spec.parameter_aliases
-        self._root = Form(spec.input_schema).root
         self._whole = _whole(self._names | self._aliases.keys())
         self._object: JsonObject | None = None
         self._pairs: list[str] = []
         self._given: set[str] = set()
         self._plain: list[str] = []
         self._faults: list[Fault] = []
+
+    @cached_property
+    def _root(self) -> Field:
+        return Form(self._spec.input_schema).root
 
     def read(self, words: Sequence[str], stdin: str | None) -> JsonObject:
         left = list(words)
