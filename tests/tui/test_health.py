@@ -351,7 +351,7 @@ async def test_the_places_are_in_the_palette_which_finds_tools_from_everywhere(n
 @pytest.mark.promise("TUI-7")
 async def test_the_header_names_the_places_and_a_click_goes_there(needy: GivenRuntime) -> None:
     async with on_stage(needy, size=(80, 24)) as stage:
-        await stage.until_seen("f5 Tools 8  f6 Chat  f8 Health 4")
+        await stage.until_seen("f5 Tools 8  f6 Chat  f7 Script  f8 Health 4")
         await stage.pilot.click("HeaderItem#health")
         await stage.until(lambda: stage.app.current_mode == "health", "health is shown")
         await stage.until_seen("pandas")

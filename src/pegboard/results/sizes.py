@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 _UNITS = ("kB", "MB", "GB", "TB")
 
 
@@ -45,3 +47,16 @@ def count(number: int, one: str, many: str | None = None) -> str:
 def thousands(number: int) -> str:
     """Gives a number in few signs: `340`, `5.7k`, `1,200.0k`."""
     return f"{number:,}" if number < 1_000 else f"{number / 1_000:,.1f}k"
+
+
+def age(now: datetime, then: datetime) -> str:
+    """Gives how long ago something was: `now`, `5 min`, `3 h`, `2 d`; what is older than a month, as a date."""
+    minutes = int((now - then).total_seconds() // 60)
+    if minutes < 1:
+        return "now"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    if hours < 24:
+        return f"{hours} h"
+    return f"{hours // 24} d" if hours < 24 * 31 else f"{then.astimezone():%Y-%m-%d}"

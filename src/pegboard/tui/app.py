@@ -18,7 +18,7 @@ from pegboard.tui.checks import Checks, Known
 from pegboard.tui.collecting import IdleCollector
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.keys import key_problems, places
-from pegboard.tui.messages import Asking, Called, Copy, OpenCall, OpenTool, TalkAbout
+from pegboard.tui.messages import Asking, Called, Copy, OpenCall, OpenTool, Scripting, TalkAbout
 from pegboard.tui.screens.tools import ToolsScreen
 from pegboard.tui.themed import ThemedApp
 from pegboard.tui.wall import Wall
@@ -46,6 +46,9 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("mode.tools", "f5", "mode('tools')", "Tools", "Go to the tools; from among them, to their list."),
         Command("mode.chat", "f6", "mode('chat')", "Chat", "Go to the conversation with a model that uses the tools."),
+        Command(
+            "mode.script", "f7", "mode('script')", "Script", "Go to the bash scripts whose commands are the tools."
+        ),
         Command("mode.health", "f8", "mode('health')", "Health", "Go to what the tools need, and what is missing."),
         Command("tools.problems", "ctrl+g,exclamation_mark", "show_problems", "Problems", "List all that is wrong."),
         Command("app.help", "f1,question_mark", "help", "Help", "Show the keys of the focused place.", footer=True),
@@ -76,6 +79,8 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     """The calls that wait for the user's word."""
     asking: reactive[bool] = reactive(False, init=False)
     """Whether a model is being asked."""
+    scripting: reactive[bool] = reactive(False, init=False)
+    """Whether a script runs."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -89,6 +94,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         self._collector = IdleCollector()
         self.add_mode("tools", lambda: ToolsScreen(runtime))
         self.add_mode("chat", self._chat_screen)
+        self.add_mode("script", self._script_screen)
         self.add_mode("health", self._health_screen)
 
     def on_mount(self) -> None:
@@ -154,14 +160,23 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         """Says from afar that a model is at work."""
         self._entitle()
 
+    def watch_scripting(self) -> None:
+        """Says from afar that a script runs."""
+        self._entitle()
+
     def _entitle(self) -> None:
         from pegboard.tui.title import keep_title, set_title
 
         if not self._is_entitled:
             self._is_entitled = True
             keep_title(self)
-        sign = "? " if self.requests else "▶ " if self.asking else ""
+        sign = "? " if self.requests else "▶ " if self.asking or self.scripting else ""
         set_title(self, f"{sign}{self.TITLE}")
+
+    def _script_screen(self) -> Screen[None]:
+        from pegboard.tui.screens.script import ScriptScreen
+
+        return ScriptScreen(self.runtime)
 
     def _health_screen(self) -> Screen[None]:
         from pegboard.tui.screens.health import HealthScreen
@@ -204,6 +219,10 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     @on(Asking)
     def _asking(self, event: Asking) -> None:
         self.asking = event.running
+
+    @on(Scripting)
+    def _scripting(self, event: Scripting) -> None:
+        self.scripting = event.running
 
     @on(Called)
     async def _called(self, event: Called) -> None:

@@ -26,8 +26,10 @@ def places() -> list[Place]:
     import pegboard.tui.screens.ask_name
     import pegboard.tui.screens.ask_text
     import pegboard.tui.screens.chat
+    import pegboard.tui.screens.command_help
     import pegboard.tui.screens.confirm
     import pegboard.tui.screens.copy_as
+    import pegboard.tui.screens.copy_script
     import pegboard.tui.screens.definition
     import pegboard.tui.screens.edit_call
     import pegboard.tui.screens.health
@@ -35,9 +37,12 @@ def places() -> list[Place]:
     import pegboard.tui.screens.jump
     import pegboard.tui.screens.models
     import pegboard.tui.screens.offered
+    import pegboard.tui.screens.past_calls
     import pegboard.tui.screens.presets
     import pegboard.tui.screens.result
     import pegboard.tui.screens.rules
+    import pegboard.tui.screens.saved_scripts
+    import pegboard.tui.screens.script
     import pegboard.tui.screens.sessions  # noqa: F401 - loading a module declares its commands
     from pegboard.tui.app import PegboardApp
     from pegboard.tui.screens.tools import ToolsScreen

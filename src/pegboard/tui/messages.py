@@ -32,6 +32,13 @@ class Asking(Message):
 
 
 @dataclass
+class Scripting(Message):
+    """A script runs, or doesn't any more."""
+
+    running: bool
+
+
+@dataclass
 class TalkAbout(Message):
     """Asks for a text to be put into the line that one talks to the model with."""
 

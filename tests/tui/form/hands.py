@@ -130,7 +130,7 @@ class Hands:
         assert isinstance(editor, TextLine | TextBox), f"{editor} is written in"
         now = editor.value if isinstance(editor, TextLine) else editor.text
         if now:
-            await self._press(*(["end", "ctrl+u"] if isinstance(editor, TextLine) else ["f7", "backspace"]))
+            await self._press(*(["end", "ctrl+u"] if isinstance(editor, TextLine) else ["alt+a", "backspace"]))
             await self._until(lambda: not one.text)
         await self._enter(text)
         await self._until(lambda: one.text == text or one.draft() == text)
@@ -259,7 +259,7 @@ class Hands:
         await self._until(lambda: isinstance(self._app.focused, JsonBox))
         box = self._app.focused
         assert isinstance(box, JsonBox)
-        await self._press("f7")
+        await self._press("alt+a")
         await self._until(lambda: box.selected_text == box.text)
         text = json.dumps(arguments)
         self._app.post_message(events.Paste(text))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import ClassVar
+
 from rich.text import Text
 from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import TextArea
 from textual.widgets.text_area import EditResult, Location
@@ -16,7 +20,7 @@ _TYPED = 100
 """Characters that somebody puts in at once by typing; a text grows by them without being cut all of a sudden."""
 _HEAD, _HEAD_LINES = 300, 6
 """Characters and lines shown of a longer one, few enough for the smallest box."""
-_EDITORS = ("field.editor", "form.text_editor")
+_EDITORS = ("field.editor", "form.text_editor", "script.editor")
 """The commands that edit a text in the user's editor."""
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}} | {0x7F: "␡"}
@@ -25,12 +29,20 @@ _PICTURES |= dict.fromkeys(range(0x2028, 0x202F), "\ufffd")
 _PICTURES |= dict.fromkeys([*range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)], "\ufffd")
 
 
+def _own_bindings() -> Iterator[BindingType]:
+    """Gives the keys of a text area, but for those that go to a place of the app from wherever one is."""
+    for binding in TextArea.BINDINGS:
+        if not isinstance(binding, Binding) or binding.key not in {"f6", "f7"}:
+            yield binding
+    yield Binding("alt+a", "select_all", "Select all", show=False)
+
+
 def pictured(text: str) -> str:
     """Gives text that can be shown, character by character: an editor's cursor counts on the length."""
     return text.translate(_PICTURES)
 
 
-class Lines(TextArea):
+class Lines(TextArea, inherit_bindings=False):
     """Several lines in the dress of the form.
 
     `text` is always the whole text. Of a very long one only the beginning is shown, and can't be typed into.
@@ -40,6 +52,7 @@ class Lines(TextArea):
         placeholder: What stands in it while it is empty.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [*_own_bindings()]
     DEFAULT_CSS = """
     Lines {
         height: auto;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import deque
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -51,14 +52,6 @@ Shown = View | Literal["error", "log"]
 LOG_LINES = 5_000
 """Lines of a log that are kept; the oldest go."""
 _TICK = 0.1
-_TITLES: dict[Shown, str] = {
-    "error": "Error",
-    "tree": "Tree",
-    "table": "Table",
-    "markdown": "Markdown",
-    "text": "Text",
-    "log": "Log",
-}
 _SIGNS = {"stdout": "  ", "stderr": "! ", "log": "· "}
 
 
@@ -103,6 +96,15 @@ class ResultPane(Widget):
         Command("result.pager", "f3", "pager", "Pager", "Open the whole result in $PAGER.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+    TITLES: ClassVar[dict[Shown, str]] = {
+        "error": "Error",
+        "tree": "Tree",
+        "table": "Table",
+        "markdown": "Markdown",
+        "text": "Text",
+        "log": "Log",
+    }
+    EMPTY = "Run the tool with {key}; its result comes here."
     DEFAULT_CSS = """
     ResultPane {
         layout: vertical;
@@ -259,14 +261,20 @@ class ResultPane(Widget):
         self._log_count += len(begun)
         self._log = LogLines()
         self.state = "finished"
-        offered: list[Shown] = []
+        self._offer(tuple(self.fitting(result, has_log=self._log_count > 0)))
+
+    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[Shown]:
+        """Gives the views that fit a result, the best first."""
         if result.error is not None:
-            offered.append("error")
+            yield "error"
         if result.ok or result.data is not None:
-            offered += views(result.data)
-        if self._log_count:
-            offered.append("log")
-        self._offer(tuple(offered))
+            yield from views(result.data)
+        if has_log:
+            yield "log"
+
+    def outcome(self, result: ToolResult) -> list[tuple[str, str]]:
+        """Gives how the call went, piece by piece, each with its style."""
+        return outcome(result)
 
     def _offer(self, offered: tuple[Shown, ...]) -> None:
         """Shows one of the views that there are: that which the user chose for this tool before, else the first."""
@@ -354,7 +362,7 @@ class ResultPane(Widget):
         self._paint_bar()
         self._paint_banner()
         self._paint_note()
-        self._empty.update(Content(f"Run the tool with {self.run_key}; its result comes here."))
+        self._empty.update(Content(self.EMPTY.format(key=self.run_key)))
 
     def _paint_status(self) -> None:
         self._status.display = self.state != "empty"
@@ -370,7 +378,7 @@ class ResultPane(Widget):
                 worker = [(self._worker, "dim")] if self._worker else []
                 self._status.pieces = [("▶ running", "bold $text-primary"), elapsed, hint, *worker, tool]
             case "finished" if self._result:
-                self._status.pieces = [*outcome(self._result), tool]
+                self._status.pieces = [*self.outcome(self._result), tool]
             case _:
                 self._status.pieces = []
 
@@ -384,7 +392,8 @@ class ResultPane(Widget):
         self._bar.display = bool(self._offered)
         self._bar.shown = self._shown or ""
         self._bar.titles = [
-            (name, f"{_TITLES[name]} {self._log_count:,}" if name == "log" else _TITLES[name]) for name in self._offered
+            (name, f"{self.TITLES[name]} {self._log_count:,}" if name == "log" else self.TITLES[name])
+            for name in self._offered
         ]
 
     def _paint_banner(self) -> None:

@@ -23,7 +23,7 @@ from pegboard.models.conversation import Message, ModelMessage, SystemMessage, T
 from pegboard.models.session import Session, SessionEntry
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.new_file import write_new
-from pegboard.results.sizes import count
+from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.filter_line import FilterLine
@@ -360,30 +360,17 @@ def _name(session: Session) -> str:
 def _lines(sessions: Sequence[Session], *, with_model: bool) -> Iterator[Line]:
     """Gives a line for each session: its name, and in columns its age, its messages and its model."""
     now = datetime.now(UTC)
-    ages = [_age(now, session.changed) for session in sessions]
+    ages = [age(now, session.changed) for session in sessions]
     counts = [count(session.messages, "message") for session in sessions]
     models = [_shortened(clean_line(session.model)) if with_model else "" for session in sessions]
     widths = [max(map(len, column), default=0) for column in (ages, counts, models)]
-    for session, age, messages, model in zip(sessions, ages, counts, models, strict=True):
-        note = f"{age:>{widths[0]}}  {messages:>{widths[1]}}  {model:<{widths[2]}}"
+    for session, since, messages, model in zip(sessions, ages, counts, models, strict=True):
+        note = f"{since:>{widths[0]}}  {messages:>{widths[1]}}  {model:<{widths[2]}}"
         yield Line(_name(session), note if widths[2] else note.rstrip())
 
 
 def _shortened(model: str) -> str:
     return model if len(model) <= _WIDEST_MODEL else f"{model[: _WIDEST_MODEL - 1]}…"
-
-
-def _age(now: datetime, then: datetime) -> str:
-    """Gives how long ago something was: `now`, `5 min`, `3 h`, `2 d`; what is older than a month, as a date."""
-    minutes = int((now - then).total_seconds() // 60)
-    if minutes < 1:
-        return "now"
-    if minutes < 60:
-        return f"{minutes} min"
-    hours = minutes // 60
-    if hours < 24:
-        return f"{hours} h"
-    return f"{hours // 24} d" if hours < 24 * 31 else f"{then.astimezone():%Y-%m-%d}"
 
 
 def _end(entries: Sequence[SessionEntry]) -> Content:

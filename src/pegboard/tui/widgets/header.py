@@ -39,12 +39,13 @@ class HeaderLine(Horizontal):
         mode: The place that it stands over, as the app calls it.
     """
 
+    SCOPED_CSS = False  # the screen wears the class
     DEFAULT_CSS = """
     HeaderLine {
         dock: top;
         height: 1;
         background: $panel;
-        #name { width: auto; padding: 0 1; text-style: bold; color: $text-primary; }
+        #name { width: auto; padding: 0 1; text-style: bold; color: $text-primary; text-wrap: nowrap; }
         #packs {
             width: 1fr; padding: 0 1; color: $text-muted; text-align: right;
             text-wrap: nowrap; text-overflow: ellipsis;
@@ -54,6 +55,7 @@ class HeaderLine(Horizontal):
         #problems.-none { color: $text-success; }
         .-here { background: $surface; }
     }
+    Screen.-narrow HeaderLine #name { width: 3; text-overflow: clip; }
     """
 
     def __init__(self, mode: str) -> None:
@@ -63,7 +65,7 @@ class HeaderLine(Horizontal):
     def compose(self) -> ComposeResult:
         """Name, places, packs, problems."""
         yield Static("▦ Pegboard", id="name", markup=False)
-        for mode in ("tools", "chat", "health"):
+        for mode in ("tools", "chat", "script", "health"):
             yield HeaderItem(f"app.mode('{mode}')", id=mode).set_class(mode == self._mode, "-here")
         yield Static(id="packs")
         yield HeaderItem("app.show_problems", id="problems")
@@ -74,6 +76,7 @@ class HeaderLine(Horizontal):
         self.watch(self.app, "health", self._show_known)
         self.watch(self.app, "requests", self._show_chat)
         self.watch(self.app, "asking", self._show_chat)
+        self.watch(self.app, "scripting", self._show_script)
 
     def _show_wall(self, wall: Wall) -> None:
         tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)
@@ -95,6 +98,9 @@ class HeaderLine(Horizontal):
             self._show_mode("chat", "Chat", f"? {len(waiting)}", "$text-warning bold")
         else:
             self._show_mode("chat", "Chat", "▶" if getattr(self.app, "asking", False) else "", "$text-primary bold")
+
+    def _show_script(self, running: bool) -> None:
+        self._show_mode("script", "Script", "▶" if running else "", "$text-primary bold")
 
     def _show_known(self, known: Known) -> None:
         if known.unwell:

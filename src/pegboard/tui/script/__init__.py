@@ -1,0 +1,1 @@
+"""What the Script place is made of."""

@@ -1,0 +1,92 @@
+"""The commands that a script may call, beside the editor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from pegboard.results.clean import clean_line
+from pegboard.tui.commands import Command
+from pegboard.tui.script.scripting import ScriptCommand
+from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.pick_list import Line, PickList
+
+
+class CommandsPane(Vertical):
+    """Lists the commands; what is typed filters, and the one that is taken goes into the script."""
+
+    PLACE = "Commands"
+    ACTIONS: ClassVar[tuple[Command, ...]] = ()
+    DEFAULT_CSS = """
+    CommandsPane {
+        #about { height: auto; max-height: 6; padding: 0 1; background: $panel; color: $text-muted; }
+    }
+    """
+
+    @dataclass
+    class Taken(Message):
+        """A command is to be put into the script."""
+
+        command: ScriptCommand
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.list = PickList()
+        self._commands: Sequence[ScriptCommand] = ()
+        self._lines: list[Line] = []
+        self._about = Static(id="about")
+
+    def compose(self) -> ComposeResult:
+        """The filter, the list, what is known of the marked command."""
+        yield FilterLine("type to filter")
+        yield self.list
+        yield self._about
+
+    def show(self, commands: Sequence[ScriptCommand], empty: str) -> None:
+        """Lists these commands, with the same one marked as before where it is still there.
+
+        Args:
+            commands: What scripts may call.
+            empty: What to say where there is none.
+        """
+        marked = self.marked
+        self._commands = commands
+        self._lines = [Line(clean_line(command.names[0])) for command in commands]
+        self.list.empty = empty if not commands else "No tool fits."
+        names = [command.names[0] for command in commands]
+        place = names.index(marked.names[0]) if marked is not None and marked.names[0] in names else 0
+        self.list.show(self._lines, place, sought=self.list.sought)
+
+    @property
+    def marked(self) -> ScriptCommand | None:
+        """The marked command."""
+        index = self.list.marked
+        return self._commands[index] if index is not None and index < len(self._commands) else None
+
+    @on(PickList.Filtered)
+    def _filtered(self, event: PickList.Filtered) -> None:
+        event.stop()
+        self.query_one(FilterLine).show(event.query, f"{event.found:,} of {event.total:,}")
+
+    @on(PickList.Marked)
+    def _marked(self, event: PickList.Marked) -> None:
+        event.stop()
+        command = self.marked
+        said = Content()
+        if command is not None:
+            usage = Content.styled(clean_line(command.usage), "$foreground")
+            said = Content.assemble(usage, "\n", clean_line(command.summary)) if command.summary else usage
+        self._about.update(said)
+
+    @on(PickList.Chosen)
+    def _chosen(self, event: PickList.Chosen) -> None:
+        event.stop()
+        self.post_message(self.Taken(self._commands[event.index]))

@@ -1,0 +1,88 @@
+"""What is in the editor, kept in a file so that nothing typed is lost. Knows nothing of Textual."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+_MOST: Final = 100
+"""Processes that may each have a draft of their own."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A script as it is being written."""
+
+    text: str = ""
+    name: str = ""
+    """That of the saved script which it came from or went to; empty for a new one."""
+    saved: str = ""
+    """The text of that script when it was last read or written."""
+
+
+class DraftFile:
+    """The file of a draft; a second process that runs at the same time gets another one.
+
+    All that it does blocks.
+
+    Args:
+        folder: Where it is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: Path | None = None
+        self._lock = -1
+        self._writing = Lock()
+
+    def read(self) -> Draft:
+        """Takes the first draft that no other process has, and gives it; an empty one where it can't be read."""
+        try:
+            self._take()
+            if self._file is None:
+                return Draft()
+            found = json.loads(self._file.read_bytes())
+            return Draft(str(found["text"]), str(found["name"]), str(found["saved"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return Draft()
+
+    def write(self, draft: Draft) -> None:
+        """Keeps a draft in the place of the one before.
+
+        Raises:
+            OSError: It can't be written.
+        """
+        if self._file is None:
+            return
+        with self._writing:
+            new = self._file.with_suffix(".new")  # nobody else writes it: we hold the lock
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+                json.dump(vars(draft), out)
+            new.replace(self._file)
+
+    def close(self) -> None:
+        """Lets another process have the draft."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _take(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for number in count(1):
+            name = "script-draft" if number == 1 else f"script-draft-{number}"
+            lock = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock, self._file = lock, self._folder / f"{name}.json"
+                return
+            os.close(lock)
+            if number == _MOST:
+                return

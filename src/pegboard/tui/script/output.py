@@ -1,0 +1,113 @@
+"""What a script prints, while it prints it, and how it ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import JsonValue
+
+from pegboard.models import CallEvent, Finished, ToolResult
+from pegboard.results.clean import clean_line
+from pegboard.results.sizes import duration, size
+from pegboard.results.views import views
+from pegboard.tui.result.bars import outcome
+from pegboard.tui.result.pane import LOG_LINES, Pointing, ResultPane, Shown
+from pegboard.tui.script.calls import exit_code
+
+_NOTE = "pegboard: "
+"""What begins a line of stderr in which a script's end is explained."""
+
+
+class OutputPane(ResultPane):
+    """Follows one script: both outputs as they come, then how it ended; what it printed as JSON is a tree too."""
+
+    PLACE = "Output"
+    TITLES: ClassVar[dict[Shown, str]] = {**ResultPane.TITLES, "log": "Output"}
+    EMPTY = "{key} runs the script; what it prints comes here."
+
+    _code: int | None = None
+    _notes: tuple[str, ...] = ()
+    _out = ""
+
+    def feed(self, event: CallEvent) -> None:
+        """Takes an event; the result becomes what was printed, read as JSON where it is that."""
+        if isinstance(event, Finished) and self.call is not None and event.call.id == self.call.id:
+            self._code = exit_code(event.result)
+            event = event.model_copy(update={"result": self._printed(event.result)})
+        super().feed(event)
+
+    def _printed(self, result: ToolResult) -> ToolResult:
+        if self._code is None or not isinstance(result.data, dict):
+            self._notes, self._out = (), ""
+            return result
+        self._out = str(result.data.get("stdout", ""))
+        self._notes = tuple(_notes(str(result.data.get("stderr", ""))))
+        meta = result.meta.model_copy(update={"size": len(self._out.encode("utf-8", "replace"))})
+        return ToolResult(ok=self._code == 0, data=_read(self._out), meta=meta)
+
+    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[Shown]:
+        """Gives all that was printed first, where anything was."""
+        if has_log:
+            yield "log"
+        if result.error is not None:
+            yield "error"
+        if result.data is not None:
+            yield from (view for view in views(result.data) if view != "markdown" or not has_log)
+        if not has_log and result.data is None and result.error is None:
+            yield "log"
+
+    def outcome(self, result: ToolResult) -> list[tuple[str, str]]:
+        """Gives the exit code, how long it took, how much it printed, and why it was stopped or cut."""
+        if self._code is None:
+            return outcome(result)
+        pieces = [
+            ("✓ exit 0", "bold $text-success") if self._code == 0 else (f"✗ exit {self._code}", "bold $text-error"),
+            (duration(result.meta.duration_ms), ""),
+            *((clean_line(note), "$text-warning") for note in self._notes),
+        ]
+        if result.meta.size:
+            pieces.append((size(result.meta.size), ""))
+        if self._log_count > LOG_LINES:
+            pieces.append((f"the last {LOG_LINES:,} lines are shown, all of stdout under Text", "dim"))
+        return pieces
+
+    def action_copy(self) -> None:
+        """Copies the value at the cursor; of what was printed, stdout as it is."""
+        if self._out and not isinstance(self._any_view, Pointing):
+            self._copy(self._out)
+        else:
+            super().action_copy()
+
+    def action_copy_all(self) -> None:
+        """Copies stdout as it is."""
+        if self._out:
+            self._copy(self._out)
+        else:
+            super().action_copy_all()
+
+
+def _notes(err: str) -> Iterator[str]:
+    """Gives what is said of the script's end."""
+    for line in err.splitlines():
+        if line.startswith(_NOTE):
+            yield line.removeprefix(_NOTE)
+
+
+def _read(out: str) -> JsonValue:
+    """Gives what was printed as JSON, or as a list of what stands on each line; else as it is."""
+    text = out.strip()
+    if not text.startswith(("{", "[")):
+        return out
+    for shape in (text, f"[{','.join(text.splitlines())}]"):
+        try:
+            value: JsonValue = json.loads(shape, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            continue
+        return value
+    return out
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
