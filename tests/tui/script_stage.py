@@ -179,7 +179,7 @@ async def entered(stage: ScriptStage) -> None:
     """Goes to the Script place."""
     await stage.pilot.press("f7")
     await stage.until(lambda: "work.say" in stage.place._names, "the commands are known")
-    await stage.until(lambda: stage.place._kept is not None, "the draft is read")
+    await stage.until(lambda: stage.place._is_restored, "the draft is read")
     await stage.pilot.pause()
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 EXAMPLE: Final = """\
 fs.list_dir | jq -r '.[] | "\\(.size // 0) \\(.name)"' | sort -rn | head -3
-for text in 'one two' three; do text.count --text "$text" & done; wait
+time.now & text.count --text 'one two' & wait
 fs.read_file nothing.txt || echo "There is no such file."
 """
 _NAME: Final = "script.run"
@@ -94,6 +94,7 @@ class ScriptScreen(PlaceScreen):
         CallsTree { width: 1fr; height: 1fr; }
         OutputPane { width: 1fr; height: 1fr; }
         &.-ran #results { display: block; }
+        CommandsPane.-maximized { width: 1fr; }
         &.-folded CommandsPane { display: none; }
         &.-narrow {
             #writing, CallsTree, OutputPane, CommandsPane {
@@ -157,8 +158,8 @@ class ScriptScreen(PlaceScreen):
         self._by_name: dict[str, ScriptCommand] = {}
         """The commands by their own names."""
         self._file = DraftFile(runtime.paths.state)
-        self._kept: Draft | None = None
-        """The draft as it is in its file; None until it was read."""
+        self._is_restored = False
+        """Whether the draft in the file was read, and may be replaced."""
         self._saved = ""
         """The text of the saved script when it was last read or written."""
         self._is_keeping = False
@@ -196,7 +197,8 @@ class ScriptScreen(PlaceScreen):
 
     async def on_unmount(self) -> None:
         """Keeps what is being written."""
-        await asyncio.to_thread(self._leave_draft, self._draft)
+        self._file.keep(self._draft)
+        await asyncio.to_thread(self._leave_draft)
 
     # What may be called
 
@@ -285,11 +287,11 @@ class ScriptScreen(PlaceScreen):
         if not self._editor.text:
             self.script_name, self._saved = draft.name, draft.saved
             self._editor.load_text(draft.text)
-        self._kept = draft
+        self._is_restored = True
         self._paint_title()
 
     def _keep_soon(self) -> None:
-        if self._kept is not None and not self._is_keeping:
+        if self._is_restored and not self._is_keeping:
             self._is_keeping = True
             self._keep()
 
@@ -298,20 +300,17 @@ class ScriptScreen(PlaceScreen):
         """Writes the draft a little later than the first of some changes."""
         await asyncio.sleep(_DRAFT_SECONDS)
         self._is_keeping = False
-        draft = self._draft
-        if draft == self._kept:
+        if not self._file.keep(self._draft):
             return
         try:
-            await asyncio.to_thread(self._file.write, draft)
+            await asyncio.to_thread(self._file.write)
         except OSError as error:
             self.notify(f"The draft can't be kept: {error.strerror}.", severity="warning", markup=False)
-        else:
-            self._kept = draft
 
-    def _leave_draft(self, draft: Draft) -> None:
-        with suppress(OSError):
-            if self._kept is not None and draft != self._kept:
-                self._file.write(draft)
+    def _leave_draft(self) -> None:
+        if self._is_restored:
+            with suppress(OSError):
+                self._file.write()
         self._file.close()
 
     # Saved scripts, past calls, copies
@@ -586,6 +585,7 @@ class ScriptScreen(PlaceScreen):
         """Goes to the editor."""
         if self.maximized is not None:
             self.minimize()
+        self.remove_class("-asked")
         self._editor.focus()
 
     def action_maximise(self) -> None:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
-from pegboard.tui.commands import Command
+from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.scripting import ScriptCommand
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.pick_list import Line, PickList
@@ -24,7 +26,10 @@ class CommandsPane(Vertical):
     """Lists the commands; what is typed filters, and the one that is taken goes into the script."""
 
     PLACE = "Commands"
-    ACTIONS: ClassVar[tuple[Command, ...]] = ()
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("commands.clear", "escape", "clear", "Clear", "Take back the filter; without one, go to the editor."),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
     CommandsPane {
         #about { height: auto; max-height: 6; padding: 0 1; background: $panel; color: $text-muted; }
@@ -70,6 +75,12 @@ class CommandsPane(Vertical):
         """The marked command."""
         index = self.list.marked
         return self._commands[index] if index is not None and index < len(self._commands) else None
+
+    def action_clear(self) -> None:
+        """Takes the filter back; without one, the key is for the place."""
+        if not self.list.sought:
+            raise SkipAction
+        self.list.erase_filter()
 
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:

@@ -41,20 +41,28 @@ class DraftFile:
         self._file: Path | None = None
         self._lock = -1
         self._writing = Lock()
+        self._draft = Draft()
 
     def read(self) -> Draft:
         """Takes the first draft that no other process has, and gives it; an empty one where it can't be read."""
         try:
             self._take()
             if self._file is None:
-                return Draft()
+                return self._draft
             found = json.loads(self._file.read_bytes())
-            return Draft(str(found["text"]), str(found["name"]), str(found["saved"]))
+            self._draft = Draft(str(found["text"]), str(found["name"]), str(found["saved"]))
         except (OSError, ValueError, KeyError, TypeError):
-            return Draft()
+            pass
+        return self._draft
 
-    def write(self, draft: Draft) -> None:
-        """Keeps a draft in the place of the one before.
+    def keep(self, draft: Draft) -> bool:
+        """Takes what the next `write` is to keep, at once; gives whether that is anything new."""
+        is_new = draft != self._draft
+        self._draft = draft
+        return is_new
+
+    def write(self) -> None:
+        """Puts the newest draft into the file, in the place of the one before.
 
         Raises:
             OSError: It can't be written.
@@ -65,7 +73,7 @@ class DraftFile:
             new = self._file.with_suffix(".new")  # nobody else writes it: we hold the lock
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-                json.dump(vars(draft), out)
+                json.dump(vars(self._draft), out)
             new.replace(self._file)
 
     def close(self) -> None:

@@ -181,12 +181,22 @@ class ScriptEditor(Lines):
     def put(self, text: str) -> None:
         """Puts text in the place of what is selected, and goes to what of it is still to be filled in."""
         start, end = sorted(self.selection)
-        before = self._line(start[0])[: start[1]]
-        spaced = f" {text}" if before and not before[-1].isspace() and before[-1] not in "(|&;`" else text
-        result = self.replace(spaced, start, end, maintain_selection_offset=False)
+        before, after = self._line(start[0])[: start[1]], self._line(end[0])[end[1] :]
+        if before.strip() and not after.strip() and not self._may_call(start):
+            text = "\n" + before[: len(before) - len(before.lstrip())] + text
+        elif before and not before[-1].isspace() and before[-1] not in "(|&;`":
+            text = f" {text}"
+        result = self.replace(text, start, end, maintain_selection_offset=False)
         self.history.checkpoint()
         self.move_cursor(result.end_location)
-        self._go_to_gap(start)
+        line = result.end_location[0]
+        self._go_to_gap(start if line == start[0] else (line, 0))
+
+    def _may_call(self, place: Location) -> bool:
+        """Says whether a command may stand somewhere."""
+        line, begin = self._line(place[0])[: place[1]], self._begin(place[0])
+        words = scan(f"{line} :", begin).words
+        return bool(words) and words[-1].start == len(line) + 1 and words[-1].is_command
 
     def put_lines(self, text: str) -> None:
         """Puts whole lines below the cursor's line, or above it where the cursor is at its beginning."""
