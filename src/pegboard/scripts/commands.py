@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -292,14 +293,14 @@ def commands_of(
         wanted.append((spec.name, _tool_command(spec, calls)))
     wanted += [(tool.name, _callable_command(tool, seconds)) for tool, seconds in tools]
     plain = [plain_name(name) for name, _ in wanted]
-    taken = {name for name, _ in wanted}
+    taken, times = {name for name, _ in wanted}, Counter(plain)
     if len(taken) < len(wanted):
         twice = next(name for name in taken if sum(name == other for other, _ in wanted) > 1)
         raise ValueError(f"There are two tools {twice}.")
     found: dict[str, Command] = {}
     for (name, command), other in zip(wanted, plain, strict=True):
         names = [name] if is_command(name) else []
-        if plain.count(other) == 1 and other not in taken and is_command(other):
+        if times[other] == 1 and other not in taken and is_command(other):
             names.append(other)
         if not names:
             raise ValueError(f"A tool named {name!r} can't be a command.")
