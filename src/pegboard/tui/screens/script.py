@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
@@ -466,6 +466,10 @@ class ScriptScreen(PlaceScreen):
         if line is not None:
             self._editor.focus()
             self._editor.move_cursor((line - 1, 0), center=True)
+
+    @on(events.Click, "#findings")
+    def _findings_clicked(self) -> None:
+        self.action_fault()
 
     def on_resize(self) -> None:
         """Cuts what is said to the new width."""

@@ -218,13 +218,13 @@ class ScriptEditor(Lines):
         return True
 
     async def _on_key(self, event: events.Key) -> None:
-        """Takes its own keys in turn with what is typed: a binding would overtake letters, or come after them."""
-        own = {key: binding.action for key, binding in self._bindings if binding.id in _OWN}
+        """Takes the keys that move and edit in turn with what is typed: bindings come after the letters that follow."""
+        own = {key: binding.action for key, binding in self._bindings if not binding.id or binding.id in _OWN}
         wanted = own.get(event.key)
         if wanted is not None:
-            event.stop()
-            event.prevent_default()
-            await self.run_action(wanted)
+            if await self.app.run_action(wanted, self):
+                event.stop()
+                event.prevent_default()
         elif event.key == "enter" and not self.read_only:
             event.stop()
             event.prevent_default()
