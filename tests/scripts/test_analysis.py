@@ -65,10 +65,39 @@ def test_a_tool_that_another_command_calls_is_found(tool: OrchestratorTool, scri
         "parallel 'x={}; $x' ::: a b",
         "trap 'shop.buy tea' EXIT",
         "eval 'if then'",
+        # each of these calls it
+        'awk \'BEGIN { system("shop." "buy tea") }\'',
+        "awk 'BEGIN { \"shop.buy tea\" | getline }'",
+        "echo 'BEGIN { system(\"shop.buy tea\") }' > f; awk -f f",
+        "x='$(shop.buy tea)'; echo ${x@P}",
+        "PS4='$(shop.buy tea)'; set -x; :",
+        "declare 'a[$(shop.buy tea)]=1'",
+        'echo "${a[$(shop.buy tea)]}" ${x:-$(shop.buy tea)}',
+        "(( $(shop.buy tea) ))",
+        "echo $((1 + $(shop.buy tea)))",
+        "echo shop.buy tea > f; chmod +x f; ./f",
+        "compgen -C 'shop.buy tea'",
+        "echo shop.buy | xargs -I{} {} tea",
+        "bash -c -- 'shop.buy tea'",
+        "command eval 'shop''.buy tea'",
+        "help shop.buy",
     ],
 )
 def test_what_cant_be_known_is_said(tool: OrchestratorTool, script: str) -> None:
     assert tool.analyze(script).unknown
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "for i in 1 2; do shop.get_user $i; done | awk '{ print $1 }' | sort | uniq -c",
+        'shop.get_user 7 | xargs -n 1 echo; find . -name x; x=${y:-z}; echo $((1 + 2)) ${a[1]} "$(shop.get_user 7)"',
+    ],
+)
+def test_of_what_can_be_known_nothing_else_is_said(tool: OrchestratorTool, script: str) -> None:
+    found = tool.analyze(script)
+    assert {call.tool for call in found.calls} == {"shop.get_user"}
+    assert found.unknown == ()
 
 
 def test_faults_are_found_before_it_runs(tool: OrchestratorTool) -> None:

@@ -31,6 +31,10 @@ BOMBS = {
     "endless jq": ("jq -n 'def f: f; f'", "longer than 1.5 s"),
     "fork bomb": (":() { :|:& }; :", "longer than 1.5 s"),
     "sleep": ("sleep 1000", "longer than 1.5 s"),
+    "a signal that is not heard": ("trap '' TERM INT ALRM HUP; sleep 1000", "longer than 1.5 s"),
+    "eval of eval": ('x=\'eval "$x"\'; eval "$x"', "nested too deeply"),
+    "a stack that overflows": ("time " * 20_000 + "echo", "nested too deeply"),
+    "too much to read": ("seq 100000 > f; while :; do cat f >/dev/null; done < f", "100 MB to read"),
 }
 
 SAID_BY_THE_COMMAND = {
@@ -40,6 +44,19 @@ SAID_BY_THE_COMMAND = {
     "a file too large": ("big 20000000 > f; wc -c < f", "", "file too large"),
     "endless awk": ("awk 'BEGIN { while (1) {} }'", "", "iteration limit"),
     "jq that collects": ("jq -n '[range(1e9)] | length'", "", "size limit"),
+    "a range too long": ("for i in {1..20000}; do echo $i; done", "{1..20000}\n", "{1..20000} stays as it is"),
+    "letters too many": ("echo {a..z}{a..z}{a..z}{a..z} | wc -w", "27694\n", "braces make at most 50,000 words"),
+    "a file system too full": (
+        "for i in {1..120}; do big 1000000 > f$i || break; done; ls | wc -l",
+        "100\n",
+        "filesystem full",
+    ),
+    "a zip bomb": ("head -c 1000000 /dev/zero | gzip | gunzip | wc -c", "0\n", "zip bomb"),
+    "a format too wide": ("printf '%1000000000s' x | wc -c", "0\n", "exceeds limit"),
+    "an endless sed": ("echo a | sed ':a;ba'", "a\n", "loop limit"),
+    "a deep awk": ("awk 'function f(x) { return f(x) } BEGIN { f(1) }'", "", "depth limit"),
+    "a string of awk's": ("awk 'BEGIN { s = \"a\"; while (1) s = s s }'", "", "string size limit"),
+    "parallel without end": ("parallel echo ::: {1..300} ::: {1..300} | wc -l", "0\n", "at most 10,000 jobs"),
     "many jobs": ("for i in {1..100}; do sleep 0.2 & done; wait", "", "background jobs"),
 }
 
@@ -67,7 +84,7 @@ async def test_a_bomb_is_stopped_and_said_and_what_was_printed_is_kept(
     assert "pegboard: the script was stopped: " in result.stderr
     assert result.exit_code == (124 if "longer" in said else 2 if script.startswith("$(") else 1)
     # what can't even be read never begins
-    assert result.stdout == ("" if script.startswith(("$(", "echo {")) else "before\n")
+    assert result.stdout == ("" if script.startswith(("$(", "echo {", "time ")) else "before\n")
 
 
 @pytest.mark.promise("SCR-5")
@@ -78,6 +95,57 @@ async def test_what_is_cut_is_never_cut_in_silence(
     result = await tool.execute(script)
     assert result.stdout == printed
     assert said in result.stderr
+
+
+ODD = {
+    "${x@P}": ("x='$(echo in)'; echo ${x@P}", "in\n", ""),
+    "${x@Q}": ('x="it\'s"; echo ${x@Q}', "'it'\\''s'\n", ""),
+    "/dev/tcp": ("echo hi > /dev/tcp/127.0.0.1/80; echo $?", "1\n", "No such file"),
+    "exec 3<>": ("exec 3<>f; echo hi >&3; exec 3>&-; cat f", "hi\n", ""),
+    "printf -v": ("printf -v x %03d 7; echo $x", "007\n", ""),
+    "read -t": ("read -t 50 x; echo $?; read -t 1 y <<< in; echo $y", "1\nin\n", ""),
+    "read without stdin": ("read x || cat; echo $?", "0\n", ""),
+    "trap": ("trap 'echo bye' EXIT; trap 'echo failed' ERR; false; echo on", "failed\non\nbye\n", ""),
+    "time": ("time echo hi", "hi\n", "real"),
+    "select": ("echo 2 | select x in a b; do echo $x; break; done", "b\n", ""),
+    "coproc": ("coproc echo hi; echo $?", "0\n", ""),
+    "kill": ("kill -9 1; echo alive", "", ""),
+    "kill all": ("kill -9 -1; echo alive", "alive\n", "usage"),
+    "ulimit": ("ulimit -v unlimited; echo $?", "0\n", ""),
+    "a large index": ("a[999999999999]=1; echo ${#a[@]}", "1\n", ""),
+    "a number too large": (
+        "echo $((9223372036854775807 + 1)); echo $((1 / 0)); echo on",
+        "-9223372036854775808\n",
+        "0",
+    ),
+    "names in a circle": ("declare -n a=b; declare -n b=a; echo [$a]; a=1", "[]\n", "circular"),
+    "links in a circle": ("ln -s a b; ln -s b a; cat a; echo $?", "1\n", "symbolic links"),
+    "all of it deleted": ("rm -rf /; rm -rf /*; echo on", "on\n", ""),
+    "a built-in loaded": ("enable -f /lib/x.so x; echo $?", "1\n", "not supported"),
+    "system": ("awk 'BEGIN { system(\"/usr/bin/python3 -c 0\") }'; echo id | sed e; echo $?", "1\n", "not available"),
+    "no number of jobs": ("echo a | xargs -P x echo; parallel -j -1 echo ::: a", "", "-P must be a number, at least 0"),
+    "no end of quotes": ('echo "a\'b" | xargs -P2 echo; echo $?', "2\n", "No closing quotation"),
+    "items that are commands": ("parallel echo ::: '; big 9' '$(big 9)'", "; big 9\n$(big 9)\n", ""),
+    "a function like a tool": ("big() { echo mine; }; big 9; command big 3", "mine\nxxx", ""),
+    "zero bytes": ("big \"$(printf '3\\0')\"", "xxx", ""),
+}
+
+
+@pytest.mark.parametrize(("script", "printed", "said"), ODD.values(), ids=ODD.keys())
+async def test_what_is_odd_neither_breaks_out_nor_breaks_down(
+    tool: OrchestratorTool, script: str, printed: str, said: str
+) -> None:
+    result = await tool.execute(script)
+    assert result.stdout == printed
+    assert said in result.stderr
+    assert "pegboard:" not in result.stderr
+
+
+async def test_thousands_of_items_are_too_many_for_nothing(tool: OrchestratorTool) -> None:
+    tool.limits = Limits(seconds=30)
+    assert (
+        await tool.execute("seq 3000 | xargs -P 8 -n 1 echo | wc -l; parallel echo ::: {1..3000} | wc -l")
+    ).stdout == ("3000\n3000\n")
 
 
 @pytest.mark.promise("SCR-5")

@@ -121,7 +121,7 @@ def _read(runtime: Runtime, file: str) -> str:
     from pegboard.errors import SavedScriptError
 
     try:
-        script_ = sys.stdin.buffer.read().decode() if file == "-" else Path(file).read_bytes().decode()
+        script_ = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         narrate(f"{file} is not UTF-8.")
         raise typer.Exit(USAGE) from error

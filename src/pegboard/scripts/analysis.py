@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -14,8 +15,25 @@ _DEEPEST: Final = 8
 _SHELLS: Final = frozenset({"bash", "sh"})
 _READERS: Final = frozenset({"source", ".", "alias"})
 _WRAPPERS: Final = frozenset({
-    "builtin", "command", "env", "exec", "find", "nice", "nohup", "parallel", "time", "timeout", "trap", "xargs",
+    "builtin", "busybox", "command", "compgen", "env", "exec", "find", "ionice", "nice", "nohup", "parallel", "setsid",
+    "stdbuf", "sudo", "time", "timeout", "trap", "watch", "xargs",
 })  # fmt: skip
+_ALWAYS_UNKNOWN: Final = frozenset({"compgen", "parallel", "trap"})
+_RUNNERS: Final = _SHELLS | {"alias", "eval", "source", "{}"}
+"""Words behind a wrapper that make what it runs unknown."""
+_AWK: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
+_RUNS_COMMANDS: Final = re.compile(r"system|getline|\||^-f")
+"""What a program for awk has that runs commands."""
+_UNSEEN: Final = (
+    (re.compile(r"@P\}"), "${…@P} runs what stands in a variable."),
+    (re.compile(r"\bPS4\b"), "PS4 is run before each command with set -x."),
+    (
+        re.compile(r"\$\{[^}\n]*(?:\$\(|`)|\(\([^)\n]*(?:\$\([^(]|`)|\[(?:\$\(|`)"),
+        "What stands in $(…) within ${…}, ((…)) or an index isn't looked into.",
+    ),
+)
+"""What runs commands that the parser doesn't tell of."""
+_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:+-]*")
 
 
 class ParsedCommand(NamedTuple):
@@ -58,6 +76,11 @@ def analyze(script: str, commands: Mapping[str, Command], parse: Parse) -> Scrip
         _read(script, commands, parse, calls, unknown, _DEEPEST)
     except UnreadableError as error:
         return ScriptAnalysis(error=str(error))
+    unknown |= dict.fromkeys(sentence for pattern, sentence in _UNSEEN if pattern.search(script))
+    seen = {call.tool for call in calls}
+    for name in dict.fromkeys(_NAMES.findall(script)):
+        if name in commands and commands[name].names[0] not in seen:
+            unknown[f"It names {commands[name].names[0]}, and may call it in a way that can't be seen."] = None
     return ScriptAnalysis(tuple(calls), tuple(unknown))
 
 
@@ -77,6 +100,8 @@ def _read(
             unknown["A command's name is only known when the script runs."] = None
         elif command.name in commands:
             calls.append(_call(commands[command.name], tuple(command.args)))
+        elif "/" in command.name:
+            unknown[f"{command.name} runs a file that may hold anything."] = None
         else:
             for text in _texts(command, commands, calls, unknown):
                 _read_within(text, commands, parse, calls, unknown, levels - 1)
@@ -125,7 +150,7 @@ def _texts(
             unknown["eval runs a text that is only known when the script runs."] = None
     elif command.name in _SHELLS:
         text = words[words.index("-c") + 1] if "-c" in words[:-1] else None
-        if text is None:
+        if text is None or text.startswith("-"):
             unknown[f"{command.name} runs a text that is only known when the script runs."] = None
         else:
             yield text
@@ -135,8 +160,15 @@ def _texts(
         at = next((index for index, word in enumerate(words) if word in commands), None)
         if at is not None:
             calls.append(ExpectedCall(commands[words[at] or ""].names[0], (*words[at + 1 :], None), None))
-        elif None in words or command.name in ("parallel", "trap") or set(words) & _SHELLS:
+        elif None in words or command.name in _ALWAYS_UNKNOWN or _RUNNERS & set(words) or _reads(command):
             unknown[f"{command.name} runs a command that is only known when the script runs."] = None
+
+    elif command.name in _AWK and any(word is None or _RUNS_COMMANDS.search(word) for word in words):
+        unknown[f"{command.name} may run commands that are only known when the script runs."] = None
+
+
+def _reads(command: ParsedCommand) -> bool:
+    return command.name in ("builtin", "command") and "." in command.args
 
 
 def _note_shadows(parsed: Parsed, commands: Mapping[str, Command], unknown: dict[str, None]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final  # Any: a message, before it is read
@@ -16,6 +17,11 @@ from pegboard.scripts.sandbox import Sandbox, Sandboxes
 
 _SYNTAX: Final = re.compile(r"parse error|syntax error")
 _DEVICES: Final = re.compile(r"/dev/(?:zero|u?random)\b")
+_RANGE: Final = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?", re.ASCII)
+_BRACES: Final = re.compile(r"\{([^{}'\"$]*)\}")
+_LONGEST_WORD: Final = 1_000
+_MOST_IN_RANGE: Final = 10_000
+_MOST_WORDS: Final = 50_000
 _NO_MEMORY: Final = re.compile(r"memory allocation|MemoryError")
 _OUR_WORDS: Final = (
     (re.compile(r"command count exceeded|session command limit"), "it ran more than {commands:,} commands"),
@@ -24,6 +30,10 @@ _OUR_WORDS: Final = (
     (re.compile(r"nesting|substitution depth|source depth"), "it is nested too deeply"),
     (re.compile(r"variable byte limit"), "its variables took more than 10 MB"),
     (re.compile(r"intermediate bytes"), "more than 32 MB were in its pipes and substitutions at a time"),
+    (
+        re.compile(r"aggregate input bytes"),
+        "its commands were given more than 100 MB to read; within `while read`, give those that need none </dev/null",
+    ),
 )
 
 
@@ -162,9 +172,11 @@ class Execution:
             for stream, text in message.items():
                 self._print(stream, text)
 
-    def broke(self, last_words: str) -> None:
+    def broke(self, last_words: str, code: int | None) -> None:
         """Learns that the process has ended by itself."""
-        if not last_words or _NO_MEMORY.search(last_words):
+        if code == -signal.SIGSEGV:  # its stack overflowed
+            reason = "it is nested too deeply"
+        elif not last_words or _NO_MEMORY.search(last_words):
             reason = f"its process needed more than {self._limits.memory / 2**20:,.0f} MiB of memory, or was killed"
         else:
             reason = f"its process ended: {last_words.splitlines()[-1]}"
@@ -250,6 +262,7 @@ class Execution:
         ]
         if _DEVICES.search(script):
             notes.append("/dev/zero and /dev/urandom end after 1 MiB here")
+        notes += _brace_notes(script)
         if (broke := end.get("broke")) is not None:
             notes.append(f"the script was stopped: {broke}")
         elif (error := end.get("error")) is not None:
@@ -259,6 +272,32 @@ class Execution:
             else:
                 notes.append(f"the script was stopped: {reason.format(**vars(self._limits)) or error}")
         return notes
+
+
+def _brace_notes(script: str) -> Iterator[str]:
+    """Says what the engine doesn't make of braces, and doesn't say itself."""
+    for word in script.split():
+        if len(word) > _LONGEST_WORD or "{" not in word:
+            continue
+        words = 1
+        for inner in _BRACES.findall(word):
+            size = _range_size(inner) or inner.count(",") + 1
+            if size > _MOST_IN_RANGE:
+                yield f"{{{inner}}} stays as it is: a range has at most {_MOST_IN_RANGE:,} items here; use seq"
+                return
+            words *= size
+        if words > _MOST_WORDS:
+            yield f"braces make at most {_MOST_WORDS:,} words here; the rest is missing"
+            return
+
+
+def _range_size(inner: str) -> int | None:
+    """Gives how many words a range such as `1..9` is; None if it is no range."""
+    bounds = _RANGE.fullmatch(inner)
+    if bounds is None:
+        return None
+    first, last = (int(bound) if bound.lstrip("-").isdigit() else ord(bound) for bound in (bounds[1], bounds[2]))
+    return abs(last - first) // max(abs(int(bounds[3] or 1)), 1) + 1
 
 
 def _let_go(taking: asyncio.Future[Sandbox], sandboxes: Sandboxes, loop: asyncio.AbstractEventLoop) -> None:

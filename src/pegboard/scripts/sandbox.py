@@ -26,6 +26,8 @@ _MOST_IDLE: Final = 2
 _LAST_WORDS: Final = 2_000
 """Bytes kept of what a process says that ends before its script does."""
 _READING_SECONDS: Final = 5.0
+_DYING_SECONDS: Final = 0.5
+"""For which one waits that has ended already, but for its exit code."""
 _BROKE: Final = "it is nested too deeply, or takes too long to be read"
 
 
@@ -35,8 +37,8 @@ class Listener(Protocol):
     def heard(self, message: Mapping[str, Any]) -> None:
         """Takes a message, as `pegboard.scripts.shell` writes it."""
 
-    def broke(self, last_words: str) -> None:
-        """Learns that the process ended before the script did."""
+    def broke(self, last_words: str, code: int | None) -> None:
+        """Learns that the process ended before the script did, with which exit code, and what it said."""
 
 
 class Sandbox:
@@ -174,7 +176,11 @@ class Sandbox:
         if not data and (listener := self._listener) is not None:
             self.leave()
             os.set_blocking(self._errors.fileno(), False)
-            listener.broke((self._errors.read(_LAST_WORDS) or b"").decode(errors="replace").strip())
+            last_words = (self._errors.read(_LAST_WORDS) or b"").decode(errors="replace").strip()
+            code = None
+            with suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(_DYING_SECONDS)
+            listener.broke(last_words, code)
 
 
 def _merged(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 2**28
 _FOR_EVER = 1e6
 """Seconds: the parent has the clock, as it stands still while the user is asked about a call."""
-_MOST_JOBS = 32
+_MOST_AT_ONCE = 32
+_MOST_JOBS = 10_000
+"""Jobs of one `xargs -P` or `parallel`."""
 _XARGS = {
     "P": "max-procs!", "n": "max-args!", "L": "max-lines!", "I": "replace!", "d": "delimiter!", "0": "null",
     "r": "no-run-if-empty", "t": "verbose", "x": "exit",
@@ -49,11 +51,11 @@ _JOBS = "_pegboard_jobs"
 _FUNCTIONS = f"""
 xargs() {{
     case " $* " in
-        *" -P"*|*" --max-procs"*) eval "$({_JOBS} xargs "$@")" ;;
+        *" -P"*|*" --max-procs"*) eval "$({_JOBS} xargs "$@")" </dev/null ;;
         *) command xargs "$@" ;;
     esac
 }}
-parallel() {{ eval "$({_JOBS} parallel "$@")"; }}
+parallel() {{ eval "$({_JOBS} parallel "$@")" </dev/null; }}
 """
 
 
@@ -155,20 +157,31 @@ class _UsageError(Exception):
 
 
 async def _jobs(context: BuiltinContext) -> BuiltinResult:
-    """Writes what `xargs -P` or `parallel` would do as a script, in which the jobs of one round run at once."""
+    """Writes what `xargs -P` or `parallel` would do as a script, in which the jobs of one round run at once.
+
+    A round is a text of its own, as how much a text may hold that is run is limited.
+    """
     kind, *words = context.argv
     try:
-        jobs, most = (_xargs if kind == "xargs" else _parallel)(words, context.stdin or "")
+        jobs, most = _wanted(kind, words, context.stdin or "")
     except (_UsageError, ValueError) as error:
         return BuiltinResult(f"echo {shlex.quote(f'{kind}: {error}')} >&2; (exit 2)\n")
     failed = "__failed=123" if kind == "xargs" else "__failed=$((__failed + 1))"
-    lines = ["__failed=0"]
+    rounds = []
     left = iter(jobs)
     while batch := list(islice(left, most)):
-        lines += [f"{{ {job}; }} </dev/null & __job{number}=$!" for number, job in enumerate(batch)]
+        lines = [f"{{ {job}; }} </dev/null & __job{number}=$!" for number, job in enumerate(batch)]
         lines += [f"wait $__job{number} || {failed}" for number in range(len(batch))]
-    lines.append("(exit $__failed)")
-    return BuiltinResult("\n".join(lines) + "\n")
+        rounds.append("eval " + shlex.quote("\n".join(lines)))
+    return BuiltinResult("\n".join(["__failed=0", *rounds, "(exit $__failed)"]) + "\n")
+
+
+def _wanted(kind: str, words: list[str], text: str) -> tuple[list[str], int]:
+    """Gives the jobs, and how many of them run at once."""
+    jobs, most = (_xargs if kind == "xargs" else _parallel)(words, text)
+    if len(jobs) > _MOST_JOBS:
+        raise _UsageError(f"it does at most {_MOST_JOBS:,} jobs.")
+    return jobs, most
 
 
 def _xargs(words: list[str], text: str) -> tuple[list[str], int]:
@@ -185,12 +198,12 @@ def _xargs(words: list[str], text: str) -> tuple[list[str], int]:
         mark = flags["replace"] or "{}"
         jobs = [shlex.join(word.replace(mark, item) for word in command) for item in items]
     else:
-        size = int(flags.get("max-args") or flags.get("max-lines") or max(len(items), 1))
+        size = _number("-n", flags.get("max-args", flags.get("max-lines", str(max(len(items), 1)))), 1)
         batches = [items[start : start + size] for start in range(0, len(items), size)]
         if "max-lines" in flags:
             batches = [shlex.split(" ".join(batch)) for batch in batches]
         jobs = [shlex.join([*command, *batch]) for batch in batches]
-    return jobs, _at_once(flags["max-procs"])
+    return jobs, _at_once("-P", flags["max-procs"])
 
 
 def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
@@ -204,13 +217,13 @@ def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
         sources = [[line for line in text.splitlines() if line]]
     line = " ".join(command)
     jobs = []
-    for items in product(*sources):
+    for items in islice(product(*sources), _MOST_JOBS + 1):
         quoted = shlex.join(items)
         job = line.replace("{}", quoted) if "{}" in line else f"{line} {quoted}"
         for number, item in enumerate(items, 1):
             job = job.replace(f"{{{number}}}", shlex.quote(item))
         jobs.append(job)
-    return jobs, _at_once(flags.get("jobs", "8"))
+    return jobs, _at_once("-j", flags.get("jobs", "8"))
 
 
 def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -231,8 +244,14 @@ def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], lis
     return flags, []
 
 
-def _at_once(most: str) -> int:
-    return min(int(most), _MOST_JOBS) if int(most) > 0 else _MOST_JOBS
+def _at_once(flag: str, most: str) -> int:
+    return min(_number(flag, most, 0) or _MOST_AT_ONCE, _MOST_AT_ONCE)
+
+
+def _number(flag: str, text: str, least: int) -> int:
+    if not (text.isdecimal() and int(text) >= least):
+        raise _UsageError(f"{flag} must be a number, at least {least}, not {text!r}.")
+    return int(text)
 
 
 def main() -> None:
