@@ -104,6 +104,19 @@ async def test_a_script_that_plays_tricks_is_shown_as_it_is(tmp_path: Path) -> N
         await stage.idle()
 
 
+async def test_of_the_many_calls_that_a_script_makes_the_card_shows_the_last(tmp_path: Path) -> None:
+    script = "for i in {1..50}; do work.look --where $i; done >/dev/null"
+    async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
+        await stage.say("Go")
+        await looked_into(stage, "It calls:")
+        await stage.press("a")
+        await stage.idle()
+        await stage.press("shift+tab", "up", "space")
+        await stage.until_seen("… 30 earlier calls within")
+        shown = [row for row in stage.rows if "├ ✓ work.look" in row]
+        assert ["".join(filter(str.isdigit, row))[:2] for row in shown] == [*map(str, range(31, 51))]
+
+
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 def test_a_script_that_asks(
     snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]

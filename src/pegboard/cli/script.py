@@ -166,10 +166,10 @@ async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None
 
 
 class _Shown:
-    """What the user sees meanwhile, and the calls that were made.
+    """What the user sees meanwhile, or else the calls that were made.
 
     Args:
-        prints: Whether what the script prints is passed on.
+        prints: Whether what the script prints is passed on, and the calls are not kept.
     """
 
     def __init__(self, *, prints: bool) -> None:
@@ -186,8 +186,10 @@ class _Shown:
         from pegboard.models import Finished, Log, Started
 
         match event:
-            case Log(call_id=call_id, stream=stream, text=text) if call_id == script_id and self._prints:
+            case Log(call_id=call_id, stream=stream, text=text) if self._prints and call_id == script_id:
                 self._print(stream, text)
+            case _ if self._prints:
+                pass
             case Started(call=call) if call.parent == script_id:
                 self._begun[call.id] = None
             case Finished(call=call) if call.parent == script_id:

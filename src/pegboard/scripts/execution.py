@@ -89,6 +89,7 @@ class Execution:
         limits: How far it may go.
         origin: Whose its calls are.
         tell: Learns what is printed, and what happens to the calls.
+        keeps_calls: Whether the result has the calls, with all that came of them.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Execution:
         limits: Limits,
         origin: Origin,
         tell: Callable[[CallEvent], None],
+        keeps_calls: bool,
     ) -> None:
         self._commands = commands
         self._overview = overview
@@ -107,6 +109,7 @@ class Execution:
         self._limits = limits
         self._origin = origin
         self._tell = tell
+        self._keeps_calls = keeps_calls
         self._loop = asyncio.get_running_loop()
         self._end: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
         self._printed: dict[str, list[str]] = {"out": [], "err": []}
@@ -219,9 +222,9 @@ class Execution:
 
     def _happened(self, event: CallEvent, within: str) -> None:
         match event:
-            case Started(call=call) if call.parent == self._origin.parent:
+            case Started(call=call) if self._keeps_calls and call.parent == self._origin.parent:
                 self._calls[call.id] = (call, None)
-            case Finished(call=call, result=result) if call.parent == self._origin.parent:
+            case Finished(call=call, result=result) if self._keeps_calls and call.parent == self._origin.parent:
                 self._calls[call.id] = (call, result)
             case _:
                 pass

@@ -131,6 +131,7 @@ class OrchestratorTool:
         tell: Callable[[CallEvent], None] = lambda event: None,
         origin: Origin | None = None,
         seconds: float | None = None,
+        keeps_calls: bool = True,
     ) -> ScriptResult:
         """Runs a script; whoever cancels this ends it and the calls that it makes.
 
@@ -140,6 +141,7 @@ class OrchestratorTool:
                 it makes, which have that as their parent.
             origin: Whose its calls are; a new id of its own unless given.
             seconds: How long it may take, if not what the limits say.
+            keeps_calls: Whether the result has the calls; together theirs may be large.
 
         Raises:
             OSError: No process can be started.
@@ -152,6 +154,7 @@ class OrchestratorTool:
             limits=limits,
             origin=origin or Origin(os.urandom(16).hex()),
             tell=tell,
+            keeps_calls=keeps_calls,
         )
         return await execution.run(commands, self._sandboxes)
 

@@ -171,7 +171,7 @@ class ScriptRunner:
     ) -> ScriptResult:
         commands = str(call.args["commands"])
         orchestrator = await asyncio.to_thread(self.orchestrator)
-        return await orchestrator.execute(commands, tell=tell, origin=origin, seconds=seconds)
+        return await orchestrator.execute(commands, tell=tell, origin=origin, seconds=seconds, keeps_calls=False)
 
 
 def _result(task: asyncio.Task[ScriptResult], milliseconds: float) -> ToolResult:

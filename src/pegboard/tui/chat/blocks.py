@@ -35,6 +35,7 @@ RESULT_LINES: Final = 20
 LOG_LINES: Final = 8
 SAID_LINES: Final = 200
 EXPECTED_LINES: Final = 50
+INNER_LINES: Final = 20
 _MOST_SAID: Final = 20_000
 """Characters of a message of the user's that are shown before it is unfolded."""
 _MOST_WRITTEN: Final = 2_000
@@ -273,7 +274,8 @@ class CallBlock(Block):
             case Finished(call=call, result=result) if call.id == own:
                 self.finish(call, result)
             case Finished(call=call, result=result):
-                self.inner[call.id] = Inner(call, result)
+                # a script may make thousands of calls; what came of each is in the history
+                self.inner[call.id] = Inner(call, result.model_copy(update={"data": None}))
                 if self.asked_for is not None and self.asked_for.id == call.id:
                     self.answered()
             case Log(call_id=call_id, stream=stream, text=text) if call_id == own:
@@ -416,7 +418,9 @@ class CallBlock(Block):
 
     def _body(self) -> Iterator[Line]:
         yield from self._arguments()
-        for inner in self.inner.values():
+        if len(self.inner) > INNER_LINES:
+            yield _said(f"  … {count(len(self.inner) - INNER_LINES, 'earlier call')} within", "muted")
+        for inner in [*self.inner.values()][-INNER_LINES:]:
             yield _inner_line(inner)
         if self.state == "asking":
             yield _said(f"  {clean_line(self.asks)}", "warning")
