@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pegboard.runtime import Runtime
-from pegboard.scripts import OrchestratorTool
+from pegboard.scripts import Limits, OrchestratorTool
 
 
 @pytest.fixture
@@ -100,22 +103,48 @@ def test_of_what_can_be_known_nothing_else_is_said(tool: OrchestratorTool, scrip
     assert found.unknown == ()
 
 
+PIECES = [
+    "get", "'g'et", "echo get", "$x", "$(", ")", "`", "(", "{", "}", ";", "\n", "&", "||", "|", "if", "then", "fi",
+    "x=get", "eval", "bash -c", "bash", "'", '"', "xargs -I{}", "{}", "parallel", "awk 'BEGIN { system(\"g\" \"et\") }'",
+    "trap", "EXIT", "<<<", "<<E\nget\nE\n", "<(", "$((", "))", "${x@P}", "${x:-", "source /dev/stdin", "alias x=get", "f()",
+    "f", "exec", "env", "!", "a[", "]=1", "declare", "for i in get; do", "done", "timeout 1", "#",
+]  # fmt: skip
+
+
+@pytest.mark.promise("SCR-5")
+def test_no_script_makes_a_call_that_nobody_expects(plain: Callable[..., OrchestratorTool]) -> None:
+    tool = plain(get=lambda args, stdin: "1\n")
+    tool.limits = Limits(seconds=2, commands=1_000, iterations=200)
+
+    @settings(deadline=None, max_examples=300)
+    @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=8))
+    def check(pieces: list[str]) -> None:
+        script = " ".join(pieces)
+        found = tool.analyze(script)
+        if not found.calls and not found.unknown:
+            assert asyncio.run(tool.execute(script)).calls == ()
+
+    check()
+
+
 def test_faults_are_found_before_it_runs(tool: OrchestratorTool) -> None:
     [call] = tool.analyze("shop.get_user ada").calls
     assert call.args is None
     assert call.faults[0].startswith("--id: ")
 
 
-def test_a_script_that_cant_be_read_says_why(tool: OrchestratorTool) -> None:
-    found = tool.analyze("if then")
+def test_a_script_that_cant_be_read_says_why_and_what_runs_before_that(tool: OrchestratorTool) -> None:
+    found = tool.analyze("shop.buy tea\nshop.get_user $x\nif then\nshop.nap 1")
     assert found.error is not None
-    assert found.calls == ()
+    assert [call.tool for call in found.calls] == ["shop.buy", "shop.get_user"]
+    assert found.unknown[0] == "What stands before the place where it can't be read runs nevertheless."
+    assert tool.analyze("shop.buy tea; echo 'b").unknown
 
 
 @pytest.mark.promise("SCR-5")
 def test_a_script_that_breaks_what_reads_it_costs_nothing_else(tool: OrchestratorTool) -> None:
     breaking = "time " * 20_000 + "echo"
-    assert tool.analyze(breaking).error == "it is nested too deeply, or takes too long to be read"
+    assert tool.analyze(f"{breaking} shop.buy").error == "it is nested too deeply, or takes too long to be read"
     within = tool.analyze(f"eval '{breaking}'; eval 'shop.buy tea'; shop.buy milk")
     assert within.unknown == ("It runs a text within that can't be read.",)
     assert within.calls[-1].args == {"thing": "milk"}

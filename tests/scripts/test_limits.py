@@ -124,6 +124,7 @@ ODD = {
     "a built-in loaded": ("enable -f /lib/x.so x; echo $?", "1\n", "not supported"),
     "system": ("awk 'BEGIN { system(\"/usr/bin/python3 -c 0\") }'; echo id | sed e; echo $?", "1\n", "not available"),
     "no number of jobs": ("echo a | xargs -P x echo; parallel -j -1 echo ::: a", "", "-P must be a number, at least 0"),
+    "a flag behind the command": ("echo a | xargs echo -P2", "-P2 a\n", ""),
     "no end of quotes": ('echo "a\'b" | xargs -P2 echo; echo $?', "2\n", "No closing quotation"),
     "items that are commands": ("parallel echo ::: '; big 9' '$(big 9)'", "; big 9\n$(big 9)\n", ""),
     "a function like a tool": ("big() { echo mine; }; big 9; command big 3", "mine\nxxx", ""),

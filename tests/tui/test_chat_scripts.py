@@ -79,8 +79,8 @@ async def test_what_a_script_that_was_approved_calls_still_asks_for_itself(tmp_p
     ("script", "said"),
     [
         ("echo nothing", "No call of a tool stands in it."),
-        ("if then", "It can't be read: "),
-        ("time " * 20_000, "It can't be read: it is nested too deeply"),
+        ("if then", "It can't be read to its end: "),
+        ("time " * 20_000, "It can't be read to its end: it is nested too deeply"),
     ],
 )
 async def test_a_script_that_calls_nothing_or_cannot_be_read_says_so(tmp_path: Path, script: str, said: str) -> None:

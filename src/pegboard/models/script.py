@@ -28,4 +28,4 @@ class ScriptAnalysis:
     unknown: tuple[str, ...] = ()
     """What can't be known before it runs, a sentence each; with any, it may call any tool."""
     error: str | None = None
-    """Why it can't be read at all."""
+    """Why it can't be read to its end."""

@@ -33,6 +33,7 @@ _UNSEEN: Final = (
     ),
 )
 """What runs commands that the parser doesn't tell of."""
+_LINE: Final = re.compile(r"at line (\d+)")
 _NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:+-]*")
 
 
@@ -72,16 +73,21 @@ def analyze(script: str, commands: Mapping[str, Command], parse: Parse) -> Scrip
     """
     calls: list[ExpectedCall] = []
     unknown: dict[str, None] = {}
+    failure = None
     try:
         _read(script, commands, parse, calls, unknown, _DEEPEST)
     except UnreadableError as error:
-        return ScriptAnalysis(error=str(error))
+        failure = str(error)
+        unknown["What stands before the place where it can't be read runs nevertheless."] = None
+        if (place := _LINE.search(failure)) is not None:
+            before = "\n".join(script.split("\n")[: int(place[1]) - 1])
+            _read_within(before, commands, parse, calls, unknown, _DEEPEST)
     unknown |= dict.fromkeys(sentence for pattern, sentence in _UNSEEN if pattern.search(script))
     seen = {call.tool for call in calls}
     for name in dict.fromkeys(_NAMES.findall(script)):
         if name in commands and commands[name].names[0] not in seen:
             unknown[f"It names {commands[name].names[0]}, and may call it in a way that can't be seen."] = None
-    return ScriptAnalysis(tuple(calls), tuple(unknown))
+    return ScriptAnalysis(tuple(calls), tuple(unknown), failure)
 
 
 def _read(

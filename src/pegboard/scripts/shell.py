@@ -203,7 +203,7 @@ def _xargs(words: list[str], text: str) -> tuple[list[str], int]:
         if "max-lines" in flags:
             batches = [shlex.split(" ".join(batch)) for batch in batches]
         jobs = [shlex.join([*command, *batch]) for batch in batches]
-    return jobs, _at_once("-P", flags["max-procs"])
+    return jobs, _at_once("-P", flags.get("max-procs", "1"))
 
 
 def _parallel(words: list[str], text: str) -> tuple[list[str], int]:

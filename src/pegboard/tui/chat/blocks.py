@@ -545,8 +545,7 @@ def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
         yield _said("  What it calls is being looked for …", "muted")
         return
     if analysis.error is not None:
-        yield _said(f"  It can't be read: {clean_line(analysis.error)}", "error")
-        return
+        yield _said(f"  It can't be read to its end: {clean_line(analysis.error)}", "error")
     said = Counter((call.tool, call.words, call.faults) for call in analysis.calls)
     yield _said("  It calls:" if said else "  No call of a tool stands in it.", "muted")
     for (tool, words, faults), times in list(said.items())[:EXPECTED_LINES]:
