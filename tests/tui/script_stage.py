@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from stage import Stage
+from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.models import CallRecord
@@ -117,7 +118,7 @@ class ScriptStage(Stage):
     @property
     def title(self) -> str:
         """What stands over the editor."""
-        return str(self.place.query_one("#writing").border_title)
+        return Content.from_markup(str(self.place.query_one("#writing").border_title)).plain
 
     @property
     def calls(self) -> list[str]:

@@ -1,18 +1,235 @@
-"""The Script place: writing, running, watching."""
+"""The Script place: running a script, watching its calls, reading what it printed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from script_stage import on_script
+from script_stage import ScriptStage, on_script
+
+from pegboard.tui.chat.prompt import AskLine
+from pegboard.tui.screens.chat import ChatScreen
+from pegboard.tui.screens.confirm import Confirm
+from pegboard.tui.screens.result import ResultScreen
+from pegboard.tui.screens.tools import ToolsScreen
+
+
+def begun(stage: ScriptStage) -> list[list[str]]:
+    """The sign and the name of each call."""
+    return [row.replace("∥ ", "").split()[:2] for row in stage.calls[1:]]
 
 
 @pytest.mark.promise("SCR-6", "TUI-1")
 async def test_a_script_is_run_and_its_calls_and_output_are_seen(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("work.look here | jq -r .seen\necho oops >&2; exit 3")
-        assert stage.calls[0].startswith("✗ script")
-        assert [row.split()[:2] for row in stage.calls[1:]] == [["✓", "work.look"]]
+        assert stage.calls[0].startswith("✗ script exit 3")
+        assert begun(stage) == [["✓", "work.look"]]
+        assert '{where: "her' in stage.calls[1]
         assert stage.printed == ["  here", "! oops"]
         assert "✗ exit 3" in stage.text
+
+
+@pytest.mark.promise("SCR-6", "TUI-1")
+async def test_calls_at_once_are_seen_so_with_their_log_and_esc_ends_them(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        gate = tmp_path / "gate"
+        await stage.write(f"work.wait {gate} & work.wait /nowhere & wait; work.wait /nowhere")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: begun(stage) == [["▶", "work.wait"]] * 2, "both run")
+        assert [row[:3] for row in stage.calls] == ["▶ s", "▶ w", "▶ ∥"]
+        assert "f7 Script ▶" in stage.lines[0]
+        assert "esc Cancel" in stage.lines[-1]
+        await stage.until(lambda: "1 of 3" in stage.calls[2], "how far they are is told")
+        gate.touch()
+        await stage.until(lambda: ["✓", "work.wait"] in begun(stage), "one has ended, the other goes on")
+        stage.tree.focus()
+        await stage.press("end", "up", "down")
+        await stage.press("home", "down", "down" if "▶" in stage.calls[2] else "home", "up", "down")
+        await stage.press("escape")
+        await stage.idle()
+        assert {sign for sign, name in begun(stage) if name == "work.wait"} == {"✓", "⊘"}
+        assert stage.calls[0].startswith("⊘ script cancelled")
+        assert "⊘ cancelled" in stage.text
+        assert "f7 Script ▶" not in stage.lines[0]
+
+
+@pytest.mark.promise("SCR-6")
+async def test_the_marked_call_tells_why_it_failed_and_what_it_printed_last(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        (tmp_path / "gate").touch()
+        await stage.run(
+            f"work.say a; work.fail --message 'Nothing of the kind.'; work.say b; work.wait {tmp_path / 'gate'}"
+        )
+        assert stage.tree.border_title == "Calls  4, 1 failed"
+        stage.tree.focus()
+        await stage.press("f")
+        assert stage.calls[3] == "│ Nothing of the kind."
+        await stage.press("end")
+        assert stage.calls[5:] == ["│ … 3 earlier lines", *(f"│ line {number}" for number in range(3, 8))]
+        await stage.press("home")
+        assert len(stage.calls) == 5
+
+
+@pytest.mark.promise("SCR-6")
+async def test_what_a_tool_calls_stands_below_it(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("work.outer there; work.say x")
+        assert begun(stage) == [["✓", "work.outer"], ["✓", "work.look"], ["✓", "work.say"]]
+        depths = [len(row) - len(row.lstrip()) for row, _ in map(stage.tree.row, range(4))]
+        assert depths == [0, 2, 4, 2]
+
+
+@pytest.mark.promise("SCR-6", "TUI-1")
+async def test_a_call_is_opened_whole_goes_into_its_form_and_to_the_chat(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("work.big 20000 | wc -c; work.look 'a b' --often 3")
+        stage.tree.focus()
+        await stage.press("home", "down", "enter")
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the result is open")
+        await stage.until_seen("x" * 80)
+        await stage.press("escape", "down", "a")
+        await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the chat is open")
+        line = stage.app.screen.query_one(AskLine)
+        await stage.until(
+            lambda: line.text.startswith('`work.look` with `{"where":"a b"'), "the call is in the message"
+        )
+        await stage.press("f7", "o")
+        await stage.until(lambda: isinstance(stage.app.screen, ToolsScreen), "the form is open")
+        await stage.until(lambda: stage.form.form is not None and stage.form.form.draft() != {}, "it is filled")
+        assert stage.form.submit() == {"where": "a b", "often": 3}
+
+
+@pytest.mark.promise("SCR-6", "TUI-2")
+async def test_hundreds_of_calls_are_all_there_and_the_end_is_followed(tmp_path: Path) -> None:
+    async with on_script(tmp_path, size=(80, 24)) as stage:
+        await stage.run("for i in $(seq 300); do work.say $i; done | wc -l")
+        assert stage.tree.border_title == "Calls  300"
+        assert len(stage.calls) == 301
+        assert "300" in "".join(line for line in stage.lines if "work.say" in line).split("work.say")[-1]
+        stage.tree.focus()
+        await stage.press("home")
+        assert "✓ script" in stage.text
+        await stage.press("pagedown", "up")
+        assert stage.tree.cursor is not None
+
+
+async def test_a_click_marks_a_call_and_a_second_one_opens_it(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("work.say a; work.say b")
+        await stage.pilot.click(stage.tree, offset=(8, 2))
+        assert stage.tree.cursor is not None
+        assert stage.tree.cursor.call.args == {"text": "a"}
+        await stage.pilot.click(stage.tree, offset=(8, 2))
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the result is open")
+
+
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(("answer", "calls"), [("n", 0), ("y", 2)])
+async def test_a_script_that_may_delete_things_asks_once(tmp_path: Path, answer: str, calls: int) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write('x=b.txt; work.remove a.txt; work.remove "$x"; work.say x')
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await stage.until_seen('work.remove  {path: "a.txt"}')
+        assert "work.remove  …" in stage.text
+        assert not stage.records
+        await stage.press(answer)
+        await stage.idle()
+        assert sum(record.tool == "work.remove" for record in stage.records) == calls
+
+
+async def test_a_script_that_runs_is_not_run_again_and_none_is_no_script(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.press("ctrl+r")
+        await stage.until_seen("There is nothing to run yet: type a script.")
+        await stage.write("work.wait /nowhere")
+        await stage.press("ctrl+j")
+        await stage.until(lambda: stage.place.running, "it runs")
+        await stage.press("ctrl+r")
+        await stage.until_seen("The script is still running: esc ends it.")
+        await stage.press("escape")
+        await stage.idle()
+        assert len(stage.records) == 2
+
+
+# What it printed
+
+
+@pytest.mark.promise("TUI-1")
+async def test_json_is_seen_as_a_tree_or_a_table_too_and_copied_as_it_was_printed(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("for i in 1 2 3; do work.look p$i; done")
+        assert "[Output 3]" in stage.text
+        stage.output.focus()
+        await stage.press("C")
+        printed = "".join(f'{{"seen": "p{i}", "often": 1}}\n' for i in (1, 2, 3))
+        await stage.until(lambda: stage.app.clipboard == printed, "it is copied")
+        await stage.press("v")
+        await stage.until_seen("[Table]")
+        assert "p3" in stage.text
+        await stage.run("echo '{\"deep\": [1]}'")
+        await stage.press("v")
+        await stage.until_seen("[Tree]")
+
+
+@pytest.mark.promise("TUI-1")
+async def test_the_output_is_searched(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run("for i in $(seq 200); do echo line $i; done")
+        stage.output.focus()
+        await stage.press("slash")
+        await stage.type("line 77")
+        await stage.press("enter")
+        await stage.until_seen("1 of 1: line 77")
+        assert "  line 77" in stage.text
+
+
+@pytest.mark.promise("SCR-5")
+@pytest.mark.parametrize(
+    ("script", "code", "reason"),
+    [
+        ("f() { f; }; f", 1, "its functions called each other more than 16 deep"),
+        ("echo a; sleep 20", 124, "it took longer than 2 s"),
+        ("echo a\nif then", 2, "parse error at line 2"),
+        ("for i in $(seq 2000); do printf '%01000d' 1; done", 0, "stdout was cut after 1,000,000 bytes"),
+    ],
+)
+async def test_why_a_script_was_stopped_or_cut_is_seen(tmp_path: Path, script: str, code: int, reason: str) -> None:
+    async with on_script(tmp_path, size=(160, 40), config="[scripts]\nseconds = 2\n") as stage:
+        await stage.run(script)
+        status = next(line for line in stage.lines if f" exit {code} ·" in line and "Output" not in line)
+        assert reason in " ".join(" ".join(stage.printed).split())
+        assert reason[:12] in status
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_tool_that_hangs_is_ended_and_the_script_goes_on(tmp_path: Path) -> None:
+    async with on_script(tmp_path, config="[tools]\ntimeout = 0.3\n") as stage:
+        await stage.run('work.wait /nowhere || echo "code $?"')
+        assert stage.printed[-1] == "  code 124"
+        assert "✗ work.wait" in stage.calls[1]
+        assert "timeout" in stage.calls[1]
+
+
+@pytest.mark.promise("TUI-4")
+async def test_what_a_script_and_its_tools_print_reaches_the_screen_as_text(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.run(
+            "work.say $'[bold]a\\x1b[2J\\u202eb'; work.fail --message $'\\x1b]0;own\\x07[red]x'; echo '[link=x]y'"
+        )
+        stage.tree.focus()
+        await stage.press("f")
+        assert "\x1b" not in stage.text
+        assert "\u202e" not in stage.text
+        assert "[bold]a␛[2J" in "\n".join(stage.printed)
+        assert "[red]x" in "\n".join(stage.calls)
+
+
+async def test_leaving_the_app_ends_the_script(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("work.wait /nowhere")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: begun(stage) == [["▶", "work.wait"]], "it runs")
+        runtime, call_id = stage.runtime, stage.place._call_id
+    assert not await runtime.cancel(call_id)

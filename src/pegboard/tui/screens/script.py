@@ -276,9 +276,8 @@ class ScriptScreen(PlaceScreen):
 
     def _paint_title(self) -> None:
         name = clean_line(self.script_name) if self.script_name else "Script"
-        changed = "  ● changed" if self.script_name and self.is_changed else ""
-        writing = self.query_one("#writing")
-        writing.border_title = Content.assemble(name, (changed, "$text-warning"))
+        changed = [("  ● changed", "$text-warning")] if self.script_name and self.is_changed else []
+        self.query_one("#writing").border_title = Content.assemble(name, *changed)
 
     @work(group="draft")
     async def _restore(self) -> None:

@@ -20,6 +20,8 @@ GAP: Final = re.compile(r"(?<!\S)<[^<>\s|&;()]+>(?!\S)")
 _LONGEST: Final = 2_000
 """Characters of a line beyond which it isn't coloured."""
 
+_ENDS: Final = frozenset(" \t|&;()<>`")
+"""Characters at which a word ends."""
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _OPERATOR: Final = re.compile(r"\|\||&&|;;&?|;&|\|&?|;|&(?!>)")
 _REDIRECT: Final = re.compile(r"\d*(?:&>>?|<<<|<<-?|>>|>\||>&|<&|<>|<|>)")
@@ -115,6 +117,8 @@ class _Scan:
     wants: bool = True
     is_target: bool = False
     """Whether the next word is the file of a redirection."""
+    is_value: bool = False
+    """Whether the word that is read is an assignment, behind which a command may come."""
     command: str = ""
     words: list[Word] = field(default_factory=list)
     strings: list[tuple[int, int]] = field(default_factory=list)
@@ -144,7 +148,15 @@ class _Scan:
 
     @property
     def _top(self) -> str:
-        return self.around[-1] if self.around else ""
+        return self.around[-1].removesuffix("=") if self.around else ""
+
+    def _push(self, sign: str, *, wants: bool = False) -> None:
+        self.around.append(f"{sign}=" if self.is_value else sign)
+        self.wants, self.is_value = wants, False
+
+    def _pop(self) -> None:
+        """Closes what is innermost; what it stood in was part of a command, unless that was an assignment."""
+        self.wants = self.is_value = self.around.pop().endswith("=")
 
     @property
     def _is_quoted(self) -> bool:
@@ -173,12 +185,12 @@ class _Scan:
                 end = line.find("))", at)
                 self.at = len(line) if end < 0 else end + 2
                 if end >= 0:
-                    self.around.pop()
+                    self._pop()
             case "${":
                 if line[at] == "}":
                     self._close_at(at)
                 elif line[at] in "'\"":
-                    self.around.append(line[at])
+                    self._push(line[at])
                     self.at = at + 1
                 elif not self._open_within(at):
                     self.at = at + (2 if line[at] == "\\" else 1)
@@ -189,20 +201,19 @@ class _Scan:
     def _close_at(self, end: int) -> None:
         self.at = len(self.line) if end < 0 else end + 1
         if end >= 0:
-            self.around.pop()
-            self.wants = False
+            self._pop()
 
     def _open_within(self, at: int) -> bool:
         """Opens what may stand in a word or in quotes; gives whether there is anything of the kind."""
         for sign in ("$((", "$(", "${", "`"):
             if self.line.startswith(sign, at):
-                if sign == "`" and "`" in self.around:
-                    while self.around.pop() != "`":
-                        pass
-                    self.wants = False
+                if sign == "`" and {"`", "`="} & {*self.around}:
+                    while self._top != "`":
+                        self.around.pop()
+                    self._pop()
                 else:
-                    self.around.append({"$((": "((", "$(": "(", "${": "${", "`": "`"}[sign])
-                    self.wants = sign in {"$(", "`"}
+                    inside = {"$((": "((", "$(": "(", "${": "${", "`": "`"}[sign]
+                    self._push(inside, wants=sign in {"$(", "`"})
                 self.at = at + len(sign)
                 return True
         return False
@@ -210,9 +221,10 @@ class _Scan:
     def _step_plain(self) -> bool:
         line, at = self.line, self.at
         sign = line[at]
-        is_start = at == 0 or line[at - 1] in " \t;|&()"
+        is_start = at == 0 or line[at - 1] in _ENDS
         if sign.isspace():
             self.at = at + 1
+            self.is_value = False
         elif sign == "#" and is_start:
             self.at = len(line)
         elif sign == "\\":
@@ -220,13 +232,13 @@ class _Scan:
             self._said("")
             return at + 1 == len(line)
         elif sign in "'\"":
-            self.around.append(sign)
+            self._said("")
+            self._push(sign)
             self.at = at + 1
-            self._said("")
         elif line.startswith("$'", at):
-            self.around.append("$'")
-            self.at = at + 2
             self._said("")
+            self._push("$'")
+            self.at = at + 2
         elif self._open_within(at):
             pass
         elif sign in "()":
@@ -235,7 +247,7 @@ class _Scan:
             self._redirect(found)
         elif found := _OPERATOR.match(line, at):
             self.at = found.end()
-            self.wants, self.is_target = not self._is_closed, False
+            self.wants, self.is_target, self.is_value = not self._is_closed, False, False
             if self._top == "arm" and found[0].startswith(";;"):
                 self.around[-1] = "pattern"
                 self.wants = False
@@ -253,18 +265,16 @@ class _Scan:
                 self.around[-1] = "arm"
                 self.wants = True
             elif self._top in {"(", "array"}:
-                self.wants = False
-                self.around.pop()
+                self._pop()
         elif self._top == "pattern":
             pass
-        elif line.startswith("((", at) and self.wants:
-            self.around.append("((")
+        elif line.startswith("((", at) and self.wants and not self.is_value:
+            self._push("((")
             self.at = at + 2
-        elif at and line[at - 1] == "=":
-            self.around.append("array")
+        elif self.is_value:
+            self._push("array")
         else:
-            self.around.append("(")
-            self.wants = True
+            self._push("(", wants=True)
 
     def _redirect(self, found: re.Match[str]) -> None:
         self.at = found.end()
@@ -274,25 +284,28 @@ class _Scan:
                 self.here.append((next(filter(None, word.groups())), sign == "<<-"))
                 self.at = word.end()
         elif self.line.startswith("(", self.at):
-            self.around.append("(")
+            self._push("(", wants=True)
             self.at += 1
-            self.wants = True
+            self.is_target = False
         else:
             self.is_target = True
 
     def _said(self, word: str) -> None:
         """Notes that a word stands here which isn't known, or isn't the name of a command."""
-        self.command = word
-        self.wants = self.is_target = False
+        if not self.is_value:
+            self.command = word
+            self.wants = self.is_target = False
 
     def _word(self, found: re.Match[str], *, is_start: bool) -> None:
         line, word, self.at = self.line, found[0], found.end()
-        is_whole = is_start and (self.at == len(line) or line[self.at] in " \t|&;()<>")
+        is_whole = is_start and (self.at == len(line) or line[self.at] in _ENDS)
         if self._top in {"case", "pattern", "[[", "array"}:
             self._close_word(word)
         elif self.is_target:
             self.is_target = False
         elif self.wants and is_start and _ASSIGNMENT.match(word):
+            self.is_value = True
+        elif self.is_value:
             pass
         elif not self.wants or not is_whole:
             if is_whole and self.command in _WRAPPERS:
@@ -312,16 +325,15 @@ class _Scan:
         if (word, self._top) == ("in", "case"):
             self.around[-1] = "pattern"
         elif (word, self._top) in {("esac", "pattern"), ("]]", "[[")}:
-            self.around.pop()
-            self.wants = False
+            self._pop()
 
     def _command(self, start: int, word: str) -> None:
         self.command = word
         self.wants = word in _FOLLOWED
         if word in {"case", "[["}:
-            self.around.append(word)
+            self._push(word)
         elif word == "esac" and self._top == "arm":
-            self.around.pop()
+            self._pop()
         elif word not in KEYWORDS:
             self.words.append(Word(start, self.at, word))
 

@@ -30,6 +30,8 @@ _FRAME_SECONDS: Final = 1 / 20
 _TICK_SECONDS: Final = 0.1
 _LOG_SHOWN: Final = 5
 """Lines of the marked call's log that are shown below it."""
+_LEAST_ARGUMENTS: Final = 20
+"""Cells for arguments, of which a fact that isn't the first leaves as many."""
 _SAID: Final = 500
 """Characters of an error's message that are shown."""
 
@@ -257,8 +259,10 @@ def _row(node: Node, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
     name = "script" if node.within is None else clean_line(node.call.name)
     indent = "  " * min(node.depth, 8)
     left = f"{indent}{sign} {'∥ ' if node.is_beside else ''}"
+    args = preview(node.call.args, room) if node.within is not None and node.call.args else ""
     said = [*_facts(node, run)]
-    while len(said) > 1 and cell_len(f"{left}{name}  {' · '.join(said)}") > room:
+    least = cell_len(left) + cell_len(name) + min(cell_len(args), _LEAST_ARGUMENTS) + 4
+    while len(said) > 1 and least + cell_len(" · ".join(said)) > room:
         said.pop()
     facts = " · ".join(said)
     most = max(room - cell_len(left) - cell_len(facts) - 2, 4)
@@ -268,8 +272,7 @@ def _row(node: Node, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
     spans.append((len(left), len(left) + len(name), "strong"))
     text = left + name
     space = room - cell_len(text) - cell_len(facts) - 4
-    if node.within is not None and node.call.args and space > 4:
-        args = preview(node.call.args, space)
+    if args and space > 4:
         args = args if cell_len(args) <= space else f"{fitted(args, space - 1).rstrip()}…"
         spans.append((len(text), len(text) + 2 + len(args), "muted"))
         text += f"  {args}"
@@ -297,9 +300,8 @@ def _facts(node: Node, run: ScriptRun) -> Iterator[str]:
     if node.state == "asking":
         yield "asks you"
     elif result is None:
-        yield f"{node.seconds:.1f} s"
-        if node.progress is not None:
-            yield _progress(node.progress)
+        done = f"{_progress(node.progress)} · " if node.progress is not None else ""
+        yield f"{done}{node.seconds:.1f} s"
     else:
         if node.within is None and result.ok:
             yield f"exit {exit_code(result)}"

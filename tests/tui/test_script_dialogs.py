@@ -1,0 +1,246 @@
+"""What opens over a script: those that are saved, past calls, ways to copy it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from script_stage import ScriptStage, on_script
+
+from pegboard.models import ToolCall
+from pegboard.tui.screens.ask_name import AskName
+from pegboard.tui.screens.confirm import Confirm
+from pegboard.tui.screens.copy_script import CopyScriptScreen
+from pegboard.tui.screens.past_calls import PastCallsScreen
+from pegboard.tui.screens.saved_scripts import SavedScriptsScreen
+from pegboard.tui.script.copies import copied_as
+
+
+async def save_as(stage: ScriptStage, name: str) -> None:
+    """Saves a new script."""
+    await stage.press("ctrl+s")
+    await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+    await stage.type(name)
+    await stage.press("enter")
+    await stage.until(lambda: stage.place.script_name == name, "it is saved")
+
+
+async def listed(stage: ScriptStage) -> None:
+    """Opens the list of saved scripts."""
+    await stage.press("ctrl+l")
+    await stage.until(lambda: isinstance(stage.app.screen, SavedScriptsScreen), "the list is open")
+    await stage.until(lambda: "Reading…" not in stage.text, "they are read")
+    await stage.pilot.pause()
+
+
+async def confirmed(stage: ScriptStage, answer: str) -> None:
+    """Answers a question."""
+    await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+    await stage.press(answer)
+
+
+# Saved scripts
+
+
+@pytest.mark.promise("TUI-1")
+async def test_a_script_is_saved_changed_saved_again_and_opened(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        saved = stage.runtime.saved_scripts
+        await stage.type("work.say a")
+        assert stage.title == "Script"
+        await save_as(stage, "first")
+        assert stage.title == "first"
+        assert await asyncio.to_thread(saved.read, "first") == "work.say a"
+        await stage.type("b")
+        assert stage.title == "first  ● changed"
+        await stage.press("ctrl+s")
+        await stage.until_seen("Saved as first.")
+        assert await asyncio.to_thread(saved.read, "first") == "work.say ab"
+        assert stage.title == "first"
+        await stage.press("ctrl+n")
+        await stage.until(lambda: stage.editor.text == "", "a new one is begun")
+        await listed(stage)
+        await stage.until_seen("1 line")
+        await stage.press("enter")
+        await stage.until(lambda: stage.editor.text == "work.say ab", "it is opened")
+        assert stage.title == "first"
+
+
+@pytest.mark.promise("TUI-1")
+async def test_changes_are_not_dropped_without_a_word(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await asyncio.to_thread(stage.runtime.saved_scripts.write, "other", "work.say other")
+        await stage.type("work.say mine")
+        await stage.press("ctrl+n")
+        await confirmed(stage, "n")
+        assert stage.editor.text == "work.say mine"
+        await listed(stage)
+        await stage.press("enter")
+        await confirmed(stage, "n")
+        assert stage.editor.text == "work.say mine"
+        await listed(stage)
+        await stage.press("enter")
+        await confirmed(stage, "y")
+        await stage.until(lambda: stage.editor.text == "work.say other", "the other is opened")
+
+
+async def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten_without_a_word(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        saved = stage.runtime.saved_scripts
+        await stage.type("a")
+        await save_as(stage, "mine")
+        await asyncio.to_thread(saved.write, "mine", "theirs")
+        await stage.type("b")
+        await stage.press("ctrl+s")
+        await stage.until_seen("changed elsewhere")
+        await confirmed(stage, "n")
+        assert await asyncio.to_thread(saved.read, "mine") == "theirs"
+        await stage.press("ctrl+s")
+        await confirmed(stage, "y")
+        await stage.until_seen("Saved as mine.")
+        assert await asyncio.to_thread(saved.read, "mine") == "ab"
+
+
+@pytest.mark.promise("TUI-1")
+async def test_saved_scripts_are_renamed_deleted_and_saved_over(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        saved = stage.runtime.saved_scripts
+        await asyncio.to_thread(saved.write, "one", "work.say one")
+        await asyncio.to_thread(saved.write, "two", "work.say two")
+        await stage.type("x")
+        await save_as(stage, "mine")
+        await listed(stage)
+        assert "● mine" in stage.text
+        await stage.press("f2", "2", "enter")
+        await stage.until(lambda: stage.place.script_name == "mine" and "mine2" in stage.text, "it is renamed")
+        await stage.type("one")
+        await stage.press("delete")
+        await confirmed(stage, "y")
+        await stage.until(lambda: "work.say one" not in stage.text, "it is gone")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.press("ctrl+u")
+        await stage.type("two")
+        await stage.press("enter")
+        await confirmed(stage, "y")
+        await stage.until(lambda: isinstance(stage.app.screen, SavedScriptsScreen), "it is saved")
+        await stage.press("escape")
+        await stage.until(lambda: stage.title == "two", "it has another name")
+        assert [one.name for one in await asyncio.to_thread(saved.list)] == ["mine2", "two"]
+        assert await asyncio.to_thread(saved.read, "two") == "x"
+
+
+async def test_a_deleted_script_stays_in_the_editor_as_a_new_one(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.type("x")
+        await save_as(stage, "mine")
+        await listed(stage)
+        await stage.press("delete")
+        await stage.until_seen("It stays in the editor, as a new one.")
+        await confirmed(stage, "y")
+        await stage.until(lambda: "● mine" not in stage.text, "it is gone")
+        await stage.press("escape")
+        assert stage.title == "Script"
+        assert stage.editor.text == "x"
+        assert stage.place.is_changed
+
+
+async def test_a_name_that_wont_do_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.type("x")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        await stage.type("a/b")
+        await stage.press("enter")
+        await stage.until_seen("The name of a script can't have")
+        assert stage.title == "Script"
+
+
+# Past calls
+
+
+@pytest.mark.promise("STO-1", "TUI-1")
+async def test_past_calls_become_lines_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.press("ctrl+t")
+        await stage.until_seen("No tool was called yet.")
+        await stage.press("escape")
+        for name, args in (("work.say", {"text": "a b"}), ("work.look", {"where": "x"}), ("work.big", {"size": 3})):
+            await stage.runtime.result(ToolCall(name=name, args=args, source="form"))
+        await stage.write("echo before")
+        await stage.press("end", "ctrl+t")
+        await stage.until(lambda: isinstance(stage.app.screen, PastCallsScreen), "they are listed")
+        await stage.until_seen("☐ work.big")
+        await stage.press("down", "space", "space")
+        assert "2 ticked" in stage.text
+        await stage.press("enter")
+        await stage.until(lambda: "work.look" in stage.editor.text, "they are lines")
+        lines = [line for line in stage.editor.text.split("\n") if line and not line.startswith("#")]
+        assert lines == ["echo before", "work.say --text 'a b'", "work.look --where x"]
+        await stage.press("ctrl+r")
+        await stage.idle()
+        assert "  before" in stage.printed
+
+
+async def test_without_a_tick_the_chosen_call_is_taken(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        for text in ("a", "b"):
+            await stage.runtime.result(ToolCall(name="work.say", args={"text": text}, source="form"))
+        await stage.press("ctrl+t")
+        await stage.until_seen('work.say  {text: "b"}')
+        await stage.press("down", "enter")
+        await stage.until(lambda: "work.say --text a" in stage.editor.text, "it is a line")
+        assert "text b" not in stage.editor.text
+
+
+# Copies
+
+
+@pytest.mark.promise("TUI-5")
+async def test_a_script_is_copied_in_every_way(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.press("ctrl+right_square_bracket")
+        await stage.until_seen("There is nothing to copy yet")
+        await stage.write("work.say 'a b'\n")
+        for downs, part in ((0, "work.say 'a b'\n"), (1, "script run"), (2, '"script.run"'), (3, "orchestrator()")):
+            await stage.press("ctrl+right_square_bracket")
+            await stage.until(lambda: isinstance(stage.app.screen, CopyScriptScreen), "the ways are listed")
+            await stage.press(*["down"] * downs, "enter")
+            await stage.until(lambda part=part: part in stage.app.clipboard, "it is copied")  # type: ignore[misc]
+        assert str(tmp_path / "packs") in stage.app.clipboard
+
+
+TEXTS = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=40),
+    st.text("ab\n'\"\\$`!END<>%\t\x1b", max_size=40),
+    st.sampled_from(["END\nEND2\n", "a\nEND", "\\", '"""', "'''\\", "", "\n\n", "%s %b \\0101 \\\\"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS)
+def test_a_copied_command_gives_a_shell_the_script_that_it_was_made_of(script: str) -> None:
+    command = copied_as("cli", script, ["/my packs"])
+    fake = 'pegboard() { [ "$*" = "script run --packs /my packs -" ] || echo "not so: $*"; cat; }\n'
+    done = subprocess.run(
+        ["bash"], input=(fake + command + "\n").encode(), capture_output=True, env=os.environ, check=True
+    )
+    assert done.stdout.decode().removesuffix("\n") == script.removesuffix("\n")
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_a_copied_program_and_call_have_the_script_that_they_were_made_of(script: str) -> None:
+    program = copied_as("python", script, ["/p"])
+    found: dict[str, object] = {}
+    exec(program[program.index("SCRIPT = ") : program.index("\n\n\nasync def main")], found)
+    assert found["SCRIPT"] == script
+    compile(program, "copied", "exec")
+    assert json.loads(copied_as("json", script)) == {"name": "script.run", "arguments": {"commands": script}}
+    assert copied_as("script", script) == script

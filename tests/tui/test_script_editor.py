@@ -1,0 +1,283 @@
+"""Writing a script: the editor, the commands beside it, what is said before it runs, the draft."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from script_stage import PACK, on_script, write_work
+from textual.events import Key
+
+from pegboard.tui.screens.command_help import CommandHelp
+from pegboard.tui.screens.script import EXAMPLE
+from pegboard.tui.script.draft import Draft, DraftFile
+from pegboard.tui.script.editor import ScriptEditor
+
+
+def looks(editor: ScriptEditor, row: int) -> dict[str, set[str]]:
+    """The pieces of a line that wear a colour of their own, by kind."""
+    line = editor.get_line(row)
+    found: dict[str, set[str]] = {}
+    for kind in ("tool", "unknown", "string", "comment", "keyword", "gap"):
+        ink = editor._ink(kind)
+        pieces = {line.plain[span.start : span.end] for span in line.spans if span.style == ink}
+        found |= {kind: pieces} if pieces else {}
+    return found
+
+
+@pytest.mark.promise("TUI-1")
+async def test_tools_stand_out_and_what_is_nothing_at_all(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("""\
+            work.say "a" | jq . # work.say
+            work_look x; work.lok; mine; if true
+            cat 'work.say
+            work.look' <path>
+            mine() { work.say; }
+            """)
+        await stage.looked_at("parse error")
+        assert looks(stage.editor, 0) == {"tool": {"work.say"}, "string": {'"a"'}, "comment": {"# work.say"}}
+        assert looks(stage.editor, 1) == {"tool": {"work_look"}, "unknown": {"work.lok"}, "keyword": {"if"}}
+        assert looks(stage.editor, 2) == {"string": {"'work.say"}}
+        assert looks(stage.editor, 3) == {"string": {"work.look'"}, "gap": {"<path>"}}
+
+
+async def test_a_name_is_not_found_fault_with_while_it_is_typed(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.type("work.sa")
+        assert looks(stage.editor, 0) == {}
+        await stage.type(" x")
+        assert looks(stage.editor, 0) == {"unknown": {"work.sa"}}
+
+
+async def test_what_is_opened_above_changes_the_lines_below(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("\nwork.say x\nwork.say y")
+        assert "tool" in looks(stage.editor, 2)
+        await stage.type("echo '")
+        assert looks(stage.editor, 2) == {"string": {"work.say y"}}
+        await stage.press("ctrl+z")
+        assert "tool" in looks(stage.editor, 2)
+
+
+@pytest.mark.promise("TUI-2")
+async def test_keys_that_come_faster_than_they_are_handled_stay_in_order(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        for key, sign in (("a", "a"), ("b", "b"), ("enter", None), ("tab", None), ("c", "c"), ("backspace", None)):
+            stage.app.post_message(Key(key, sign))
+        for key, sign in (("d", "d"), ("up", None), ("e", "e")):
+            stage.app.post_message(Key(key, sign))
+        await stage.until(lambda: "e" in stage.editor.text, "all came")
+        assert stage.editor.text == "abe\n  d"
+
+
+async def test_a_new_line_is_indented_like_the_one_before_and_tab_indents(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.type("a")
+        await stage.press("enter", "tab", "b", "enter", "c", "shift+up")
+        await stage.press("tab")
+        assert stage.editor.text == "a\n    b\n    c"
+
+
+@pytest.mark.promise("TUI-7")
+async def test_tab_takes_the_example_which_runs(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        assert "tab takes this example" in stage.text
+        await stage.press("tab")
+        assert stage.editor.text == EXAMPLE
+        assert EXAMPLE.count("\n") == 3
+        await stage.looked_at("will call fs.list_dir, time.now, text.count, fs.read_file")
+        await stage.press("ctrl+r")
+        await stage.idle()
+        assert stage.calls[0].startswith("✓ script exit 0")
+        assert stage.printed[-1] == "  There is no such file."
+
+
+@pytest.mark.promise("TUI-7")
+async def test_every_place_is_reached_from_the_editor_and_the_focus_leaves_it(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        for key, mode in (("f6", "chat"), ("f7", "script"), ("f5", "tools"), ("f7", "script"), ("f8", "health")):
+            await stage.press(key)
+            assert stage.app.current_mode == mode
+        await stage.press("f7")
+        await stage.type("x")
+        assert stage.editor.text == "x"
+        await stage.press("escape")
+        assert stage.app.focused is not stage.editor
+        await stage.press("escape")
+        assert stage.app.focused is stage.editor
+        await stage.press("shift+tab")
+        assert stage.commands.list.has_focus
+
+
+async def test_the_editor_of_the_users_own_changes_the_script_and_that_can_be_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def suspend() -> Iterator[None]:
+        yield
+
+    editor = tmp_path / "editor.sh"
+    editor.write_text('#!/bin/sh\nfor file; do :; done\ncase $file in *.sh) echo "work.say more" >> "$file";; esac\n')
+    editor.chmod(0o755)
+    monkeypatch.setenv("EDITOR", str(editor))
+    monkeypatch.delenv("VISUAL", raising=False)
+    async with on_script(tmp_path) as stage:
+        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to give away
+        await stage.write("work.say a\n")
+        await stage.press("f4")
+        await stage.until(lambda: stage.editor.text == "work.say a\nwork.say more\n", "it is edited")
+        await stage.press("ctrl+z")
+        assert stage.editor.text == "work.say a\n"
+
+
+# The commands
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_command_is_found_and_put_in_with_gaps_that_tab_goes_to(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.press("shift+tab")
+        await stage.type("wolook")
+        assert "work.look <where>" in stage.text
+        await stage.press("enter")
+        assert stage.editor.text == "work.look <where>"
+        await stage.looked_at("line 1: fill in <where>")
+        await stage.type("here")
+        assert stage.editor.text == "work.look here"
+        await stage.looked_at("will call work.look")
+        await stage.press("shift+tab", "escape")
+        assert stage.commands.list.sought == ""
+        await stage.type("wosay")
+        await stage.press("enter")
+        assert stage.editor.text == "work.look here\nwork.say <text>"
+        await stage.press("ctrl+z")
+        assert stage.editor.text == "work.look here"
+
+
+async def test_a_command_goes_where_one_may_stand(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        for before, after in (
+            ("x=$(", "x=$(work.say <text>"),
+            ("a |", "a | work.say <text>"),
+            ("if ", "if work.say <text>"),
+            ("for x in 1; do\n  echo a", "for x in 1; do\n  echo a\n  work.say <text>"),
+        ):
+            stage.editor.load_text(before)
+            stage.editor.move_cursor(stage.editor.document.end)
+            stage.editor.put("work.say <text>")
+            assert stage.editor.text.replace("|work", "| work") == after
+            assert stage.editor.selected_text == "<text>"
+
+
+@pytest.mark.promise("SCR-4")
+async def test_all_of_a_command_is_shown_and_put_in(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.press("f2")
+        await stage.until_seen("Mark a command, or go to one in the script.")
+        await stage.write("echo a; work.look x")
+        stage.editor.move_cursor((0, 15))
+        await stage.press("f2")
+        await stage.until(lambda: isinstance(stage.app.screen, CommandHelp), "it is shown")
+        await stage.until_seen("The place to look at.")
+        await stage.press("escape")
+        await stage.press("shift+tab")
+        await stage.type("work.big")
+        await stage.press("f2", "enter")
+        await stage.until(lambda: "work.big <size>" in stage.editor.text, "it is put in")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_commands_fold_and_where_there_is_no_room_come_when_asked_for(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        assert stage.commands.region.width > 20
+        await stage.press("ctrl+b")
+        assert stage.commands.region.width == 0
+        assert stage.editor.has_focus
+        await stage.press("ctrl+b")
+        assert stage.commands.list.has_focus
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.until(lambda: stage.commands.region.width == 0, "there is no room")
+        stage.editor.focus()
+        await stage.press("ctrl+b")
+        assert stage.commands.list.has_focus
+        await stage.type("wosay")
+        await stage.press("enter")
+        assert stage.commands.region.width == 0
+        assert stage.editor.text == "work.say <text>"
+
+
+@pytest.mark.promise("TUI-1")
+async def test_tools_that_come_are_commands_at_once(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("work.new x")
+        (write_work(tmp_path) / "work.py").write_text(f'{PACK}\ndef new() -> str:\n    """New."""\n    return ""\n')
+        await stage.until(lambda: "work.new" in stage.place._names, "it is known")
+        await stage.until(lambda: looks(stage.editor, 0) == {"tool": {"work.new"}}, "it is seen to be a tool")
+        assert stage.editor.text == "work.new x"
+
+
+# What is said before it runs
+
+
+@pytest.mark.promise("SCR-5")
+async def test_what_a_script_will_call_and_what_is_wrong_is_said_before_it_runs(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write('work.say a; work.say b\nwork.big many\neval "$x"\nwork.big few')
+        await stage.looked_at("line 2: work.big: --size:")
+        assert "line 4: work.big: --size:" in stage.said
+        assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.said
+        await stage.write('work.say a; work.say b; work.big 3; eval "$x"')
+        await stage.looked_at("? eval runs a text")
+        assert "→ will call work.say ×2, work.big\n" in stage.said
+        await stage.write("echo a")
+        await stage.looked_at("will call no tool")
+        await stage.write("echo a\nif then")
+        await stage.looked_at("✗ parse error at line 2")
+        await stage.pilot.click("#findings")
+        assert stage.editor.cursor_location == (1, 0)
+        assert not stage.records
+
+
+# The draft
+
+
+@pytest.mark.promise("TUI-1")
+async def test_what_was_being_written_is_there_again(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.type("work.say a")
+    async with on_script(tmp_path) as stage:
+        assert stage.editor.text == "work.say a"
+        await stage.press("end", "b")
+        folder = stage.runtime.paths.state
+        kept = folder / "script-draft.json"
+        await stage.until(lambda: "work.say ab" in kept.read_text(), "it is kept without leaving")
+
+
+async def test_a_second_app_has_a_draft_of_its_own(tmp_path: Path) -> None:
+    first, second = DraftFile(tmp_path), DraftFile(tmp_path)
+    assert (first.read(), second.read()) == (Draft(), Draft())
+    first.keep(Draft("one", "a", "o"))
+    second.keep(Draft("two"))
+    for file in (first, second):
+        file.write()
+        file.close()
+    again = DraftFile(tmp_path)
+    assert again.read() == Draft("one", "a", "o")
+    third = DraftFile(tmp_path)
+    assert third.read() == Draft("two")
+    again.close()
+    third.close()
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"text": "a"}', "\x00"])
+async def test_a_damaged_draft_is_an_empty_one(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "script-draft.json").write_text(damage)
+    file = DraftFile(tmp_path)
+    assert file.read() == Draft()
+    file.keep(Draft("new"))
+    file.write()
+    file.close()
+    assert DraftFile(tmp_path).read() == Draft("new")
