@@ -105,9 +105,10 @@ def test_of_what_can_be_known_nothing_else_is_said(tool: OrchestratorTool, scrip
 
 PIECES = [
     "get", "'g'et", "echo get", "$x", "$(", ")", "`", "(", "{", "}", ";", "\n", "&", "||", "|", "if", "then", "fi",
-    "x=get", "eval", "bash -c", "bash", "'", '"', "xargs -I{}", "{}", "parallel", "awk 'BEGIN { system(\"g\" \"et\") }'",
-    "trap", "EXIT", "<<<", "<<E\nget\nE\n", "<(", "$((", "))", "${x@P}", "${x:-", "source /dev/stdin", "alias x=get", "f()",
-    "f", "exec", "env", "!", "a[", "]=1", "declare", "for i in get; do", "done", "timeout 1", "#",
+    "x=get", "eval", "bash -c", "bash", "'", '"', "xargs -I{}", "{}", "parallel",
+    "awk 'BEGIN { system(\"g\" \"et\") }'", "trap", "EXIT", "<<<", "<<E\nget\nE\n", "<(", "$((", "))", "${x@P}",
+    "${x:-", "source /dev/stdin", "alias x=get", "f()", "f", "exec", "env",
+    "!", "a[", "]=1", "declare", "for i in get; do", "done", "timeout 1", "#",
 ]  # fmt: skip
 
 

@@ -54,6 +54,26 @@ async def test_a_script_calls_tools_of_packs(shop: Runtime, script: str, printed
     assert await _stdout(shop, script) == printed
 
 
+ODD = '''
+"""Has an odd name."""
+def größe(*, n: int = 1) -> int:
+    """Gives a size."""
+    return n
+'''
+
+
+@pytest.mark.promise("SCR-1")
+async def test_tools_of_whatever_name_are_commands(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    folders = {write_pack(f"{pack}.py", ODD) for pack in ("1st", "my-pack", "my_pack", "own")}
+    runtime = open_runtime(*folders)
+    names = ["_1st_größe", "my-pack.größe", "my_pack.größe", "own.größe", "own_größe"]
+    assert await _stdout(runtime, "; ".join(f"{name} --n {n}" for n, name in enumerate(names))) == "0\n1\n2\n3\n4\n"
+    [record] = runtime.history(tool="1st.größe")
+    assert runtime.script_of([record]).splitlines()[1] == "_1st_größe --n 0"
+
+
 @pytest.mark.promise("SCR-2")
 @pytest.mark.parametrize(
     ("command", "code", "said"),

@@ -18,8 +18,8 @@ from pegboard.schema.soundness import pointer
 
 HELP_FLAGS: Final = ("--help", "-h")
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:+-]*")
-_NOT_PLAIN: Final = re.compile(r"[^A-Za-z0-9_]")
+_NAME: Final = re.compile(r"[^\W\d][\w.:+-]*")
+_NOT_PLAIN: Final = re.compile(r"\W")
 _RESERVED: Final = frozenset({
     "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "help", "if", "in", "parallel", "select",
     "then", "time", "until", "while", "xargs",
@@ -32,8 +32,9 @@ def is_command(name: str) -> bool:
 
 
 def plain_name(name: str) -> str:
-    """Gives a tool's name as one of letters, digits and underscores."""
-    return _NOT_PLAIN.sub("_", name)
+    """Gives a tool's name as one of letters, digits and underscores, which a command can have."""
+    plain = _NOT_PLAIN.sub("_", name)
+    return plain if is_command(plain) else f"_{plain}"
 
 
 def whole_flag(spec: ToolSpec) -> str:

@@ -34,7 +34,7 @@ _UNSEEN: Final = (
 )
 """What runs commands that the parser doesn't tell of."""
 _LINE: Final = re.compile(r"at line (\d+)")
-_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:+-]*")
+_NAMES: Final = re.compile(r"[^\W\d][\w.:+-]*")
 
 
 class ParsedCommand(NamedTuple):

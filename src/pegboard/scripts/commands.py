@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from itertools import count
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pydantic import JsonValue
@@ -276,7 +277,8 @@ def commands_of(
 ) -> dict[str, Command]:
     """Gives the commands by all their names.
 
-    A tool `fs.list_dir` is also called `fs_list_dir`, unless another one would be called so too.
+    A tool `fs.list_dir` is also called `fs_list_dir`, unless another one would be called so too. One whose name can't be
+    a command's, such as `1st.list_dir`, is only called `_1st_list_dir`.
 
     Args:
         specs: Tools of the registry.
@@ -284,14 +286,17 @@ def commands_of(
         tools: Others, each with the seconds that a call may take.
 
     Raises:
-        ValueError: Two tools have one name, or a name can't be a command's.
+        ValueError: Two tools have one name, or a `CallableTool` has one that can't be a command's.
     """
     wanted: list[tuple[str, Callable[[tuple[str, ...]], Command]]] = []
     for spec in specs:
         if calls is None:
             raise ValueError(f"{spec.name} needs a road for its calls.")
         wanted.append((spec.name, _tool_command(spec, calls)))
-    wanted += [(tool.name, _callable_command(tool, seconds)) for tool, seconds in tools]
+    for tool, seconds in tools:
+        if not is_command(tool.name):
+            raise ValueError(f"A tool named {tool.name!r} can't be a command.")
+        wanted.append((tool.name, _callable_command(tool, seconds)))
     plain = [plain_name(name) for name, _ in wanted]
     taken, times = {name for name, _ in wanted}, Counter(plain)
     if len(taken) < len(wanted):
@@ -300,10 +305,11 @@ def commands_of(
     found: dict[str, Command] = {}
     for (name, command), other in zip(wanted, plain, strict=True):
         names = [name] if is_command(name) else []
-        if times[other] == 1 and other not in taken and is_command(other):
+        if times[other] == 1 and other not in taken:
             names.append(other)
         if not names:
-            raise ValueError(f"A tool named {name!r} can't be a command.")
+            numbered = (f"{other}_{number}" for number in count(2))
+            names.append(next(one for one in numbered if one not in taken | times.keys() | found.keys()))
         made = command(tuple(names))
         found.update(dict.fromkeys(names, made))
     return found

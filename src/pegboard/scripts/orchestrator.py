@@ -220,7 +220,7 @@ class OrchestratorToolBuilder:
         """Gives the tool.
 
         Raises:
-            ValueError: Two tools have one name, or a name can't be a command's.
+            ValueError: Two tools have one name, or a `CallableTool` has one that can't be a command's.
         """
         return OrchestratorTool(
             self._name,
