@@ -39,14 +39,9 @@ def findings(
     """
     lines = _lines_of(scanned, names)
     gaps = [*_gaps(script, {number for numbers in lines.values() for number in numbers})]
-    if analysis.error is not None:
-        return gaps or [_unreadable(analysis.error)]
-    return [
-        *gaps,
-        *_faults(analysis, lines),
-        *_calls(analysis),
-        *(Finding("unknown", clean_line(sentence)) for sentence in analysis.unknown),
-    ]
+    unreadable = [] if gaps or analysis.error is None else [_unreadable(analysis.error)]
+    unknown = [] if gaps else [Finding("unknown", clean_line(sentence)) for sentence in analysis.unknown]
+    return [*gaps, *unreadable, *_faults(analysis, lines), *_calls(analysis), *unknown]
 
 
 def _gaps(script: str, lines: Collection[int]) -> Iterator[Finding]:
@@ -68,7 +63,7 @@ def _calls(analysis: ScriptAnalysis) -> Iterator[Finding]:
     more = f" and {len(said) - _MOST_TOOLS} more" if len(said) > _MOST_TOOLS else ""
     if said:
         yield Finding("calls", f"will call {', '.join(said[:_MOST_TOOLS])}{more}")
-    elif not analysis.unknown:
+    elif not analysis.unknown and analysis.error is None:
         yield Finding("calls", "will call no tool")
 
 
