@@ -47,7 +47,7 @@ def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: s
             return _command_line(spec, arguments, ["--packs", packs] if packs else [])
         case "script":
             name = spec.name if is_command(spec.name) else plain_name(spec.name)
-            return shlex.join([name, *_script_words(spec, arguments)])
+            return f"{name} {shlex.join(_script_words(spec, arguments))}".rstrip(" ")
         case "json":
             return _json(arguments, indent=2)
         case "python":

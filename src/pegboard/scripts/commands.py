@@ -277,8 +277,8 @@ def commands_of(
 ) -> dict[str, Command]:
     """Gives the commands by all their names.
 
-    A tool `fs.list_dir` is also called `fs_list_dir`, unless another one would be called so too. One whose name can't be
-    a command's, such as `1st.list_dir`, is only called `_1st_list_dir`.
+    A tool `fs.list_dir` is also called `fs_list_dir`, unless another one would be called so too. One whose name can't
+    be a command's, such as `1st.list_dir`, is only called `_1st_list_dir`.
 
     Args:
         specs: Tools of the registry.
