@@ -170,6 +170,15 @@ async def test_leaving_a_script_ends_its_calls(shop: Runtime) -> None:
     assert [record.tool for record in shop.history()] == ["shop.nap", "script.run"]
 
 
+@pytest.mark.promise("SCR-5")
+async def test_a_call_that_the_script_gives_up_is_ended(shop: Runtime) -> None:
+    result = await _run(shop, "timeout 0.3 shop.nap 50; echo $?; shop.words on")
+    assert (result["stdout"], result["stderr"]) == ("124\non", "")
+    [record] = shop.history(tool="shop.nap")
+    assert record.error is not None
+    assert record.error.detail == "cancelled"
+
+
 async def test_a_script_has_a_timeout_of_its_own(shop: Runtime) -> None:
     result = await _run(shop, "echo before; shop.nap 50", seconds=0.5)
     assert (result["stdout"], result["exit_code"]) == ("before\n", 124)
