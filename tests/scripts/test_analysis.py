@@ -128,6 +128,13 @@ def test_no_script_makes_a_call_that_nobody_expects(plain: Callable[..., Orchest
     check()
 
 
+@pytest.mark.parametrize(
+    "script", ["shop.buy a &\nshop.buy b &\nwait", "for x in 1 2; do shop.buy tea & done; wait", "x=1\n>out"]
+)
+def test_what_is_known_is_not_said_to_be_unknown(tool: OrchestratorTool, script: str) -> None:
+    assert tool.analyze(script).unknown == ()
+
+
 def test_faults_are_found_before_it_runs(tool: OrchestratorTool) -> None:
     [call] = tool.analyze("shop.get_user ada").calls
     assert call.args is None

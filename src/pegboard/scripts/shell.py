@@ -145,7 +145,12 @@ def _parsed(script: str) -> dict[str, Any]:
         found = Bash().analyze(script)
     except BashError as error:
         return {"error": str(error)}
-    commands = [(command.name, command.args, command.is_assignment_only) for command in found.commands]
+    commands = [
+        (command.name, command.args, command.is_assignment_only)
+        for command in found.commands
+        # it finds an empty command behind an `&` at the end of a line, whose name isn't one to be computed
+        if command.name is not None or found.has_dynamic_commands
+    ]
     return {"commands": commands, "functions": found.functions, "cut": found.truncated}
 
 
