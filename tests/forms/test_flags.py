@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.errors import FormFaults
 from pegboard.forms import arguments_from_pairs
-from pegboard.forms.flags import arguments_from_words, as_flag, whole_flag
+from pegboard.forms.flags import arguments_from_words, as_flag, asks_for_help, whole_flag
 from pegboard.models import Hints, PackHandler, ToolSpec
 from pegboard.schema.arguments import prepare
 
@@ -158,6 +158,24 @@ def test_faults_have_the_same_sentences_as_those_of_the_form(words: list[str], p
 
     expected = faults(lambda: arguments_from_pairs(spec.input_schema, pairs))
     assert faults(lambda: arguments_from_words(spec, words)) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        (["--help"], True),
+        (["-h"], True),
+        (["src", "-h"], True),
+        (["--path=src", "-h"], True),
+        (["--recursive", "--help"], True),
+        (["--path", "-h"], False),
+        (["--path=-h"], False),
+        (["--", "--help"], False),
+    ],
+)
+def test_help_is_asked_for_by_a_flag_that_is_no_value(words: list[str], asks: bool) -> None:
+    assert asks_for_help(_spec(), words) == asks
+    assert not asks_for_help(_spec(properties={"help": {}}), words)
 
 
 def test_a_tool_that_has_an_argument_called_args_takes_all_as_json_by_another_name() -> None:

@@ -16,8 +16,6 @@ from pegboard.forms.pairs import arguments_from_pairs, property_names
 from pegboard.models import Fault, JsonObject, ToolSpec
 from pegboard.schema.soundness import pointer
 
-HELP_FLAGS: Final = ("--help", "-h")
-
 _NAME: Final = re.compile(r"[^\W\d][\w.:+-]*")
 _NOT_PLAIN: Final = re.compile(r"\W")
 _RESERVED: Final = frozenset({
@@ -43,9 +41,13 @@ def whole_flag(spec: ToolSpec) -> str:
 
 
 def asks_for_help(spec: ToolSpec, words: Sequence[str]) -> bool:
-    """Says whether words ask what the tool takes, and not for a call of it."""
+    """Says whether words ask what the tool takes, and not for a call of it: `--help`, or `-h` that is no flag's value."""
     flags = words[: words.index("--")] if "--" in words else words
-    return any(flag in flags for flag in HELP_FLAGS) and "help" not in property_names(spec.input_schema)
+    asks = any(
+        word == "--help" or (word == "-h" and not (before.startswith("--") and "=" not in before))
+        for before, word in zip(["", *flags], flags, strict=False)
+    )
+    return asks and "help" not in property_names(spec.input_schema)
 
 
 def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None = None) -> JsonObject:

@@ -399,7 +399,7 @@ class Runtime:
         return self._scripts.orchestrator()
 
     def script_of(self, records: Iterable[CallRecord]) -> str:
-        """Writes calls of the record as a script that makes them again, the oldest first."""
+        """Writes calls of the record as a script that makes them again, the oldest first; blocks for a moment."""
         from pegboard.scripts import script_of
 
         return script_of(records, self.tool)
