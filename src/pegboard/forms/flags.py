@@ -41,7 +41,7 @@ def whole_flag(spec: ToolSpec) -> str:
 
 
 def asks_for_help(spec: ToolSpec, words: Sequence[str]) -> bool:
-    """Says whether words ask what the tool takes, and not for a call of it: `--help`, or `-h` that is no flag's value."""
+    """Says whether words ask what the tool takes, and not for a call of it: `--help`, or `-h` that is no value."""
     flags = words[: words.index("--")] if "--" in words else words
     asks = any(
         word == "--help" or (word == "-h" and not (before.startswith("--") and "=" not in before))
