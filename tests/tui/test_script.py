@@ -153,6 +153,47 @@ async def test_a_script_that_runs_is_not_run_again_and_none_is_no_script(tmp_pat
         assert len(stage.records) == 2
 
 
+async def test_who_is_elsewhere_is_told_that_the_script_has_ended(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write(f"work.wait {tmp_path / 'gate'}; exit 4")
+        await stage.press("ctrl+r", "f5")
+        await stage.until(lambda: "f7 Script ▶" in stage.lines[0], "it runs")
+        (tmp_path / "gate").touch()
+        await stage.until_seen("The script ended with exit code 4.")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_every_pane_gets_the_whole_screen_and_esc_gives_it_back(tmp_path: Path) -> None:
+    async with on_script(tmp_path, size=(80, 24)) as stage:
+        await stage.run("work.say a")
+        await stage.press("ctrl+b")
+        for widget in (stage.editor, stage.tree, stage.output, stage.commands.list):
+            widget.focus()
+            await stage.pilot.pause()
+            before = widget.region.height
+            await stage.press("f10")
+            assert widget.region.width >= 78, widget
+            assert stage.place.maximized is not None
+            assert "f7 Script" in stage.lines[0]
+            await stage.press("escape")
+            await stage.until(lambda: stage.place.maximized is None, "it is given back")
+            assert widget.region.height <= max(before, 21)
+
+
+@pytest.mark.promise("TUI-7")
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 16), (200, 60), (100, 20), (70, 50)])
+async def test_every_pane_is_seen_at_every_size_whatever_has_the_focus(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with on_script(tmp_path, size=size) as stage:
+        await stage.run("work.say a")
+        for widget in (stage.editor, stage.tree, stage.output):
+            widget.focus()
+            await stage.pilot.pause()
+            assert stage.editor.size.height >= 2
+            assert stage.tree.size.height >= 2
+            assert stage.output.size.height >= 2
+            assert all(len(line) <= size[0] for line in stage.lines)
+
+
 # What it printed
 
 

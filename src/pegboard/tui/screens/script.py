@@ -24,7 +24,7 @@ from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import OpenCall, Scripting, TalkAbout
 from pegboard.tui.screens.place import PlaceScreen
-from pegboard.tui.script.calls import CallsTree
+from pegboard.tui.script.calls import CallsTree, exit_code
 from pegboard.tui.script.commands import CommandsPane
 from pegboard.tui.script.draft import Draft, DraftFile
 from pegboard.tui.script.editor import ScriptEditor
@@ -94,7 +94,6 @@ class ScriptScreen(PlaceScreen):
         CallsTree { width: 1fr; height: 1fr; }
         OutputPane { width: 1fr; height: 1fr; }
         &.-ran #results { display: block; }
-        CommandsPane.-maximized { width: 1fr; }
         &.-folded CommandsPane { display: none; }
         &.-narrow {
             #writing, CallsTree, OutputPane, CommandsPane {
@@ -111,6 +110,7 @@ class ScriptScreen(PlaceScreen):
             #writing:focus-within { height: 3fr; }
             #findings { max-height: 2; }
         }
+        &.-maximized-view CommandsPane.-maximized { width: 1fr; }
     }
     """
 
@@ -544,6 +544,17 @@ class ScriptScreen(PlaceScreen):
                 self._output.feed(event)
         finally:
             self.running = False
+        self._tell_end(run)
+
+    def _tell_end(self, run: ScriptRun) -> None:
+        """Says that the script has ended to a user who is elsewhere."""
+        if not self.app.app_focus:
+            self.app.bell()
+        result = run.script.result
+        if self.app.current_mode != "script" and result is not None:
+            code = exit_code(result)
+            how = f"ended with exit code {code}" if code is not None else "was ended"
+            self.notify(f"The script {how}.", severity="information" if code == 0 else "warning")
 
     def watch_running(self, running: bool) -> None:
         """Shows in header and footer whether a script runs."""
@@ -585,9 +596,10 @@ class ScriptScreen(PlaceScreen):
     # Looking around
 
     def action_back(self) -> None:
-        """Goes to the editor."""
+        """Gives back the whole screen where a pane has it, else goes to the editor."""
         if self.maximized is not None:
             self.minimize()
+            return
         self.remove_class("-asked")
         self._editor.focus()
 
