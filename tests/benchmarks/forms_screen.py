@@ -150,11 +150,12 @@ def _is_painted(pane: FormPane, left: object) -> bool:
         return False
     if pane.body is None:
         return pane.form is not None
-    sight = pane.scrollable_content_region
-    views = [view for view in pane.body.views if view.region.overlaps(sight)]
+    sight, body = pane.scrollable_content_region, pane.body
+    views = [view for view in body.views if body.lines_at(view).translate(body.region.offset).overlaps(sight)]
     filled = sum(view.region.intersection(sight).height for view in views)
-    wanted = min(sight.height, pane.body.measure())
-    return all(view.is_mounted for view in views) and filled >= wanted
+    wanted = min(sight.height, body.measure())
+    stand = all(view.region.y - body.region.y == body.lines_at(view).y for view in views)
+    return body.is_filled and stand and all(view.is_mounted for view in views) and filled >= wanted
 
 
 async def _tick(late: list[float]) -> None:

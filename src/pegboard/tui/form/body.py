@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,14 +23,18 @@ from pegboard.models import Fault
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.form.editors import Edited, Entered
 from pegboard.tui.form.face import Room, lines_of
-from pegboard.tui.form.field_view import FieldView, RowView, view_of
+from pegboard.tui.form.field_view import FieldView, RowView, kind, view_of
 from pegboard.tui.form.items import Folds, Item, Key, is_folding, items_of
 from pegboard.tui.form.rows import AddLine, Fold
 
 _AT_ONCE = 6
 """Items out of sight that are mounted in one go; more would keep the keys waiting."""
+_REST_SECONDS = 0.05
+"""After which what is next to what is in sight is mounted."""
 _LONGEST_WAIT = 0.5
 """Seconds that a key may wait for the field that it goes to."""
+_SPARE = 24
+"""Views of one kind that are kept for the next form: mounting takes long."""
 _KEPT = 3
 """Heights of the form above and below what is in sight within which items stay mounted."""
 
@@ -57,7 +62,7 @@ class FormBody(Widget):
 
     DEFAULT_CSS = "FormBody { width: 1fr; height: auto; }"
 
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0))
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)
     """Textual's own, which lays the screen out once more whenever it changes; this doesn't scroll."""
 
     class Changed(Message):
@@ -83,6 +88,8 @@ class FormBody(Widget):
         self._places: dict[Key, int] = {}
         self._shown: dict[Field, int] = {}
         self._views: dict[Key, FieldView] = {}
+        self._spare: list[FieldView] = []
+        """Views that show nothing now and wait for an item of their kind."""
         self._heights: list[int] = []
         self._tops: list[int] = [0]
         self._faults: Sequence[Fault] = ()
@@ -111,14 +118,19 @@ class FormBody(Widget):
     @property
     def focused(self) -> FieldView | None:
         """The view that has the focus, or is about to have it."""
-        return self._views.get(self._goal[0]) if self._goal is not None else self._with_focus()
+        return self._views.get(self._goal[0]) if self._goal is not None else self.with_focus()
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether all that was in sight at first has been put on the screen."""
+        return self._is_filled
 
     @property
     def is_going(self) -> bool:
         """Whether something in it is about to have the focus."""
         return self._goal is not None
 
-    def _with_focus(self) -> FieldView | None:
+    def with_focus(self) -> FieldView | None:
         """Gives the view that has the focus already."""
         node = self.screen.focused if self.is_attached else None
         while node is not None and not isinstance(node, FieldView):
@@ -140,6 +152,59 @@ class FormBody(Widget):
 
     # What is in sight
 
+    def turn_to(self, form: Form, folds: Folds, room: Room, sight: Sight, typed_in: FieldView | None) -> None:
+        """Shows another form, in the views that are there as far as they suit: new ones take their time.
+
+        Args:
+            form: The form.
+            folds: Which of its containers are folded.
+            room: What it has to draw in.
+            sight: What of it is in sight.
+            typed_in: The view that had the focus: what was typed may still be on its way to it, so it shows nothing
+                of this form.
+        """
+        left = [view for view in self.views if view.is_mounted and view is not typed_in]
+        gone = [view for view in self._views.values() if view not in left and view is not typed_in]
+        self._form, self._folds, self._room, self._sight = form, folds, room, sight
+        self._faults, self._goal, self._is_filled = (), None, False
+        self._views = {}
+        self._list()
+        self._spare += left
+        self._mount(sorted({*self._between(sight.top, sight.top + sight.height), *self._pinned()}))
+        self._spare += [typed_in] if typed_in is not None else []
+        gone += self._put_aside()
+        if gone:
+            self.remove_children(gone)
+        self._lay_out()
+        self._tell_filled()
+        if not self._is_filled:
+            self._settle()
+
+    def _put_aside(self) -> list[FieldView]:
+        """Hides the views that show nothing now, so that another form can have them; gives those that are too many."""
+        kinds: Counter[object] = Counter()
+        kept, gone = [], []
+        for view in self._spare:
+            kinds[view.kind] += 1
+            if view.kind is None or kinds[view.kind] > _SPARE:
+                gone.append(view)
+            else:
+                view.display = False
+                kept.append(view)
+        self._spare = kept
+        return gone
+
+    def _view(self, item: Item) -> FieldView:
+        """Gives a view of an item: one that is to spare, or a new one, which is still to be mounted."""
+        wanted = kind(item)
+        found = next((view for view in self._spare if view.kind is wanted), None) if wanted is not None else None
+        if found is None:
+            return view_of(item, self._room)
+        self._spare.remove(found)
+        found.turn_to(item, self._room)
+        found.display = True
+        return found
+
     def look(self, room: Room, sight: Sight) -> None:
         """Shows another part of the form, or the same in other room."""
         if room != self._room:
@@ -159,6 +224,11 @@ class FormBody(Widget):
         """Leaves the screen, and the focus to what takes its place."""
         self._is_leaving, self._goal = True, None
         return super().remove()
+
+    def rest(self) -> None:
+        """Leaves the sight, and the focus to what takes its place, until `turn_to`."""
+        self._goal = None
+        self.display = False
 
     def measure(self) -> int:
         """Finds where every item stands; gives the lines of all."""
@@ -191,7 +261,8 @@ class FormBody(Widget):
         pinned = self._pinned()
         missing = self._missing({*self._between(top, top + height), *pinned})
         near = self._missing(self._between(top - height // 2, top + height + height // 2))
-        soon = self._missing(self._between(top - height, top + 2 * height)) if near and not missing else []
+        is_time = near and not missing and self._is_filled
+        soon = self._missing(self._between(top - height, top + 2 * height)) if is_time else []
         self._mount(missing or soon[:_AT_ONCE])
         if missing or soon:
             self.call_after_refresh(self._settle)
@@ -235,11 +306,13 @@ class FormBody(Widget):
         standing = sorted(self._places[key] for key in self._views)
         mounts: list[AwaitMount] = []
         for run in _runs(places, standing):
-            views = [view_of(self._items[place], self._room) for place in run]
+            views = [self._view(self._items[place]) for place in run]
             after = bisect_right(standing, run[-1])
             before = self._views[self._items[standing[after]].key] if after < len(standing) else None
             self._views.update((view.item.key, view) for view in views)
-            mounts.append(self.mount(*views, before=before))
+            new = [view for view in views if view.parent is None]
+            if new:
+                mounts.append(self.mount(*new, before=before))
         return mounts
 
     def _let_go(self, views: Sequence[FieldView]) -> None:
@@ -458,7 +531,7 @@ class FormBody(Widget):
 
     def _mark(self) -> None:
         """Lets the view with the focus, and no other, say all there is to say."""
-        focused = self._with_focus()
+        focused = self.with_focus()
         for view in self._views.values():
             view.show_focus(view is focused)
 
@@ -468,11 +541,16 @@ class FormBody(Widget):
         if self._goal is not None and self._goal[0] == event.view.item.key:
             self._reach(event.view)
         if not self._is_filled:
-            sight = self._between(self._sight.top, self._sight.top + self._sight.height)
-            views = [self._views.get(self._items[place].key) for place in sight]
-            if all(view is not None and view.is_mounted for view in views):
-                self._is_filled = True
-                self.post_message(self.Filled())
+            self._tell_filled()
+
+    def _tell_filled(self) -> None:
+        """Tells that all in sight is there, if it is."""
+        sight = self._between(self._sight.top, self._sight.top + self._sight.height)
+        views = [self._views.get(self._items[place].key) for place in sight]
+        if all(view is not None and view.is_mounted for view in views):
+            self._is_filled = True
+            self.post_message(self.Filled())
+            self.set_timer(_REST_SECONDS, self._settle)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Forgets what was to have the focus if the user has gone elsewhere since."""

@@ -172,18 +172,27 @@ class TextLine(Input, Offering):
     """
 
     def __init__(self, field: Field) -> None:
-        examples = [example for example in field.examples if isinstance(example, str) and example.isprintable()]
-        self.is_secret = isinstance(field, TextField) and field.secret
+        self.is_secret = _is_secret(field)
         super().__init__(
             field.text,
             hint(field),
             highlighter=Pictures(),
             password=self.is_secret,
-            suggester=SuggestFromList(examples) if examples and not self.is_secret else None,
+            suggester=_suggester(field),
             select_on_focus=False,
         )
         self.field = field
         self._shown = self.value
+
+    def turn_to(self, field: Field) -> None:
+        """Edits another field, as if it were new; what was typed last is in the one before."""
+        if self.value != self._shown:
+            self.field.write(self.value)
+        self.field = field
+        self.password = self.is_secret = _is_secret(field)
+        self.suggester = _suggester(field)
+        self.forget_call()
+        self.sync()
 
     def sync(self) -> None:
         """Shows what is in the field."""
@@ -221,7 +230,8 @@ class TextLine(Input, Offering):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Writes what was typed."""
         event.stop()
-        if event.value == self._shown:
+        # What isn't there any more has been overtaken, be it by more that was typed or by another field.
+        if event.value == self._shown or event.value != self.value:
             return
         self._shown = event.value
         self.field.write(event.value)
@@ -334,6 +344,14 @@ class TextBox(Lines, Offering):
         self.field = field
         self._shown = self.text
 
+    def turn_to(self, field: Field) -> None:
+        """Edits another field, as if it were new; what was typed last is in the one before."""
+        if self.text != self._shown:
+            self.field.write(self.text)
+        self.field = field
+        self.forget_call()
+        self.sync()
+
     def sync(self) -> None:
         """Shows what is in the field."""
         self.load_text(self.field.text)
@@ -430,17 +448,15 @@ class Choices(Widget, can_focus=True):
     def __init__(self, field: ChoiceField) -> None:
         super().__init__()
         self.field = field
-        states = {"unset", "null"}
-        self.entries: list[tuple[str, int | None]] = [
-            (label(write(option.value) if option.label in states else option.label), index)
-            for index, option in enumerate(field.options)
-        ]
+        self.entries = _entries(field)
         """Label and option; null's is -1, and unset's None. A text of that name stands in quotes."""
-        if field.nullable:
-            self.entries.append(("null", -1))
-        if not field.required:
-            self.entries.insert(0, ("unset", None))
         self.can_focus = self._has_choice()
+
+    def turn_to(self, field: ChoiceField) -> None:
+        """Edits another field."""
+        self.field = field
+        self.entries = _entries(field)
+        self.sync()
 
     @property
     def current(self) -> int | None:
@@ -544,3 +560,25 @@ class Choices(Widget, can_focus=True):
         # A key may come before the first layout.
         room = self.content_size.width or self.app.size.width
         return len(self.entries) <= _SHOWN_AT_ONCE and width <= max(room, 20)
+
+
+def _entries(field: ChoiceField) -> list[tuple[str, int | None]]:
+    states = {"unset", "null"}
+    entries: list[tuple[str, int | None]] = [
+        (label(write(option.value) if option.label in states else option.label), index)
+        for index, option in enumerate(field.options)
+    ]
+    if field.nullable:
+        entries.append(("null", -1))
+    if not field.required:
+        entries.insert(0, ("unset", None))
+    return entries
+
+
+def _is_secret(field: Field) -> bool:
+    return isinstance(field, TextField) and field.secret
+
+
+def _suggester(field: Field) -> SuggestFromList | None:
+    examples = [example for example in field.examples if isinstance(example, str) and example.isprintable()]
+    return SuggestFromList(examples) if examples and not _is_secret(field) else None

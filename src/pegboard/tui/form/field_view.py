@@ -19,10 +19,20 @@ from pegboard.forms import ChoiceField, Container, Field, JsonField, JsonTextErr
 from pegboard.forms.json_text import parse, write
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import face
-from pegboard.tui.form.editors import Edited, NeedsLines, TextBox, TextLine, in_editor
+from pegboard.tui.form.editors import Choices, Edited, NeedsLines, TextBox, TextLine, in_editor
 from pegboard.tui.form.items import Item
 from pegboard.tui.form.multi import MultiChoices
-from pegboard.tui.form.rows import AddLine, Editor, Fold, KeyLine, Selector, editor_for, exchanged, has_lines
+from pegboard.tui.form.rows import (
+    AddLine,
+    Editor,
+    Fold,
+    KeyLine,
+    Selector,
+    editor_for,
+    exchanged,
+    has_lines,
+    kind_of,
+)
 
 Main: TypeAlias = Editor | Fold | AddLine | Selector
 """What an item is worked with."""
@@ -55,7 +65,7 @@ class FieldView(Widget):
     FieldView { height: auto; text-wrap: nowrap; }
     """
 
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0))
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)
     """Textual's own, which lays the screen out once more whenever it changes; this doesn't scroll."""
 
     class Stands(Message):
@@ -71,6 +81,8 @@ class FieldView(Widget):
         super().__init__(*filter(None, (self.key, self.main)))
         self.item = item
         self.room = room
+        self.kind = kind(item)
+        """Of what kind it is; None if it can show no item of another form."""
         self.stands = asyncio.Event()
         """Set once it is on the screen with all that is in it, or never will be."""
         self._has_focus = False
@@ -106,12 +118,32 @@ class FieldView(Widget):
             self.main.take(item)
         self.redraw()
 
+    def turn_to(self, item: Item, room: face.Room) -> None:
+        """Shows an item of another form, as if it were new.
+
+        Args:
+            item: One of the same kind, as `kind` tells.
+            room: What it has to draw in.
+        """
+        self.item, self.room = item, room
+        self._has_focus = False
+        match self.main, item.field:
+            case Fold() | AddLine() as line, _:
+                line.take(item)
+            case Selector() as selector, VariantField() as variant:
+                selector.turn_to_variants(variant)
+            case Choices() as choices, ChoiceField() as choice:
+                choices.turn_to(choice)
+            case TextLine() | TextBox() as editor, field:
+                editor.turn_to(field)
+        self.redraw()
+
     def sync(self) -> None:
         """Shows what is in the field."""
         if self.key is not None:
             self.key.sync()
         if isinstance(self.main, TextLine) and not self.main.password and has_lines(self.item.field.text):
-            self.call_later(self._take_lines, self.item.field.text)
+            self.call_later(self._take_lines, self.item.field, self.item.field.text)
         else:
             self.main.sync()
         self.redraw()
@@ -200,15 +232,16 @@ class FieldView(Widget):
     async def on_needs_lines(self, event: NeedsLines) -> None:
         """Makes the line a box."""
         event.stop()
-        await self._take_lines(event.text)
+        await self._take_lines(event.field, event.text)
 
-    async def _take_lines(self, text: str) -> None:
-        if isinstance(self.main, TextLine):
+    async def _take_lines(self, field: Field, text: str) -> None:
+        if isinstance(self.main, TextLine) and self.main.field is field:
             self.main = await exchanged(self.main, text)
+            self.kind = TextBox
 
     async def _replace_main(self) -> None:
         """Puts another editor in the place of the one whose field is gone."""
-        before, self.main = self.main, _main(self.item)
+        before, self.main, self.kind = self.main, _main(self.item), kind(self.item)
         with self.app.batch_update():
             await self.mount(self.main)
             await before.remove()
@@ -341,6 +374,22 @@ def view_of(item: Item, room: face.Room) -> FieldView:
         room: What it has to draw in.
     """
     return FieldView(item, room) if item.holder is None else RowView(item, room)
+
+
+def kind(item: Item) -> type[Main] | None:
+    """Says of what kind the view of an item is: one of the same can show it later. None if it can show no other."""
+    if item.holder is not None:
+        return None
+    match item.part, item.field:
+        case "header", _:
+            return Fold
+        case "add", _:
+            return AddLine
+        case "choice", VariantField():
+            return Selector
+        case _, one:
+            found = kind_of(one)
+            return None if found is MultiChoices else found
 
 
 class _Beside(Layout):

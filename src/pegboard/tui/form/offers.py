@@ -52,6 +52,10 @@ class Offering:
         """Offers `fill` as long as the text stays as it is."""
         self._call = (self.field.text, fill)
 
+    def forget_call(self) -> None:
+        """Offers none any more."""
+        self._call = None
+
     @property
     def offered_call(self) -> Callable[[], object] | None:
         """What fills the form with the call that was pasted; None if there is none, or was something typed since."""

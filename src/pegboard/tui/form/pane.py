@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.reactive import var
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
@@ -33,6 +34,8 @@ _PAUSE = 0.3
 """Seconds without a key after which faults are shown."""
 _FRAME_SECONDS = 1 / 60
 _TRIES = 60
+_MORE_LINES = 4
+"""Of a form that is opened so many more lines are mounted than were in sight: what is above it may be less high."""
 _KEPT = 200
 """Half-filled forms that are kept."""
 _ROOMY, _LOW = 20, 14
@@ -121,6 +124,9 @@ class FormPane(Widget):
             super().__init__()
             self.faults = faults
 
+    share: var[str] = var("2fr", init=False)
+    """How high it is among its neighbours; where there is nothing to fill in, it takes its one line."""
+
     def __init__(self) -> None:
         super().__init__()
         self._forms: OrderedDict[str, _Kept] = OrderedDict()
@@ -128,9 +134,16 @@ class FormPane(Widget):
         self._whole = Static("", classes="whole", markup=False)
         self._body: Widget | None = None
         self._fields: FormBody | None = None
+        self._resting: FormBody | None = None
+        """Fields that are out of sight, for the next form that has some."""
         self._box: JsonBox | None = None
         self._pause: Timer | None = None
         self._curtain = Curtain(self)
+        self._is_bare = False
+        """Whether there is nothing to fill in."""
+        self._was_bare = False
+        """Whether there was nothing to fill in when it was laid out."""
+        self._last_height = 0
         self._refused = ""
         """The JSON text with which the way back to the fields was asked for in vain."""
         self._wanted_top = 0
@@ -171,7 +184,7 @@ class FormPane(Widget):
         kept = self._forms[spec.name]
         if arguments is not None:
             _exchange(kept, _filled(kept.schema, arguments))
-        self._build(as_text=again and self._box is not None)
+        self._build(as_text=again and self._box is not None, turn=not again)
         if arguments is not None or kept.was_run or kept.form.has_text_fault:
             self._check()
 
@@ -217,9 +230,9 @@ class FormPane(Widget):
             path: A JSON Pointer to it, or into it; None for the first field. In the JSON text it doesn't matter.
         """
         if self._fields is not None:
-            if self._fields.is_attached and not self.has_focus_within:
-                self._keep_focus()
             self._fields.focus_field(path)
+            if self._fields.is_attached and self._fields.is_going and not self.has_focus_within:
+                self._keep_focus()
             if self.screen.focused is self and not self._fields.is_going:
                 self.screen.set_focus(None)
         elif self._box is not None:
@@ -240,6 +253,10 @@ class FormPane(Widget):
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Looks the same with the focus on the pane itself; Textual would go through all that is in it."""
 
+    def watch_share(self) -> None:
+        """Takes its part of the height; a class would have Textual look at the styles of all that is in it."""
+        self.styles.height = "auto" if self._is_bare else self.share
+
     def on_form_body_filled(self, event: FormBody.Filled) -> None:
         """Goes to where the form was left, if it was too short for that until now."""
         event.stop()
@@ -248,6 +265,9 @@ class FormPane(Widget):
 
     def on_resize(self) -> None:
         """Shows more or less of the form."""
+        self._was_bare = self._is_bare
+        if not self._is_bare:
+            self._last_height = self.scrollable_content_region.height
         self._look()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -406,10 +426,15 @@ class FormPane(Widget):
         if kept is not None and self._name is not None and not kept.was_worked_with:
             del self._forms[self._name]
 
-    def _build(self, *, as_text: bool, focus: bool = False) -> None:
+    def _build(self, *, as_text: bool, focus: bool = False, turn: bool = False) -> None:
         """Makes the body: the fields, or the JSON text.
 
         A JSON text that can't be read counts until it is mended or dropped, so it is what is shown till then.
+
+        Args:
+            as_text: Whether the JSON text is asked for.
+            focus: Whether the focus goes there, wherever it is.
+            turn: Whether the fields may stand in the editors of those that were there before.
         """
         kept = self._kept
         assert kept is not None, "a body is made for a tool"
@@ -417,18 +442,40 @@ class FormPane(Widget):
         as_text = as_text or form.has_text_fault
         had_focus = focus or self.has_focus_within or (self._fields is not None and self._fields.is_going)
         self._refused = ""
-        self.set_class(not form.fields and not as_text, "-bare")
+        self._is_bare = not form.fields and not as_text
+        self.watch_share()
         if as_text:
             box = JsonBox(form.text(masked=True))
             self._replace(Vertical(box, classes="body -text"), box=box)
         elif form.fields:
-            body = FormBody(form, kept.folds, self._room, Sight(kept.top, self.scrollable_content_region.height))
-            self._replace(body, fields=body)
+            sight = Sight(kept.top, self._height + _MORE_LINES)
+            standing = self._fields or self._resting
+            if standing is not None and standing.is_mounted and turn:
+                self._turn(standing, form, kept.folds, sight)
+            else:
+                body = FormBody(form, kept.folds, self._room, sight)
+                self._replace(body, fields=body)
             self._wanted_top = kept.top
         else:
             self._replace(Vertical(_Note("Takes no arguments.", markup=False), classes="body"))
         if had_focus:
             self.focus_field(kept.focused)
+
+    def _turn(self, fields: FormBody, form: Form, folds: Folds, sight: Sight) -> None:
+        """Shows another form in the fields of the last one that had any."""
+        old, self._body, self._fields, self._box = self._body, fields, fields, None
+        self._show_whole(())
+        if self.is_on_screen:
+            self._curtain.fall()
+        with self.app.batch_update():
+            typed_in = fields.with_focus()
+            if old is not None and old.has_focus_within:
+                self._keep_focus()
+            if old is not None and old is not fields:
+                old.remove()
+            fields.display, self._resting = True, None
+            fields.turn_to(form, folds, self._room, sight, typed_in)
+        self.scroll_home(animate=False, immediate=True)
 
     def _replace(self, body: Widget, *, fields: FormBody | None = None, box: JsonBox | None = None) -> None:
         old, self._body, self._fields, self._box = self._body, body, fields, box
@@ -442,15 +489,27 @@ class FormPane(Widget):
                 if old.has_focus_within:
                     # Textual would give the focus to some neighbour, and tell of it after the next is asked for.
                     self._keep_focus()
-                old.remove()
+                if isinstance(old, FormBody) and fields is None:
+                    old.rest()
+                    self._resting = old
+                else:
+                    old.remove()
+            if fields is not None and self._resting is not None:
+                self._resting.remove()
+                self._resting = None
             self.mount(body)
         self.scroll_home(animate=False, immediate=True)
 
     @property
     def _room(self) -> Room:
-        region = self.scrollable_content_region
+        width, height = self.scrollable_content_region.width, self._height
         # The column before the scroll bar stays free.
-        return Room(max(region.width - 1, 1), 1 if region.height < _LOW else 3, region.height >= _ROOMY)
+        return Room(max(width - 1, 1), 1 if height < _LOW else 3, height >= _ROOMY)
+
+    @property
+    def _height(self) -> int:
+        """How many lines of the fields there are in sight; before they are laid out, how many there were last."""
+        return self._last_height if self._was_bare else self.scrollable_content_region.height
 
     def _look(self) -> None:
         """Tells the fields what of them is in sight."""

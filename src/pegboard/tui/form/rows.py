@@ -38,16 +38,25 @@ _LONGEST_LINE = 10_000
 """Characters of a text that is edited in a line."""
 
 
+def kind_of(field: Field) -> type[Editor]:
+    """Says what a field that is shown in one piece is edited with, or the JSON of a container."""
+    if isinstance(field, ChoiceField):
+        return Choices
+    if isinstance(field, MultiChoiceField) and not field.is_raw:
+        return MultiChoices
+    lines = isinstance(field, JsonField | Container) or (isinstance(field, TextField) and field.multiline)
+    if lines or (isinstance(field, TextField) and not field.secret and has_lines(field.text)):
+        return TextBox
+    return TextLine
+
+
 def editor_for(field: Field) -> Editor:
     """Gives the editor for a field that is shown in one piece, or for the JSON of a container."""
     if isinstance(field, ChoiceField):
         return Choices(field)
     if isinstance(field, MultiChoiceField) and not field.is_raw:
         return MultiChoices(field)
-    lines = isinstance(field, JsonField | Container) or (isinstance(field, TextField) and field.multiline)
-    if lines or (isinstance(field, TextField) and not field.secret and has_lines(field.text)):
-        return TextBox(field)
-    return TextLine(field)
+    return TextBox(field) if kind_of(field) is TextBox else TextLine(field)
 
 
 def has_lines(text: str) -> bool:
@@ -318,6 +327,11 @@ class Selector(Choices):
     def __init__(self, field: VariantField) -> None:
         super().__init__(_Variants(field))
         self._variants = field
+
+    def turn_to_variants(self, field: VariantField) -> None:
+        """Chooses the variant of another field."""
+        self._variants = field
+        self.turn_to(_Variants(field))
 
     def take(self, place: int) -> None:
         """Chooses the variant at `place`."""

@@ -11,7 +11,7 @@ from textual import events, work
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.reactive import reactive, var
+from textual.reactive import var
 from textual.widget import Widget
 
 from pegboard.errors import StoreError
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _ROOMY_COLUMNS, _ROOMY_LINES = 66, 30
 """The size from which on every pane can have a border of its own."""
 _RESULTS_KEPT = 20
+_UNTRIED, _TRIED = "2fr", "1fr"
+"""The height of the form beside that of the result, before and after there is one."""
 _ARGUMENT_LINES = 8
 """How many lines of the arguments stand in the question before a destructive tool."""
 
@@ -42,7 +44,7 @@ class Bench(Vertical):
     """Shows detail, form and result of a tool, runs it, and keeps the last results.
 
     The panes stand over each other, with borders where there is room and lines where there is none. The form has most
-    of it until there is a result (`-tried`). A form without fields (`-bare`) takes no more than its one line.
+    of it until there is a result. A form without fields takes no more than its one line.
 
     Args:
         runtime: What calls the tools and knows what they were called with.
@@ -60,7 +62,6 @@ class Bench(Vertical):
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
         FormPane { height: 2fr; scrollbar-size-vertical: 1; }
-        &.-tried FormPane { height: 1fr; }
         DetailPane { height: auto; max-height: 14; border-title-color: $foreground; border-title-style: bold; }
         &.-compact {
             DetailPane, FormPane, ResultPane {
@@ -73,18 +74,17 @@ class Bench(Vertical):
             DetailPane #about { max-height: 1; }
             ResultPane:focus-within { height: 2fr; }
         }
-        FormPane.-bare, &.-tried FormPane.-bare { height: auto; }
         DetailPane.-maximized { height: 1fr; max-height: 100%; }
         DetailPane.-maximized Static { max-height: 100%; text-wrap: wrap; }
         DetailPane.-maximized #about { height: 1fr; max-height: 100%; }
     }
     """
 
-    subject: reactive[Row | None] = reactive(None, init=False)
+    subject: var[Row | None] = var(None, init=False)
     """The tool or pack that is looked at."""
-    uses: reactive[ToolUses | None] = reactive(None, init=False)
+    uses: var[ToolUses | None] = var(None, init=False)
     """How often the tool was used; None while that isn't known."""
-    lacking: reactive[tuple[Problem, ...]] = reactive((), init=False)
+    lacking: var[tuple[Problem, ...]] = var((), init=False)
     """What of the things that the tool needs is missing, or may be."""
     running: var[ToolCall | None] = var(None)
     """The call under way."""
@@ -167,7 +167,7 @@ class Bench(Vertical):
 
     def _show_result(self, spec: ToolSpec | None) -> None:
         kept = self._results.get(spec.name) if spec is not None else None
-        self.set_class(kept is not None, "-tried")
+        self._form.share = _UNTRIED if kept is None else _TRIED
         if kept is None:
             self._result.clear()
         else:
@@ -213,7 +213,7 @@ class Bench(Vertical):
             return
         call = ToolCall(name=spec.name, args=arguments, source="form")
         self.running = call
-        self.add_class("-tried")
+        self._form.share = _TRIED
         self._result.start(call)
         try:
             async for event in self._runtime.call(call):

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.widgets import Static
 
 from pegboard.models import Hints, Problem, ToolSpec, ToolUses
@@ -40,11 +40,11 @@ class DetailPane(Vertical):
     }
     """
 
-    subject: reactive[Row | None] = reactive(None, init=False)
+    subject: var[Row | None] = var(None, init=False)
     """What is shown: a tool, a pack, or nothing."""
-    lacking: reactive[tuple[Problem, ...]] = reactive((), init=False)
+    lacking: var[tuple[Problem, ...]] = var((), init=False)
     """What of the things that the tool needs is missing, or may be."""
-    uses: reactive[ToolUses | None] = reactive(None, init=False)
+    uses: var[ToolUses | None] = var(None, init=False)
     """How often the tool was used; None while that isn't known."""
 
     _signature = query_one("#signature", Static)

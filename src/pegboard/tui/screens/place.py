@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
 
 class PlaceScreen(Screen[None]):
     """A place of the app, in which the focus moves at little cost."""
+
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+    """Textual's own, which draws the whole screen again whenever the focus moves."""
 
     def _update_focus_styles(self, focused: Widget | None = None, blurred: Widget | None = None) -> None:
         """Gives the panes that the focus comes into or leaves their other look.
