@@ -200,7 +200,7 @@ async def test_the_commands_fold_and_where_there_is_no_room_come_when_asked_for(
         assert stage.commands.list.has_focus
         await stage.pilot.resize_terminal(80, 24)
         await stage.until(lambda: stage.commands.region.width == 0, "there is no room")
-        stage.editor.focus()
+        await stage.until(lambda: stage.editor.has_focus, "the focus is where it can be seen")
         await stage.press("ctrl+b")
         assert stage.commands.list.has_focus
         await stage.type("wosay")

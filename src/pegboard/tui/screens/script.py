@@ -471,8 +471,13 @@ class ScriptScreen(PlaceScreen):
         self.action_fault()
 
     def on_resize(self) -> None:
-        """Cuts what is said to the new width."""
-        self.call_after_refresh(lambda: self._show_findings(self._found))
+        """Cuts what is said to the new width, and has the focus where it can be seen."""
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        self._show_findings(self._found)
+        if self.focused is None:
+            self._editor.focus()
 
     # Running
 
