@@ -66,6 +66,28 @@ def test_the_outcome_is_printed_as_json(pegboard: Command) -> None:
     assert "→ tools.echo" in done.stderr
 
 
+@pytest.mark.promise("CLI-3", "SCR-6", "SCR-7")
+def test_the_calls_within_a_script_of_the_models_are_told(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text("[scripts]\noffer = true\n")
+    script = "tools_echo one; tools_echo --value 2; big.nope"
+    question = f"script.run commands={json.dumps(script)}"
+    refused = pegboard("ask", question)
+    assert "← script.run execution_error: " in refused.stderr
+    assert "  → " not in refused.stderr
+    (home / "approvals.toml").write_text('[[rule]]\nallow = "script.run"\n')
+    told = re.sub(r"\d+ ms", "1 ms", pegboard("ask", question).stderr)
+    assert told.splitlines()[1:] == [
+        '  → tools.echo {"value": "one"}',
+        "  ← tools.echo 1 ms",
+        "one",
+        '  → tools.echo {"value": 2}',
+        "  ← tools.echo 1 ms",
+        "2",
+        "bash: line 1: big.nope: command not found",
+        "← script.run 1 ms",
+    ]
+
+
 @pytest.mark.promise("CLI-3", "CLI-2", "ASK-8")
 def test_the_answer_alone_is_on_stdout(pegboard: Command) -> None:
     done = pegboard("ask", "-", stdin="tools.echo value=hammer\n")

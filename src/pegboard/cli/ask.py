@@ -22,6 +22,7 @@ from pegboard.cli.root import (
 )
 
 if TYPE_CHECKING:
+    from pegboard.models import ToolResult
     from pegboard.models.ask import AskEvent, Outcome
     from pegboard.runtime import Runtime
 
@@ -145,11 +146,11 @@ class _Shown:
     def __init__(self, *, streams: bool) -> None:
         self._streams = streams
         self._in_line = False
+        self._in_log_line = False
 
     def event(self, event: AskEvent) -> None:
         """Shows what happened."""
-        from pegboard.cli.output import narrate
-        from pegboard.models import Log
+        from pegboard.models import Finished, Log, Started
         from pegboard.models.ask import CallHappened, CallProposed, ModelSaid, ToolAnswered, Waiting
         from pegboard.models.conversation import TextDelta, TurnEnded
 
@@ -159,15 +160,17 @@ class _Shown:
             case ModelSaid(event=TurnEnded()):
                 self._end_line()
             case CallProposed(call=call):
-                narrate(f"→ {_line(call.name)} {_compact(call.args)}")
+                self._tell(f"→ {_line(call.name)} {_compact(call.args)}")
             case CallHappened(event=Log(text=text)):
-                narrate(text, end="")
+                self._log(text)
+            case CallHappened(call_id=outer, event=Started(call=call)) if call.id != outer:
+                self._tell(f"  → {_line(call.name)} {_compact(call.args)}")
+            case CallHappened(call_id=outer, event=Finished(call=call, result=result)) if call.id != outer:
+                self._tell(f"  ← {_line(call.name)} {_how(result)}")
             case ToolAnswered(call=call, result=result):
-                error = result.error
-                how = f"{result.meta.duration_ms:.0f} ms" if error is None else _line(f"{error.code}: {error.message}")
-                narrate(f"← {_line(call.name)} {'cached' if result.meta.cached else how}")
+                self._tell(f"← {_line(call.name)} {_how(result)}")
             case Waiting():
-                narrate("waiting: somebody else is asking in this session")
+                self._tell("waiting: somebody else is asking in this session")
 
     def answer(self, outcome: Outcome) -> None:
         """Prints what wasn't yet, and tells how it ended."""
@@ -181,6 +184,18 @@ class _Shown:
             narrate(f"{error.code}: {error.message}{' ' + error.fix if error.fix else ''}")
         elif outcome.stopped_by != "answer":
             narrate(f"stopped by: {outcome.stopped_by}")
+
+    def _tell(self, line: str) -> None:
+        from pegboard.cli.output import narrate
+
+        narrate(f"\n{line}" if self._in_log_line else line)
+        self._in_log_line = False
+
+    def _log(self, text: str) -> None:
+        from pegboard.cli.output import narrate
+
+        narrate(text, end="")
+        self._in_log_line = not text.endswith("\n")
 
     def _text(self, text: str) -> None:
         from pegboard.results.clean import clean
@@ -199,6 +214,12 @@ def _line(text: str) -> str:
     from pegboard.results.clean import clean_line
 
     return clean_line(text)
+
+
+def _how(result: ToolResult) -> str:
+    if result.error is not None:
+        return _line(f"{result.error.code}: {result.error.message}")
+    return "cached" if result.meta.cached else f"{result.meta.duration_ms:.0f} ms"
 
 
 def _compact(value: object) -> str:
