@@ -373,15 +373,20 @@ def test_help_documents_the_exit_codes_and_version_prints_it(pegboard: Command) 
         ("pegboard tools invoke fs.list_dir --preset d", ["deep", "deeper"]),
         ("pegboard presets show fs.list_dir d", ["deep", "deeper"]),
         ("pegboard presets delete fs.read_file ", []),
+        ("pegboard script run d", ["daily", "deep"]),
+        ("pegboard script check x", []),
     ],
 )
-def test_the_shell_completes_tools_presets_and_keys(
+def test_the_shell_completes_tools_presets_keys_and_scripts(
     pegboard: Command, home: Path, line: str, offered: list[str]
 ) -> None:
     folder = home / "data" / "presets" / "fs.list_dir"
     folder.mkdir(parents=True)
     for name in ("deep", "deeper", "other"):
         (folder / f"{name}.toml").touch()
+    (home / "data" / "scripts").mkdir()
+    for name in ("daily", "deep", "other"):
+        (home / "data" / "scripts" / f"{name}.sh").touch()
     words = line.count(" ")
     done = pegboard(env={"_PEGBOARD_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(words)})
     assert done.stdout.split() == offered

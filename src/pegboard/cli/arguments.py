@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegboard.cli.root import scanned
+from pegboard.cli.root import open_runtime, scanned
 
 if TYPE_CHECKING:
     from pegboard.models import Fault, JsonObject, ToolSpec
@@ -30,6 +30,17 @@ def complete_presets(context: typer.Context, incomplete: str) -> list[str]:
     runtime = scanned(context)
     presets = runtime.presets(_named(context))
     return [preset.name for preset in presets if preset.name.startswith(incomplete)]
+
+
+def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
+    """Gives the names of the saved scripts that begin like what is typed."""
+    from pegboard.errors import SavedScriptError
+
+    try:
+        saved = open_runtime(context).saved_scripts.list()
+    except SavedScriptError:
+        return []
+    return [script.name for script in saved if script.name.startswith(incomplete)]
 
 
 def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pegboard.cli.arguments import complete_scripts
 from pegboard.cli.root import (
     INTERRUPTED,
     OK,
@@ -29,7 +30,11 @@ script = group("script", "Run bash scripts whose commands are tools.")
 
 FileArgument = Annotated[
     str,
-    typer.Argument(metavar="FILE", help="The script's file; or the name of a saved script; - reads it from stdin."),
+    typer.Argument(
+        metavar="FILE",
+        help="The script's file, or the name of a saved script; - reads it from stdin.",
+        autocompletion=complete_scripts,
+    ),
 ]
 
 
