@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from script_stage import PACK, on_script, write_work
+from script_stage import PACK, ScriptStage, on_script, script_app, write_work
 from textual.events import Key
 
 from pegboard.tui.screens.command_help import CommandHelp
@@ -254,6 +255,29 @@ async def test_what_was_being_written_is_there_again(tmp_path: Path) -> None:
         folder = stage.runtime.paths.state
         kept = folder / "script-draft.json"
         await stage.until(lambda: "work.say ab" in kept.read_text(), "it is kept without leaving")
+
+
+async def test_what_is_typed_before_the_draft_is_there_comes_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    read = DraftFile.read
+
+    def late(file: DraftFile) -> Draft:
+        go_on.wait(20)
+        return read(file)
+
+    async with on_script(tmp_path) as stage:
+        await stage.type("old")
+    monkeypatch.setattr(DraftFile, "read", late)
+    app = script_app(tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        stage = ScriptStage(app, pilot)
+        await stage.press("f7")
+        await stage.type("new")
+        go_on.set()
+        await stage.until(lambda: stage.place._is_restored, "the draft is read")
+        assert stage.editor.text == "old\nnew"
 
 
 async def test_a_second_app_has_a_draft_of_its_own(tmp_path: Path) -> None:

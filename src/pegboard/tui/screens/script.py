@@ -281,11 +281,14 @@ class ScriptScreen(PlaceScreen):
 
     @work(group="draft")
     async def _restore(self) -> None:
-        """Brings back what was being written when the app ended, unless something was typed since."""
+        """Brings back what was being written when the app ended; what was typed meanwhile comes behind it."""
         draft = await asyncio.to_thread(self._file.read)
-        if not self._editor.text:
-            self.script_name, self._saved = draft.name, draft.saved
+        typed = self._editor.text
+        self.script_name, self._saved = draft.name, draft.saved
+        if not typed:
             self._editor.load_text(draft.text)
+        elif draft.text:
+            self._editor.insert(f"{draft.text.rstrip(chr(10))}\n", (0, 0))
         self._is_restored = True
         self._paint_title()
 
