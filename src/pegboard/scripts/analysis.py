@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from pegboard.errors import FormFaults
@@ -28,7 +29,7 @@ _UNSEEN: Final = (
     (re.compile(r"@P\}"), "${…@P} runs what stands in a variable."),
     (re.compile(r"\bPS4\b"), "PS4 is run before each command with set -x."),
     (
-        re.compile(r"\$\{[^}\n]*(?:\$\(|`)|\(\([^)\n]*(?:\$\([^(]|`)|\[(?:\$\(|`)"),
+        re.compile(r"\$\{[^}\n]{0,200}(?:\$\(|`)|\(\([^)\n]{0,200}(?:\$\([^(]|`)|\[(?:\$\(|`)"),
         "What stands in $(…) within ${…}, ((…)) or an index isn't looked into.",
     ),
 )
@@ -71,66 +72,103 @@ def analyze(script: str, commands: Mapping[str, Command], parse: Parse) -> Scrip
         commands: What may be called, by name.
         parse: What reads it.
     """
-    calls: list[ExpectedCall] = []
-    unknown: dict[str, None] = {}
+    reading = _Reading(commands, parse)
     failure = None
     try:
-        _read(script, commands, parse, calls, unknown, _DEEPEST)
+        reading.read(script, _DEEPEST)
     except UnreadableError as error:
         failure = str(error)
-        unknown["What stands before the place where it can't be read runs nevertheless."] = None
+        reading.note("What stands before the place where it can't be read runs nevertheless.")
         if (place := _LINE.search(failure)) is not None:
-            before = "\n".join(script.split("\n")[: int(place[1]) - 1])
-            _read_within(before, commands, parse, calls, unknown, _DEEPEST)
-    unknown |= dict.fromkeys(sentence for pattern, sentence in _UNSEEN if pattern.search(script))
-    seen = {call.tool for call in calls}
-    for name in dict.fromkeys(_NAMES.findall(script)):
-        if name in commands and commands[name].names[0] not in seen:
-            unknown[f"It names {commands[name].names[0]}, and may call it in a way that can't be seen."] = None
-    return ScriptAnalysis(tuple(calls), tuple(unknown), failure)
+            reading.read_within("\n".join(script.split("\n")[: int(place[1]) - 1]), _DEEPEST)
+    reading.look_for_the_rest(script)
+    return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure)
 
 
-def _read(
-    script: str,
-    commands: Mapping[str, Command],
-    parse: Parse,
-    calls: list[ExpectedCall],
-    unknown: dict[str, None],
-    levels: int,
-) -> None:
-    parsed = parse(script)
-    for command in parsed.commands:
-        if command.is_assignment_only or command.name in parsed.functions:
-            continue
-        if command.name is None:
-            unknown["A command's name is only known when the script runs."] = None
-        elif command.name in commands:
-            calls.append(_call(commands[command.name], tuple(command.args)))
-        elif "/" in command.name:
-            unknown[f"{command.name} runs a file that may hold anything."] = None
-        else:
-            for text in _texts(command, commands, calls, unknown):
-                _read_within(text, commands, parse, calls, unknown, levels - 1)
-    _note_shadows(parsed, commands, unknown)
-    if parsed.is_cut:
-        unknown["It is too long to be read to its end."] = None
+class _Reading:
+    """What is found in a script, while it is read.
 
+    Args:
+        commands: What may be called, by name.
+        parse: What reads a script.
+    """
 
-def _read_within(
-    script: str,
-    commands: Mapping[str, Command],
-    parse: Parse,
-    calls: list[ExpectedCall],
-    unknown: dict[str, None],
-    levels: int,
-) -> None:
-    try:
+    def __init__(self, commands: Mapping[str, Command], parse: Parse) -> None:
+        self._commands = commands
+        self._parse = parse
+        self.calls: list[ExpectedCall] = []
+        self.unknown: dict[str, None] = {}
+
+    def note(self, sentence: str) -> None:
+        """Notes what can't be known."""
+        self.unknown[sentence] = None
+
+    def read(self, script: str, levels: int) -> None:
+        """Reads a script, and those within it as deep as that many levels.
+
+        Raises:
+            UnreadableError: It can't be read.
+        """
+        parsed = self._parse(script)
+        for command in parsed.commands:
+            if not command.is_assignment_only and command.name not in parsed.functions:
+                for text in self._texts_of(command):
+                    self.read_within(text, levels - 1)
+        for name in parsed.functions:
+            if name in self._commands:
+                self.note(f"It has a function of its own called {name}.")
+        if parsed.is_cut:
+            self.note("It is too long to be read to its end.")
+
+    def read_within(self, script: str, levels: int) -> None:
+        """Reads a script that is run within another one, as far as it can be read."""
         if levels:
-            _read(script, commands, parse, calls, unknown, levels)
+            with suppress(UnreadableError):
+                self.read(script, levels)
+                return
+        self.note("It runs a text within that can't be read.")
+
+    def look_for_the_rest(self, script: str) -> None:
+        """Notes what may run commands that the parser doesn't tell of."""
+        for pattern, sentence in _UNSEEN:
+            if pattern.search(script):
+                self.note(sentence)
+        seen = {call.tool for call in self.calls}
+        for name in dict.fromkeys(_NAMES.findall(script)):
+            if name in self._commands and (tool := self._commands[name].names[0]) not in seen:
+                self.note(f"It names {tool}, and may call it in a way that can't be seen.")
+
+    def _texts_of(self, command: ParsedCommand) -> Iterator[str]:
+        """Notes what a command calls, and gives the scripts that it runs."""
+        name, words = command.name, command.args
+        if name is None:
+            self.note("A command's name is only known when the script runs.")
+        elif name in self._commands:
+            self.calls.append(_call(self._commands[name], tuple(words)))
+        elif "/" in name:
+            self.note(f"{name} runs a file that may hold anything.")
+        elif name == "eval" or name in _SHELLS:
+            text = _joined(words) if name == "eval" else _behind_c(words)
+            if text is not None:
+                yield text
+            else:
+                self.note(f"{name} runs a text that is only known when the script runs.")
+        elif name in _READERS:
+            self.note(f"{name} may give names another meaning.")
+        elif name in _WRAPPERS:
+            self._note_wrapped(name, words)
+        elif name in _AWK and any(word is None or _RUNS_COMMANDS.search(word) for word in words):
+            self.note(f"{name} may run commands that are only known when the script runs.")
+
+    def _note_wrapped(self, name: str, words: Sequence[str | None]) -> None:
+        at = next((index for index, word in enumerate(words) if word in self._commands), None)
+        if at is not None:
+            tool = self._commands[words[at] or ""].names[0]
+            self.calls.append(ExpectedCall(tool, (*words[at + 1 :], None), None))
             return
-    except UnreadableError:
-        pass
-    unknown["It runs a text within that can't be read."] = None
+        runners = _RUNNERS | {"."} if name in ("builtin", "command") else _RUNNERS
+        if None in words or name in _ALWAYS_UNKNOWN or runners & set(words):
+            self.note(f"{name} runs a command that is only known when the script runs.")
 
 
 def _call(command: Command, words: tuple[str | None, ...]) -> ExpectedCall:
@@ -143,41 +181,12 @@ def _call(command: Command, words: tuple[str | None, ...]) -> ExpectedCall:
         return ExpectedCall(command.names[0], words, None, tuple(map(as_flag, faults.faults)))
 
 
-def _texts(
-    command: ParsedCommand, commands: Mapping[str, Command], calls: list[ExpectedCall], unknown: dict[str, None]
-) -> Iterator[str]:
-    """Gives the scripts that a command runs, and notes what it calls by itself."""
-    words = command.args
-    if command.name == "eval":
-        known = [word for word in words if word is not None]
-        if len(known) == len(words):
-            yield " ".join(known)
-        else:
-            unknown["eval runs a text that is only known when the script runs."] = None
-    elif command.name in _SHELLS:
-        text = words[words.index("-c") + 1] if "-c" in words[:-1] else None
-        if text is None or text.startswith("-"):
-            unknown[f"{command.name} runs a text that is only known when the script runs."] = None
-        else:
-            yield text
-    elif command.name in _READERS:
-        unknown[f"{command.name} may give names another meaning."] = None
-    elif command.name in _WRAPPERS:
-        at = next((index for index, word in enumerate(words) if word in commands), None)
-        if at is not None:
-            calls.append(ExpectedCall(commands[words[at] or ""].names[0], (*words[at + 1 :], None), None))
-        elif None in words or command.name in _ALWAYS_UNKNOWN or _RUNNERS & set(words) or _reads(command):
-            unknown[f"{command.name} runs a command that is only known when the script runs."] = None
-
-    elif command.name in _AWK and any(word is None or _RUNS_COMMANDS.search(word) for word in words):
-        unknown[f"{command.name} may run commands that are only known when the script runs."] = None
+def _joined(words: Sequence[str | None]) -> str | None:
+    known = [word for word in words if word is not None]
+    return " ".join(known) if len(known) == len(words) else None
 
 
-def _reads(command: ParsedCommand) -> bool:
-    return command.name in ("builtin", "command") and "." in command.args
-
-
-def _note_shadows(parsed: Parsed, commands: Mapping[str, Command], unknown: dict[str, None]) -> None:
-    for name in parsed.functions:
-        if name in commands:
-            unknown[f"It has a function of its own called {name}."] = None
+def _behind_c(words: Sequence[str | None]) -> str | None:
+    """Gives the text that a shell is given behind `-c`."""
+    text = words[words.index("-c") + 1] if "-c" in words[:-1] else None
+    return None if text is None or text.startswith("-") else text
