@@ -29,7 +29,7 @@ _UNSEEN: Final = (
     (re.compile(r"@P\}"), "${…@P} runs what stands in a variable."),
     (re.compile(r"\bPS4\b"), "PS4 is run before each command with set -x."),
     (
-        re.compile(r"\$\{[^}\n]{0,200}(?:\$\(|`)|\(\([^)\n]{0,200}(?:\$\([^(]|`)|\[(?:\$\(|`)"),
+        re.compile(r"\$\{[^}\n]{0,60}(?:\$\(|`)|\(\([^)\n]{0,60}(?:\$\([^(]|`)|\[(?:\$\(|`)"),
         "What stands in $(…) within ${…}, ((…)) or an index isn't looked into.",
     ),
 )
