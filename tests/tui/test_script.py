@@ -114,6 +114,25 @@ async def test_hundreds_of_calls_are_all_there_and_the_end_is_followed(tmp_path:
         assert stage.tree.cursor is not None
 
 
+async def test_who_scrolls_up_while_calls_come_is_left_there(tmp_path: Path) -> None:
+    async with on_script(tmp_path, size=(80, 24)) as stage:
+        gates = [tmp_path / "one", tmp_path / "two"]
+        loop = "for i in $(seq 30); do work.say $i; done >/dev/null"
+        await stage.write(f"{loop}; work.wait {gates[0]}; {loop}; work.wait {gates[1]}")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.calls[-1].startswith("▶ work.wait"), "the first half is done")
+        stage.tree.scroll_to(y=3, animate=False, immediate=True)
+        gates[0].touch()
+        await stage.until(lambda: len(stage.calls) == 63, "the second half is done")
+        await stage.drawn()
+        assert stage.tree.scroll_offset.y == 3
+        gates[1].touch()
+        await stage.idle()
+        stage.tree.focus()
+        await stage.press("end")
+        assert stage.tree.is_vertical_scroll_end
+
+
 async def test_a_click_marks_a_call_and_a_second_one_opens_it(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("work.say a; work.say b")

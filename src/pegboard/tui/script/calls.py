@@ -80,6 +80,7 @@ class CallsTree(MarkedLines):
         self._run: ScriptRun | None = None
         self._at = -1
         self._more: list[_More] = []
+        self._following = True
         self._frame: asyncio.TimerHandle | None = None
         self._clock: Timer | None = None
         self.show_horizontal_scrollbar = False
@@ -98,6 +99,7 @@ class CallsTree(MarkedLines):
     def show(self, run: ScriptRun) -> None:
         """Shows another run; `renew` is told when it changes."""
         self._run = run
+        self._following = True
         self.set_reactive(CallsTree.cursor, None)
         self.draw()
         if self._clock is not None:
@@ -121,7 +123,7 @@ class CallsTree(MarkedLines):
             failed = f", {self._run.failed:,} failed" if self._run.failed else ""
             self.border_title = f"Calls  {self._run.calls:,}{failed}"
         self._resize()
-        if self.cursor is None:
+        if self.cursor is None and self._following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         self.refresh()
         self.refresh_bindings()
@@ -136,6 +138,11 @@ class CallsTree(MarkedLines):
         if self._run is not None and self._run.is_over and self._clock is not None:
             self._clock.pause()
         self.renew()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follows the end when the user goes there, and no longer when they leave it."""
+        super().watch_scroll_y(old_value, new_value)
+        self._following = self.is_vertical_scroll_end
 
     def on_resize(self, event: events.Resize) -> None:
         """Fits the rows to the new width."""
@@ -209,6 +216,7 @@ class CallsTree(MarkedLines):
         if by < 0:
             self.cursor = self._rows[0]
         elif self._run is not None and not self._run.is_over:
+            self._following = True
             self.cursor = None
         else:
             self.cursor = self._rows[-1]
