@@ -84,6 +84,7 @@ async def test_what_a_line_has_not_told_yet_is_written_into_its_own_field(pilot:
     stage(pilot).pane.show(two)
     await settled(pilot)
     assert stage(pilot).form.draft() == {}
+    assert not any(field.touched for field in stage(pilot).form.walk())
     stage(pilot).pane.show(one)
     await settled(pilot)
     assert stage(pilot).form.arguments() == {"a": "typed last"}
