@@ -32,9 +32,11 @@ from pegboard.ports import Calls
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
+from pegboard.tui.screens.script import ScriptScreen
 from pegboard.tui.screens.tools import ToolsScreen
 
 HERE = Path(__file__).parent
+EXAMPLES = HERE.parent / "src" / "pegboard" / "examples"
 SIZES = ((120, 40), (80, 24))
 FONTS = {
     "DejaVuSansMono": "DejaVu Sans Mono",
@@ -186,6 +188,11 @@ class FixedRuntime(Runtime):
         async for event in super().call(call):
             yield fixed(event)
 
+    async def run_script(self, commands: str, **how: Any) -> AsyncGenerator[CallEvent]:  # noqa: ANN401 - see below
+        """Runs the script for real."""
+        async for event in super().run_script(commands, **how):
+            yield fixed(event)
+
     def ask(self, session: str | None = None, **how: Any) -> Ask:  # noqa: ANN401 - whatever it is given, it passes on
         """Gives what asks for real."""
         ask = super().ask(session, **how)
@@ -217,6 +224,7 @@ class Picture:
         theme: The theme that is worn.
         broken: Whether there is a pack that can't be read.
         needy: Whether there is a pack whose tools need things that aren't there.
+        shop: Whether there is the example of a shop, with its script.
         pause: Seconds to wait after the last key, as somebody who stops typing does.
     """
 
@@ -227,6 +235,7 @@ class Picture:
     theme: str = "pegboard-dark"
     broken: bool = False
     needy: bool = False
+    shop: bool = False
     pause: float = 0.0
 
 
@@ -244,6 +253,7 @@ PICTURES = (
     Picture("problems", ["ctrl+g"], broken=True),
     Picture("health", ["f8", "down"], broken=True, needy=True),
     Picture("chat", ["f6", *FIND, "enter", *CLEAR, "enter"], png=True),
+    Picture("script", ["f7", "ctrl+l", "enter", "ctrl+r"], shop=True, png=True),
     Picture("ckan", [*"search_d", "enter", *"water", "ctrl+r"], result=True),
     Picture("schema", [*"find", "f2"]),
     Picture("palette", ["ctrl+p", *"re"]),
@@ -261,6 +271,11 @@ async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
     (packs / "notes.py").write_text(NOTES, "utf-8")
     if picture.needy:
         (packs / "films.py").write_text(FILMS, "utf-8")
+    if picture.shop:
+        (packs / "shop.py").write_text((EXAMPLES / "shop.py").read_text("utf-8"), "utf-8")
+        (home / "data" / "scripts").mkdir()
+        script = (EXAMPLES / "late-orders.sh").read_text("utf-8")
+        (home / "data" / "scripts" / "late-orders.sh").write_text(script, "utf-8")
     if picture.broken:
         (packs / "weather.py").write_text(
             '"""Weather."""\n\n\ndef forecast(*, city: str)\n    """Looks ahead."""\n', "utf-8"
@@ -290,6 +305,8 @@ async def at_rest(pilot: Pilot[None], screen: ToolsScreen) -> None:
     app = screen.app
     assert isinstance(app, PegboardApp)
     while screen.scanning or not screen.settled or app.focused is None or (app.asking and not app.requests):
+        await pilot.pause(0.01)
+    while isinstance(app.screen, ScriptScreen) and not app.screen.settled:
         await pilot.pause(0.01)
     await pilot.pause(0.1)
 

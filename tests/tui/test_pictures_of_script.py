@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from script_stage import ScriptStage, entered, script_app
 from textual.pilot import Pilot
-from textual.widgets import TextArea
 
 from pegboard.models import CallRecord
 from pegboard.tui.result import pane
@@ -60,11 +59,9 @@ def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path)
         async def play(pilot: Pilot[None]) -> None:
             stage = ScriptStage(app, pilot)
             await entered(stage)
+            stage.editor.cursor_blink = False
             await steps(stage)
             await stage.drawn()
-            for area in app.screen.query(TextArea):
-                area.cursor_blink = False
-            await pilot.pause()
 
         return snap_compare(app, terminal_size=request.param, run_before=play)
 

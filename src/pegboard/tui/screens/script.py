@@ -164,6 +164,8 @@ class ScriptScreen(PlaceScreen):
         """The text of the saved script when it was last read or written."""
         self._is_keeping = False
         self._found: Sequence[Finding] = ()
+        self._looked_at: str | None = None
+        """The script that something is said of."""
         self._call_id = ""
         self._is_starting = False
 
@@ -448,6 +450,7 @@ class ScriptScreen(PlaceScreen):
             analysis = await asyncio.to_thread(orchestrator.analyze, text)
             found = findings(analysis, self._editor.scanned(), self._names, text)
         self._show_findings(found)
+        self._looked_at = text
 
     def _show_findings(self, found: Sequence[Finding]) -> None:
         self._found = found
@@ -481,6 +484,12 @@ class ScriptScreen(PlaceScreen):
         self._show_findings(self._found)
         if self.focused is None:
             self._editor.focus()
+
+    @property
+    def settled(self) -> bool:
+        """Whether all is known of what is in the editor, and nothing runs."""
+        is_known = self._is_restored and self._orchestrator is not None and self._looked_at == self._editor.text
+        return is_known and not self.running and not self._is_starting
 
     # Running
 
