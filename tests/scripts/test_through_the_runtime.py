@@ -262,3 +262,17 @@ async def test_a_script_runs_no_other_script(offering: Runtime) -> None:
     _, result = await offering.result(_asked_for("shop.again --commands 'echo hi'"))
     assert isinstance(result.data, dict)
     assert "A script can't run another one" in str(result.data["stderr"])
+
+
+@pytest.mark.promise("SCR-6")
+async def test_what_may_be_the_beginning_of_a_secret_stays_in_the_output_that_it_is_in(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
+) -> None:
+    runtime = open_runtime(write_pack("chatty.py", 'def say() -> None:\n    """Says it."""\n    print("hello")\n'))
+    runtime._redaction.add({"KEY": "sesame-opens-7"})
+    said: dict[str, str] = {}
+    async for event in runtime.run_script("printf sesame; chatty.say; echo ' street'", call_id="script"):
+        if isinstance(event, Log):
+            said[event.call_id] = said.get(event.call_id, "") + event.text
+    assert said.pop("script").replace("null\n", "") == "sesame street\n"
+    assert [*said.values()] == ["hello\n"]

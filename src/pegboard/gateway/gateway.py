@@ -18,6 +18,8 @@ from pegboard.models import (
     CallSource,
     Finished,
     JsonObject,
+    Log,
+    Progress,
     Started,
     ToolCall,
     ToolResult,
@@ -245,7 +247,8 @@ class Gateway:
 
 def _is_within(event: CallEvent, call: ToolCall) -> bool:
     """Says whether an event is that of a call which was made within this one."""
-    return isinstance(event, ApprovalRequested | Started | Finished) and event.call.id != call.id
+    own = event.call_id if isinstance(event, Log | Progress) else event.call.id
+    return own != call.id
 
 
 def _denied(spec: ToolSpec, why: str) -> ToolResult:
