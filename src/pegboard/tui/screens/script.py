@@ -69,7 +69,7 @@ class ScriptScreen(PlaceScreen):
 
     PLACE = "Script"
     LEGEND = (
-        ("▶ ? ✓ ✗ ⊘", "a call runs, asks you, is done, failed, was stopped"),
+        ("▶ ✓ ✗ ⊘", "a call runs, is done, failed, was stopped"),
         ("∥", "began while another call still ran"),
         ("→ ? ✗", "what the script will call, what can't be known, what is wrong"),
         ("!", "printed to stderr"),

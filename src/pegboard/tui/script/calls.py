@@ -114,6 +114,8 @@ class CallsTree(MarkedLines):
     def draw(self) -> None:
         """Draws what has changed, now."""
         self._frame = None
+        if not self.is_attached:  # the frame was due when the app ended
+            return
         self._at = -1
         self._more = []
         if self._run is not None and self.cursor is not None:
@@ -291,9 +293,7 @@ def _row(node: Node, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
 
 
 def _sign(node: Node) -> tuple[str, str]:
-    if node.state == "asking":
-        return "?", "warning"
-    if node.state == "running" or node.result is None:
+    if node.result is None:
         return "▶", "running"
     if node.within is None and node.result.ok and exit_code(node.result) != 0:
         return "✗", "error"
@@ -305,9 +305,7 @@ def _sign(node: Node) -> tuple[str, str]:
 def _facts(node: Node, run: ScriptRun) -> Iterator[str]:
     """Says how it goes or went; the last of it is left out first."""
     result = node.result
-    if node.state == "asking":
-        yield "asks you"
-    elif result is None:
+    if result is None:
         done = f"{_progress(node.progress)} · " if node.progress is not None else ""
         yield f"{done}{node.seconds:.1f} s"
     else:

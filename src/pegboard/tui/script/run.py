@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from time import monotonic
-from typing import Final, Literal
+from typing import Final
 
-from pegboard.models import ApprovalRequested, CallEvent, Finished, Log, Progress, Started, ToolCall, ToolResult
+from pegboard.models import CallEvent, Finished, Log, Progress, Started, ToolCall, ToolResult
 from pegboard.results.log import LogLine, LogLines
-
-NodeState = Literal["asking", "running", "done"]
 
 _LOG_LINES: Final = 100
 """Lines of a call's log that are kept here; the result pane has them all."""
@@ -29,7 +27,7 @@ class Node:
         self.call = call
         self.within = within
         self.depth: int = 0 if within is None else within.depth + 1
-        self.state: NodeState = "running"
+        self.is_over = False
         self.result: ToolResult | None = None
         """Without its data where that is large."""
         self.is_whole = True
@@ -58,9 +56,9 @@ class Node:
 
     def finish(self, call: ToolCall, result: ToolResult) -> None:
         """Takes its result."""
-        if self.within is not None and self.state != "done":
+        if self.within is not None and not self.is_over:
             self.within.open -= 1
-        self.call, self.state, self.progress = call, "done", None
+        self.call, self.is_over, self.progress = call, True, None
         self.is_whole = self.within is None or result.meta.size <= _HELD_BYTES
         self.result = result if self.is_whole else result.model_copy(update={"data": None})
         begun = self._lines.begun() if self._lines is not None else []
@@ -87,7 +85,7 @@ class ScriptRun:
     @property
     def is_over(self) -> bool:
         """Whether the script has ended."""
-        return self.script.state == "done"
+        return self.script.is_over
 
     @property
     def calls(self) -> int:
@@ -99,9 +97,7 @@ class ScriptRun:
         match event:
             case Started(call=call):
                 node = self._node(call)
-                node.call, node.state, node.since = call, "running", monotonic()
-            case ApprovalRequested(call=call):
-                self._node(call).state = "asking"
+                node.call, node.since = call, monotonic()
             case Finished(call=call, result=result):
                 node = self._node(call)
                 if node is self.script:
@@ -119,7 +115,7 @@ class ScriptRun:
         """Notes of calls that still ran when the script ended that they were ended too: nobody tells of them."""
         gone = ToolResult.failed("execution_error", "It was ended with the script.", "cancelled")
         for node in self.rows[1:]:
-            if node.state != "done":
+            if not node.is_over:
                 node.finish(node.call, gone)
 
     def _node(self, call: ToolCall) -> Node:
