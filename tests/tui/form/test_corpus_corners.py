@@ -50,16 +50,23 @@ async def test_the_empty_text_is_a_key_where_it_was_asked_for(app: FormApp) -> N
 async def test_a_form_that_is_left_does_not_take_the_focus_back(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({f"p{index}": TEXT for index in range(60)}))
-        left = app.body
         app.pane.focus_field("/p40")
         app.pane.show(spec_of({"first": TEXT, "last": TEXT}, name="pack.other"))
         app.pane.focus_field()
-        left.focus_field("/p1")
+        assert app.path == "/first"
+        await settled(pilot)
+        await pilot.press("v")
+        assert app.path == "/first"
+        left = app.body
+        left.focus_field("/last")
+        app.pane.load({"first": "w"})
+        app.pane.focus_field("/first")
+        left.focus_field("/last")
         assert app.focused is app.pane
         await until(pilot, lambda: app.path == "/first")
         await settled(pilot)
         await pilot.press("v")
-        assert app.pane.submit() == {"first": "v"}
+        assert app.pane.submit() == {"first": "wv"}
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
