@@ -309,24 +309,24 @@ def _markdown(soup: "BeautifulSoup") -> str:
 
 
 def _plain(soup: "BeautifulSoup") -> str:
-    """Gives the text of a page, each block on lines of its own."""
-    from bs4.element import NavigableString
+    """Gives the text of a page, each block on lines of its own, however deep it is nested."""
+    from bs4.element import NavigableString, PageElement, Tag
 
-    as_they_are = {id(string) for tag in soup("pre") for string in tag.strings}
-    for tag in soup(_BLOCKS):
-        tag.insert_after(soup.new_tag("br"))
-    for tag in soup(("td", "th")):
-        tag.append(" ")
     parts: list[str] = []
-    for node in soup.descendants:
-        if type(node) is NavigableString:  # its kinds are comments and the like
-            text = node if id(node) in as_they_are else re.sub(r"\s+", " ", node)
-        elif getattr(node, "name", None) in _BLOCKS:
-            text = "\n"
+    left: list[tuple[PageElement, bool, bool]] = [(soup, False, False)]
+    while left:
+        node, is_end, is_kept = left.pop()
+        if isinstance(node, Tag):
+            text = "\n" if node.name in _BLOCKS else " " if is_end and node.name in ("td", "th") else ""
+            if not is_end:
+                left.append((node, True, False))
+                left += [(inner, False, is_kept or node.name == "pre") for inner in reversed(node.contents)]
+        elif type(node) is NavigableString:  # its kinds are comments and the like
+            text = node if is_kept else re.sub(r"\s+", " ", node)
         else:
             continue
         begins = not parts or parts[-1].endswith("\n")
-        if text := text.lstrip(" \n") if begins and id(node) not in as_they_are else text:
+        if text := text.lstrip(" \n") if begins and not (is_kept and isinstance(node, NavigableString)) else text:
             parts.append(text)
     return "".join(parts)
 
