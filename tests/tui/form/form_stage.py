@@ -9,6 +9,7 @@ import pytest
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
@@ -17,6 +18,7 @@ from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.field_view import FieldView
+from pegboard.tui.screens.place import PlaceScreen
 
 SIZE = (80, 24)
 
@@ -27,6 +29,10 @@ class FormApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.told: list[tuple[Fault, ...]] = []
+
+    def get_default_screen(self) -> Screen[None]:
+        """A place, as in the app itself."""
+        return PlaceScreen()
 
     def compose(self) -> ComposeResult:
         """The pane."""

@@ -16,6 +16,7 @@ from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.rows import AddLine, Fold, KeyLine, Selector
 
 from .form_stage import SIZE, FormApp, settled, show, spec_of, until
+from .hands import FormAlone
 
 TEXT: JsonObject = {"type": "string"}
 NUMBER: JsonObject = {"type": "integer"}
@@ -391,8 +392,9 @@ async def test_a_container_is_edited_as_json_in_the_users_editor(
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_two_hundred_fields_are_gone_through_one_by_one_and_only_those_in_sight_are_mounted(app: FormApp) -> None:
+async def test_two_hundred_fields_are_gone_through_one_by_one_and_only_those_in_sight_are_mounted() -> None:
     properties: JsonObject = {f"p{index}": {**TEXT, "description": "Words. " * 20} for index in range(205)}
+    app = FormAlone()
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of(properties))
         most = len(app.body.views)
