@@ -90,6 +90,13 @@ def test_uses_and_last_arguments_are_counted_per_tool(history: History) -> None:
     assert history.last_arguments("a.x") == {"n": 2}
 
 
+@pytest.mark.parametrize("detail", ["cancelled", "denied"])
+def test_a_call_that_the_user_ended_or_refused_is_no_failure_of_the_tool(history: History, detail: str) -> None:
+    history.record(call("a.x", n=1), ToolResult.failed("execution_error", "The user didn't want it.", detail), NOON)
+    history.record(call("a.x", n=2), FAILED, NOON)
+    assert (history.uses("a.x").calls, history.uses("a.x").failures) == (2, 1)
+
+
 def test_times_are_kept_in_utc_to_the_microsecond(history: History) -> None:
     history.record(call(), answer(), NOON.astimezone(timezone(timedelta(hours=5, minutes=30))))
     (record,) = history.records()

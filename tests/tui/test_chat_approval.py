@@ -320,3 +320,18 @@ async def test_two_calls_within_one_ask_one_after_the_other_and_the_shown_one_is
         await stage.press("r")
         await stage.idle()
         assert [inner.result.ok for inner in card.inner.values() if inner.result] in ([True, False], [False, True])
+
+
+@pytest.mark.promise("ASK-7", "TUI-7")
+async def test_whoever_looks_elsewhere_is_told_the_way_back_to_the_question(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Remove")
+        await stage.asked()
+        assert "f9" not in stage.status
+        await stage.press("up")
+        await stage.until(lambda: "? work.remove asks you: f9" in stage.status, "the way is told")
+        await stage.press("a")
+        assert stage.cards[0].state == "asking", "the question isn't marked"
+        await stage.press("f9", "a")
+        await stage.idle()
+        assert results(stage) == ["removed a.txt"]

@@ -34,6 +34,8 @@ _GATHER_SECONDS: Final = 0.005
 process loses no more than what finished within this time."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
+_NO_FAILURES: Final = ('"detail":"cancelled"', '"detail":"denied"')
+"""How errors are kept that are the user's doing and none of the tool's."""
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """What reading a damaged row may raise, or making one of what is no JSON."""
 
@@ -263,7 +265,7 @@ class History:
 
     def uses(self, tool: str) -> ToolUses:
         """Gives how often a tool was called, as far back as the history goes."""
-        return self._uses("WHERE tool = ?", [tool]).get(tool, ToolUses())
+        return self._uses("WHERE tool = ?3", [tool]).get(tool, ToolUses())
 
     def all_uses(self) -> dict[str, ToolUses]:
         """Gives how often each tool was called that the history knows."""
@@ -276,9 +278,10 @@ class History:
         return records[0].args if records else None
 
     def _uses(self, where: str = "", parameters: Sequence[Column] = ()) -> dict[str, ToolUses]:
+        failed = "NOT ok AND instr(coalesce(error, ''), ?1) = 0 AND instr(coalesce(error, ''), ?2) = 0"
         rows = self._select(
-            f"SELECT tool, count(*), sum(NOT ok), max(at) FROM calls {where} GROUP BY tool",  # noqa: S608 - our own text
-            parameters,
+            f"SELECT tool, count(*), sum({failed}), max(at) FROM calls {where} GROUP BY tool",  # noqa: S608 - our own text
+            [*_NO_FAILURES, *parameters],
         )
         return {
             str(tool): ToolUses(calls=int(calls or 0), failures=int(failures or 0), last_at=self._moment(last))

@@ -89,6 +89,7 @@ class ChatScreen(PlaceScreen):
         Command(
             "chat.system", "", "system", "System prompt", "Edit what the model is told beforehand, in this session."
         ),
+        Command("chat.asking", "f9", "to_asking", "To the question", "Go to the call that waits for your word."),
         Command("chat.drop_queue", "", "drop_queue", "Drop queue", "Take back the messages that wait to be sent."),
         Command("chat.maximise", "f10", "maximise", "Maximise", "Give it the whole screen; esc restores."),
     )
@@ -209,7 +210,9 @@ class ChatScreen(PlaceScreen):
         pieces: list[tuple[str, str]] = [(model.plain, "bold $foreground")]
         waits = [request for request in self.app_requests if self._story.block_of(request.call)]
         if waits:
-            way = "" if self._transcript.has_focus else f": {key_of(self.app, 'app.previous')}"
+            here = self._transcript.has_focus
+            key = key_of(self, "chat.asking") if here else key_of(self.app, "app.previous")
+            way = "" if here and self._transcript.block is self._asking_block else f": {key}"
             pieces.insert(0, (f"? {clean_line(waits[0].call.name)} asks you{way}", "bold $text-warning"))
         elif self.running and self._story.step:
             pieces.insert(0, (f"▶ step {self._story.step} of {self._story.of}", "bold $text-primary"))
@@ -482,6 +485,8 @@ class ChatScreen(PlaceScreen):
                 return self.running and self.app.screen is self
             case "drop_queue":
                 return bool(self._queue)
+            case "to_asking":
+                return self._asking_block is not None
             case _:
                 return True
 
@@ -645,6 +650,12 @@ class ChatScreen(PlaceScreen):
             self.refresh_bindings()
             return True
         return False
+
+    def action_to_asking(self) -> None:
+        """Goes to the call that asks first, whatever is being typed."""
+        if (block := self._asking_block) is not None:
+            self._transcript.mark_block(block)
+            self._transcript.focus()
 
     @work(exclusive=True, group="look into")
     async def _look_into(self, block: CallBlock, call: ToolCall, script: str) -> None:

@@ -54,23 +54,6 @@ class HealthList(PickList):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    DEFAULT_CSS = """
-    HealthList {
-        & > .pick-list--cursor {
-            color: $block-cursor-blurred-foreground;
-            background: $block-cursor-blurred-background;
-            text-style: $block-cursor-blurred-text-style;
-        }
-        &:focus > .pick-list--cursor {
-            color: $block-cursor-foreground;
-            background: $block-cursor-background;
-            text-style: $block-cursor-text-style;
-        }
-        &:nocolor:focus > .pick-list--cursor { text-style: reverse; }
-        &:nocolor > .pick-list--cursor { text-style: underline; }
-    }
-    """
-
     typing: reactive[bool] = reactive(False, init=False)
     """With vim keys: whether letters go to the filter now."""
 

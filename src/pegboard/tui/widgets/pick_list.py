@@ -108,11 +108,17 @@ class PickList(ScrollView, can_focus=True):
         & > .pick-list--match { text-style: bold underline; }
         & > .pick-list--hover { background: $block-hover-background; }
         & > .pick-list--cursor {
+            color: $block-cursor-blurred-foreground;
+            background: $block-cursor-blurred-background;
+            text-style: $block-cursor-blurred-text-style;
+        }
+        &:focus > .pick-list--cursor {
             color: $block-cursor-foreground;
             background: $block-cursor-background;
             text-style: $block-cursor-text-style;
         }
-        &:nocolor > .pick-list--cursor { text-style: reverse; }
+        &:nocolor:focus > .pick-list--cursor { text-style: reverse; }
+        &:nocolor > .pick-list--cursor { text-style: underline; }
     }
     """
 
