@@ -16,7 +16,7 @@ from script_stage import ScriptStage, on_script
 from pegboard.models import ToolCall
 from pegboard.tui.screens.ask_name import AskName
 from pegboard.tui.screens.confirm import Confirm
-from pegboard.tui.screens.copy_script import CopyScriptScreen
+from pegboard.tui.screens.copy_as import CopyScreen
 from pegboard.tui.screens.past_calls import PastCallsScreen
 from pegboard.tui.screens.saved_scripts import SavedScriptsScreen
 from pegboard.tui.script.copies import copied_as
@@ -210,7 +210,7 @@ async def test_a_script_is_copied_in_every_way(tmp_path: Path) -> None:
         await stage.write("work.say 'a b'\n")
         for downs, part in ((0, "work.say 'a b'\n"), (1, "script run"), (2, '"script.run"'), (3, "orchestrator()")):
             await stage.press("ctrl+right_square_bracket")
-            await stage.until(lambda: isinstance(stage.app.screen, CopyScriptScreen), "the ways are listed")
+            await stage.until(lambda: isinstance(stage.app.screen, CopyScreen), "the ways are listed")
             await stage.press(*["down"] * downs, "enter")
             await stage.until(lambda part=part: part in stage.app.clipboard, "it is copied")  # type: ignore[misc]
         assert str(tmp_path / "packs") in stage.app.clipboard

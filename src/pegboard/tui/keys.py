@@ -29,7 +29,6 @@ def places() -> list[Place]:
     import pegboard.tui.screens.command_help
     import pegboard.tui.screens.confirm
     import pegboard.tui.screens.copy_as
-    import pegboard.tui.screens.copy_script
     import pegboard.tui.screens.definition
     import pegboard.tui.screens.edit_call
     import pegboard.tui.screens.health

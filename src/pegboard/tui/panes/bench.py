@@ -310,11 +310,11 @@ class Bench(Vertical):
 
     def copy_as(self) -> None:
         """Shows the call that the form makes in several ways, to be copied."""
-        from pegboard.tui.screens.copy_as import CopyScreen
+        from pegboard.tui.screens.copy_as import copy_call
 
         filled = self._filled()
         if filled is not None:
-            self.app.push_screen(CopyScreen(*filled, self._runtime.packs_option(filled[0])))
+            self.app.push_screen(copy_call(*filled, self._runtime.packs_option(filled[0])))
 
     def _filled(self) -> tuple[ToolSpec, Form] | None:
         """Gives the tool with its form, unless there is none or it can't be told what is in it."""

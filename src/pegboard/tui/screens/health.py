@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -277,15 +277,7 @@ class HealthScreen(PlaceScreen):
         """Goes back to the report."""
         self._list.focus()
 
-    def action_maximise(self) -> None:
-        """Gives the focused pane the whole screen, or gives it back."""
-        pane = self._pane_of(self.focused)
-        if self.maximized is not None or pane is None:
-            self.minimize()
-        else:
-            self.maximized = pane
-
-    def _pane_of(self, widget: Widget | None) -> Widget | None:
-        while widget is not None and widget not in (self._report, self._remedy):
-            widget = widget.parent if isinstance(widget.parent, Widget) else None
-        return widget
+    @property
+    def panes(self) -> Sequence[Widget]:
+        """What may have the whole screen."""
+        return (self._report, self._remedy)

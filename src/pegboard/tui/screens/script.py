@@ -427,7 +427,7 @@ class ScriptScreen(PlaceScreen):
     @work(exclusive=True, group="dialog")
     async def action_copy_as(self) -> None:
         """Shows the script in several ways, to be copied."""
-        from pegboard.tui.screens.copy_script import CopyScriptScreen
+        from pegboard.tui.screens.copy_as import copy_script
 
         text = self._editor.text
         if not text.strip():
@@ -435,7 +435,7 @@ class ScriptScreen(PlaceScreen):
             return
         specs = filter(None, map(spec_of, self._by_name.values()))
         packs = await asyncio.to_thread(lambda: [*dict.fromkeys(filter(None, map(self._runtime.packs_option, specs)))])
-        await self.app.push_screen_wait(CopyScriptScreen(text, packs))
+        await self.app.push_screen_wait(copy_script(text, packs))
 
     # What is said before it runs
 
@@ -620,19 +620,10 @@ class ScriptScreen(PlaceScreen):
         self.remove_class("-asked")
         self._editor.focus()
 
-    def action_maximise(self) -> None:
-        """Gives the focused pane the whole screen, or gives it back."""
-        pane = self._pane_of(self.focused)
-        if self.maximized is not None or pane is None:
-            self.minimize()
-        else:
-            self.maximized = pane
-
-    def _pane_of(self, widget: Widget | None) -> Widget | None:
-        panes = (self._commands, self.query_one("#writing"), self._calls, self._output)
-        while widget is not None and widget not in panes:
-            widget = widget.parent if isinstance(widget.parent, Widget) else None
-        return widget
+    @property
+    def panes(self) -> Sequence[Widget]:
+        """What may have the whole screen."""
+        return (self._commands, self.query_one("#writing"), self._calls, self._output)
 
 
 def _said(call: ExpectedCall) -> str:

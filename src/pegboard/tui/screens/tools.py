@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
@@ -383,13 +383,10 @@ class ToolsScreen(PlaceScreen):
         elif not self.has_class("-sidebar-hidden"):
             self.registry.list.focus()
 
-    def action_maximise(self) -> None:
-        """Gives the focused pane the whole screen, or gives it back."""
-        pane = self._pane_of(self.focused)
-        if self.maximized is not None or pane is None:
-            self.minimize()
-        else:
-            self.maximized = pane
+    @property
+    def panes(self) -> Sequence[Widget]:
+        """What may have the whole screen."""
+        return (self.registry, *(self._bench.panes if self._bench is not None else ()))
 
     @work(exclusive=True, group="rescan")
     async def action_rescan(self) -> None:
@@ -407,12 +404,6 @@ class ToolsScreen(PlaceScreen):
         """Gives the first key of a command of this screen, as the user may have remapped it."""
         declared = next(command.keys for command in self.ACTIONS if command.id == command_id)
         return self.keymap.get(command_id, declared).split(",")[0].strip()
-
-    def _pane_of(self, widget: Widget | None) -> Widget | None:
-        panes = (self.registry, *(self._bench.panes if self._bench is not None else ()))
-        while widget is not None and widget not in panes:
-            widget = widget.parent if isinstance(widget.parent, Widget) else None
-        return widget
 
     def _focus_form(self) -> None:
         """Goes to the first field of the marked tool."""
