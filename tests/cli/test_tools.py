@@ -471,6 +471,7 @@ def test_words_go_to_their_place_by_the_type_that_the_tool_asks_for(
     assert done.returncode == 2
     faults = json.loads(done.stdout)["result"]["error"]["faults"]
     assert {fault["path"]: fault["message"] for fault in faults} == {
+        "/code": "is required",
         "/limits/cpu": 'must be an integer, not "x"',
         "/ops/0/kind": 'must be one of "add", "remove", not "move"',
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -115,13 +116,19 @@ def read_arguments(
         given = {**(given or {}), **read_object(text)}
     if not pairs and (given is not None or spec.input_schema.keys().isdisjoint(_PREFILLING)):
         return given or {}
-    from pegboard.errors import FormFaults
-    from pegboard.forms import arguments_from_pairs
+    from pegboard.forms import Form
+    from pegboard.forms.pairs import read_pairs
 
-    try:
-        return arguments_from_pairs(spec.input_schema, pairs, given=given, aliases=spec.parameter_aliases)
-    except FormFaults as bad:
-        raise UnreadableError("; ".join(f"--arg {fault}" for fault in bad.faults), *bad.faults) from bad
+    found, faults = read_pairs(spec.input_schema, pairs, given=given, aliases=spec.parameter_aliases)
+    if not faults:
+        return found
+    # What else is wrong is told at once, but not what only follows from a word that couldn't be read.
+    told = {fault.path for fault in faults}
+    form = Form(spec.input_schema)
+    form.load(found)
+    others = [one for one in form.faults() if not _is_told(one.path, told)]
+    said = [*(f"--arg {fault}" for fault in faults), *map(str, others)]
+    raise UnreadableError("; ".join(said), *faults, *others)
 
 
 def read_object(text: str | None) -> JsonObject:
@@ -174,3 +181,8 @@ def _is_deeper(value: object, levels: int) -> bool:
 def _kind(value: object) -> str:
     kinds = {list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return kinds.get(type(value), "null")
+
+
+def _is_told(path: str, told: Collection[str]) -> bool:
+    """Whether something is wrong already with what a path leads to, or with what it is in or has in it."""
+    return any(not one or f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/") for one in told)
