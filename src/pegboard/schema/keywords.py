@@ -52,16 +52,18 @@ class Walk:
     """One check of one value: what was found out on the way.
 
     Args:
-        target: Gives what the reference of a part of the schema leads to.
+        target: Returns what the reference of a part of the schema leads to.
+        is_dynamic: Whether a reference may lead elsewhere when it is reached by another way.
     """
 
-    def __init__(self, target: Callable[[JsonValue], JsonValue]) -> None:
+    def __init__(self, target: Callable[[JsonValue], JsonValue], *, is_dynamic: bool) -> None:
         self.target = target
-        self.open: set[tuple[int, int]] = set()
+        self.is_dynamic = is_dynamic
+        self.open: set[Hashable] = set()
         """The references that are being followed: ids of the part of the schema that has it, and of the value."""
-        self.fitting: set[tuple[int, int]] = set()
+        self.fitting: set[Hashable] = set()
         """Those that were followed without an error."""
-        self.failing: set[tuple[int, int]] = set()
+        self.failing: set[Hashable] = set()
         """Those that were followed to an error."""
         self.repeats = 0
         """How often one of the failing ones was followed again, for the whole list of its errors."""
@@ -71,13 +73,14 @@ _WALK: ContextVar[Walk] = ContextVar("walk")
 
 
 @contextmanager
-def walking(target: Callable[[JsonValue], JsonValue]) -> Iterator[None]:
-    """Has what is checked inside be one check of one value.
+def walking(target: Callable[[JsonValue], JsonValue], *, is_dynamic: bool) -> Iterator[None]:
+    """Make everything that is validated inside one walk.
 
     Args:
-        target: Gives what the reference of a part of the schema leads to.
+        target: Returns what the reference of a part of the schema leads to.
+        is_dynamic: Whether a reference may lead elsewhere when it is reached by another way.
     """
-    token = _WALK.set(Walk(target))
+    token = _WALK.set(Walk(target, is_dynamic=is_dynamic))
     try:
         yield
     finally:
@@ -123,7 +126,8 @@ def _once(follow: Callable[..., Errors]) -> Callable[..., Errors]:
     """Makes a reference's check one that does its work once for a value, and none where it leads back to itself."""
 
     def check(checker: Engine, reference: str, instance: JsonValue, schema: JsonValue) -> Errors:
-        walk, key = _WALK.get(), (id(schema), id(instance))
+        walk = _WALK.get()
+        key = (id(schema), id(instance), _scope(checker) if walk.is_dynamic else ())
         if key in walk.fitting or key in walk.open:
             return
         if key in walk.failing:
@@ -142,6 +146,12 @@ def _once(follow: Callable[..., Errors]) -> Callable[..., Errors]:
             walk.open.discard(key)
 
     return check
+
+
+def _scope(checker: Engine) -> tuple[str, ...]:
+    """Return the base URIs of the schema resources that led here, the dynamic scope (2020-12, section 7.1)."""
+    resolver = checker._resolver  # type: ignore[attr-defined] # noqa: SLF001 - the library's keywords read it, too
+    return (resolver._base_uri, *(uri for uri, _ in resolver.dynamic_scope()))  # noqa: SLF001 - as above
 
 
 def _type(checker: _Descending, names: str | list[str], instance: JsonValue, _: JsonValue) -> Errors:

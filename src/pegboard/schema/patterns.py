@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 _SECONDS = 0.04
 """How long one search may take. Arguments are checked on the interface's loop, which must never stand for 50 ms."""
 
-_JS_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$|\(\?<(?![=!])", re.DOTALL)
+_JS_PARTS = re.compile(r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$|\(\?<(?![=!])", re.DOTALL)
+_PROPERTY = re.compile(r"\\[pP]\{")
+"""The beginning of a Unicode property escape, which means nothing under the flag ASCII."""
 
 
 class PatternError(ValueError):
@@ -53,4 +55,7 @@ def occurs(pattern: str, text: str) -> bool:
 
 
 def _python_part(match: re.Match[str]) -> str:
-    return {"$": r"\Z", "(?<": "(?P<"}.get(match[0], match[0])
+    part = match[0]
+    if part.startswith(("\\", "[")):
+        return f"(?u:{part})" if _PROPERTY.search(part) else part
+    return {"$": r"\Z", "(?<": "(?P<"}.get(part, part)

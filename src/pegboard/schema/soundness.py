@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from pydantic import JsonValue
 
@@ -124,8 +124,25 @@ _LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
 _MAPS = {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
-Lookup = Callable[[str], JsonValue]
-"""From a reference to what it leads to; raises LookupError where that is nothing."""
+
+class Base(Protocol):
+    """The base URI of a part of a schema, which its references are relative to (JSON Schema 2020-12, section 8.2)."""
+
+    def inside(self, node: dict[str, JsonValue]) -> Self:
+        """Return the base inside `node`, which has an `$id`.
+
+        Raises:
+            ValueError: The `$id` is not a URI.
+        """
+        ...
+
+    def lookup(self, reference: str) -> tuple[JsonValue, Self | None]:
+        """Return what a reference leads to and its base; the base is None if it is in another document.
+
+        Raises:
+            LookupError: The reference leads nowhere.
+        """
+        ...
 
 
 class Mender:
@@ -141,16 +158,19 @@ class Mender:
         self._lists_are_tuples = lists_are_tuples
         self._old_bounds = old_bounds
         self._seen: dict[int, dict[str, JsonValue]] = {}
-        self._references: list[tuple[dict[str, JsonValue], str, str]] = []
+        self._references: list[tuple[dict[str, JsonValue], str, str, Base]] = []
+        self.is_dynamic = False
+        """Whether a reference depends on the way by which it is reached (`$dynamicRef`, `$recursiveRef`)."""
         self._targets: dict[int, JsonValue] = {}
         self._said: dict[int, str] = {}
 
-    def mend(self, value: JsonValue, path: str = "") -> Schema:
-        """Gives `value` as a schema: itself, mended in place, or `True` where it is none.
+    def mend(self, value: JsonValue, base: Base, path: str = "") -> Schema:
+        """Return `value` as a schema: itself, mended in place, or `True` if it is no schema.
 
         Args:
             value: Any JSON value; it belongs to the mender from now on.
-            path: Where it stands in the whole.
+            base: The base URI around it.
+            path: The JSON Pointer to it.
         """
         if isinstance(value, bool):
             return value
@@ -163,29 +183,31 @@ class Mender:
         # Nested in a schema, `$schema` would change the dialect and with it our keywords.
         value.pop("$schema", None)
         self._translate(value)
+        if isinstance(value.get("$id"), str):
+            try:
+                base = base.inside(value)
+            except ValueError:
+                self._drop(value, "$id", path + pointer("$id"), "is no URI")
         for keyword in list(value):
-            self._mend_keyword(value, keyword, path + pointer(keyword))
+            self._mend_keyword(value, keyword, base, path + pointer(keyword))
         return value
 
-    def resolve(self, lookup: Lookup) -> None:
-        """Follows every reference of what was mended, mends what it leads to, and takes out those to nowhere.
-
-        Args:
-            lookup: Resolves a reference.
-        """
+    def resolve(self) -> None:
+        """Follow every reference of what was mended, mend what it leads to, and drop those that lead nowhere."""
         while self._references:
-            node, keyword, path = self._references.pop()
+            node, keyword, path, base = self._references.pop()
             reference = node.get(keyword)
             if not isinstance(reference, str):
                 continue
             try:
-                target = lookup(reference)
+                target, its_base = base.lookup(reference)
             except LookupError:
-                target = None
-            if isinstance(target, dict | bool):
-                self._targets[id(node)] = self.mend(target, path)
-            else:
+                target, its_base = None, None
+            if not isinstance(target, dict | bool):
                 self._drop(node, keyword, path, f"the reference {reference} leads nowhere")
+                continue
+            self._targets[id(node)] = target if its_base is None else self.mend(target, its_base, path)
+            self.is_dynamic |= keyword != "$ref" or its_base is None
 
     def target(self, node: dict[str, JsonValue]) -> JsonValue:
         """Gives what the reference of `node`, a part of the mended schema, leads to; None if it has none."""
@@ -210,31 +232,31 @@ class Mender:
             elif isinstance(node.get(exclusive), bool):
                 del node[exclusive]
 
-    def _mend_keyword(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+    def _mend_keyword(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         if keyword in _ONE:
-            self._mend_one(node, keyword, path)
+            self._mend_one(node, keyword, base, path)
         elif keyword in _LISTS:
-            self._mend_list(node, keyword, path)
+            self._mend_list(node, keyword, base, path)
         elif keyword in _MAPS:
-            self._mend_map(node, keyword, path)
+            self._mend_map(node, keyword, base, path)
         elif keyword in _PLAIN:
-            self._mend_plain(node, keyword, path)
+            self._mend_plain(node, keyword, base, path)
 
-    def _mend_one(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+    def _mend_one(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         value = node[keyword]
         if keyword == "items" and isinstance(value, list):
-            self._mend_list(node, keyword, path)
+            self._mend_list(node, keyword, base, path)
         else:
-            node[keyword] = self.mend(value, path)
+            node[keyword] = self.mend(value, base, path)
 
-    def _mend_list(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+    def _mend_list(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         value = node[keyword]
         if not isinstance(value, list) or not value:
             self._drop(node, keyword, path, "must be a list of schemas")
             return
-        value[:] = [self.mend(item, path + pointer(index)) for index, item in enumerate(value)]
+        value[:] = [self.mend(item, base, path + pointer(index)) for index, item in enumerate(value)]
 
-    def _mend_map(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+    def _mend_map(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         value = node[keyword]
         if not isinstance(value, dict):
             self._drop(node, keyword, path, "must be an object of schemas")
@@ -246,15 +268,15 @@ class Mender:
             elif value[name] is False:
                 value[name] = {"enum": []}  # the library loses the path of what is simply forbidden
             elif not (keyword == "dependencies" and _names(value[name])):
-                value[name] = self.mend(value[name], inner)
+                value[name] = self.mend(value[name], base, inner)
 
-    def _mend_plain(self, node: dict[str, JsonValue], keyword: str, path: str) -> None:
+    def _mend_plain(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         fits, otherwise = _PLAIN[keyword]
         old_bound = self._old_bounds and keyword.startswith("exclusive") and isinstance(node[keyword], bool)
         if not fits(node[keyword]) and not old_bound:
             self._drop(node, keyword, path, otherwise)
         elif keyword in _REFERENCES:
-            self._references.append((node, keyword, path))
+            self._references.append((node, keyword, path, base))
 
     def _drop(self, node: dict[str, JsonValue], keyword: str, path: str, why: str) -> None:
         del node[keyword]

@@ -6,8 +6,9 @@ all show them to somebody who has to mend the arguments.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from pydantic import JsonValue
 
@@ -18,8 +19,10 @@ from pegboard.schema.soundness import Flaw, Mender, Schema, copied, pointer
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator as Engine
+    from referencing import Specification
     from referencing._core import Resolver
     from referencing.jsonschema import Schema as ReferencingSchema
+    from referencing.jsonschema import SchemaRegistry
 
 _LATEST = "https://json-schema.org/draft/2020-12/schema"
 _DIALECTS = {
@@ -48,8 +51,9 @@ class Validator:
         self.schema: Schema = True
         """The schema as it is checked against: a copy without what is flawed."""
         try:
-            self.schema = self._mender.mend(copied(schema))
-            self._mender.resolve(self._lookup)
+            copy = copied(schema)
+            self.schema = self._mender.mend(copy, _Base.of(copy, dialect))
+            self._mender.resolve()
         except RecursionError:
             self.schema = True
             self._mender.flaws.append(Flaw("", _TOO_DEEP))
@@ -80,7 +84,7 @@ class Validator:
         """
         try:
             engine = self._engine.evolve(schema=node)
-            with walking(self.target):
+            with walking(self.target, is_dynamic=self._mender.is_dynamic):
                 found = [fault for error in engine.iter_errors(value) for fault in told(error)]
         except RecursionError:
             return (Fault(path=path, message=_TOO_DEEP),)
@@ -91,7 +95,7 @@ class Validator:
     def fits(self, node: JsonValue, value: JsonValue) -> bool:
         """Whether a value is valid against a part of `schema`; not if it can't be checked."""
         try:
-            with walking(self.target):
+            with walking(self.target, is_dynamic=self._mender.is_dynamic):
                 return next(iter(self._engine.evolve(schema=node).iter_errors(value)), None) is None
         except RecursionError:
             return False
@@ -112,15 +116,7 @@ class Validator:
 
     @cached_property
     def _engine(self) -> Engine:
-        from referencing.jsonschema import EMPTY_REGISTRY
-
-        return engine(_DIALECTS[self._dialect])(self.schema, registry=EMPTY_REGISTRY)
-
-    @cached_property
-    def _resolver(self) -> Resolver[ReferencingSchema]:
-        from referencing.jsonschema import EMPTY_REGISTRY, specification_with
-
-        return EMPTY_REGISTRY.resolver_with_root(specification_with(self._dialect).create_resource(self.schema))
+        return engine(_DIALECTS[self._dialect])(self.schema, registry=_registry())
 
     @cached_property
     def _order(self) -> dict[str, int]:
@@ -131,13 +127,56 @@ class Validator:
         end = fault.path.find("/", 1)
         return self._order.get(fault.path if end < 0 else fault.path[:end], len(self._order))
 
-    def _lookup(self, reference: str) -> JsonValue:
+
+class _Base:
+    """The base URI of a part of a schema. A `Base`.
+
+    References lead into the schema itself or into the metaschemas; nothing is fetched.
+
+    Args:
+        resolver: Returns what resolves references at this part; it is not called before the first reference.
+        specification: The dialect.
+    """
+
+    def __init__(
+        self, resolver: Callable[[], Resolver[ReferencingSchema]], specification: Specification[ReferencingSchema]
+    ) -> None:
+        self._make = resolver
+        self._specification = specification
+
+    @classmethod
+    def of(cls, schema: JsonValue, dialect: str) -> Self:
+        """Return the base of a whole schema, which may still be mended until the first reference is looked up."""
+        from referencing.jsonschema import specification_with
+
+        specification = specification_with(dialect)
+        root = schema if isinstance(schema, dict | bool) else True
+        return cls(lambda: _registry().resolver_with_root(specification.create_resource(root)), specification)
+
+    @cached_property
+    def _resolver(self) -> Resolver[ReferencingSchema]:
+        return self._make()
+
+    def inside(self, node: JsonObject) -> Self:
+        """Return the base inside a part with an `$id`.
+
+        Raises:
+            ValueError: The `$id` is not a URI.
+        """
+        inner = self._resolver.in_subresource(self._specification.create_resource(node))
+        return type(self)(lambda: inner, self._specification)
+
+    def lookup(self, reference: str) -> tuple[JsonValue, Self | None]:
+        """Return what a reference leads to, and its base unless it is in a metaschema."""
         from referencing.exceptions import Unresolvable
 
         try:
-            return cast("JsonValue", self._resolver.lookup(reference).contents)  # a part of a JSON value is one
+            found = self._resolver.lookup(reference)
         except (Unresolvable, ValueError, TypeError, AttributeError) as error:
             raise LookupError(reference) from error
+        contents = cast("JsonValue", found.contents)  # a part of a JSON value is one
+        base = None if _is_in_metaschema(contents) else type(self)(lambda: found.resolver, self._specification)
+        return contents, base
 
 
 class _Same:
@@ -167,6 +206,29 @@ def validator(schema: JsonValue) -> Validator:
 @lru_cache(maxsize=512)
 def _validator(key: _Same) -> Validator:
     return Validator(key.schema)
+
+
+def _registry() -> SchemaRegistry:
+    """Return the registry that has the metaschemas and nothing else."""
+    from jsonschema_specifications import REGISTRY
+
+    return cast("SchemaRegistry", REGISTRY)
+
+
+@lru_cache(maxsize=1)
+def _parts_of_metaschemas() -> frozenset[int]:
+    parts = set[int]()
+    left: list[object] = [_registry().contents(uri) for uri in _registry()]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict | list):
+            parts.add(id(part))
+            left += part.values() if isinstance(part, dict) else part
+    return frozenset(parts)
+
+
+def _is_in_metaschema(value: JsonValue) -> bool:
+    return id(value) in _parts_of_metaschemas()
 
 
 def _dialect(schema: JsonValue) -> str:
