@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from pegboard.cli.root import TOOL_FAILED, USAGE, PacksOption, app, scanned
+from pegboard.storage import make_folder
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -199,7 +200,7 @@ def _write(files: dict[Path, str]) -> None:
 
     try:
         for file, text in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
             with file.open("x", encoding="utf-8") as written:
                 written.write(text)
             print(file)

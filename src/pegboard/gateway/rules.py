@@ -7,7 +7,6 @@ import json
 import os
 import posixpath
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from pegboard import storage
 from pegboard.config.files import read_text, shown
 from pegboard.errors import RulesError
 from pegboard.gateway.rule_text import HEAD, RuleText, read_rules
@@ -100,7 +100,7 @@ class Rules:
                 with _held(self._file):
                     head = "" if self._file.exists() else HEAD
                     # one write at the end keeps what the user wrote, in whatever shape
-                    with self._file.open("a", encoding="utf-8") as opened:
+                    with open(self._file, "a", encoding="utf-8", opener=storage.opener) as opened:
                         opened.write(head + rule)
             except OSError as error:
                 message = f"The approval can't be kept: {error.strerror or error}."
@@ -224,7 +224,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 @contextmanager
 def _held(file: Path) -> Iterator[None]:
     """Keeps other processes of ours from changing the file meanwhile; makes its folder."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    storage.make_folder(file.parent)
     folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -234,16 +234,9 @@ def _held(file: Path) -> Iterator[None]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Writes a file so that nobody ever sees half of it; where it is a link, that which it leads to."""
+    """Write the rules as a whole; where the file is a link, its target. An existing file keeps its permissions."""
     file = file.resolve()
-    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with open(descriptor, "wb") as out:  # noqa: PTH123 - a descriptor is no path
-            with suppress(FileNotFoundError):
-                os.fchmod(descriptor, file.stat().st_mode & 0o777)
-            out.write(text.encode())
-            out.flush()
-            os.fsync(descriptor)
-        Path(draft).replace(file)
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    mode = storage.PRIVATE_FILE
+    with suppress(FileNotFoundError):
+        mode = file.stat().st_mode & 0o777
+    storage.write(file, text.encode(), mode=mode)

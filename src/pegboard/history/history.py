@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import tempfile
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
 
@@ -174,7 +174,8 @@ class History:
         name = f"{call.id}.json" if _PLAIN_NAME.fullmatch(call.id) else f"{os.urandom(16).hex()}.json"
         content = data.encode()
         try:
-            _write_file(self._results / name, content)
+            storage.make_folder(self._results)
+            storage.write(self._results / name, content)
         except OSError as error:
             self._note("kept complete", error)
             return row_of(call, result, at, data, None, 0)
@@ -382,19 +383,3 @@ class History:
         reason = getattr(error, "strerror", None) or error
         message = f"The history can't be {wanted}: {reason}."
         self._problems[wanted] = Problem(message=message, severity="warning", file=str(self._file))
-
-
-def _write_file(file: Path, content: bytes) -> None:
-    """Writes a file that is there whole or not at all."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    temporary = Path(name)
-    try:
-        with open(descriptor, "wb") as opened:  # noqa: PTH123 - a descriptor
-            opened.write(content)
-            opened.flush()
-            os.fsync(descriptor)
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -13,6 +13,7 @@ from typing import TypeVar
 from textual.app import App
 
 from pegboard.results.sizes import size
+from pegboard.storage import make_folder
 
 Answer = TypeVar("Answer")
 """What an app gives back at its end."""
@@ -80,7 +81,7 @@ async def _copy_by_system(text: str) -> bool:
 
 def _write(encoded: bytes, folder: Path) -> Path:
     """Makes a file that only its owner can read."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=f"copied-{datetime.now():%Y%m%d-%H%M%S}-", suffix=".txt")
     with os.fdopen(descriptor, "wb") as out:
         out.write(encoded)
