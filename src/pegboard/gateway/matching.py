@@ -286,7 +286,7 @@ def number(text: str | None) -> Decimal | None:
 
 
 def _number_matches(pattern: str, data: float, *, strict: bool) -> bool:
-    wanted, exact = number(literal(pattern)), Decimal(repr(data) if isinstance(data, float) else data)
+    wanted, exact = number(literal(pattern)), Decimal(data if isinstance(data, int) else repr(data))
     if wanted is not None:
         if wanted.is_nan() or exact.is_nan():
             return wanted.is_nan() and exact.is_nan()
@@ -295,7 +295,7 @@ def _number_matches(pattern: str, data: float, *, strict: bool) -> bool:
         return False
     plain = f"{exact:f}"
     forms = {plain, plain.rstrip("0").rstrip(".") if "." in plain else plain}
-    if isinstance(data, float) and not strict:
+    if not (strict or isinstance(data, int)):
         forms.add(repr(data))
     return (all if strict else any)(_text_matches(pattern, form, strict=strict) for form in forms)
 
@@ -411,7 +411,7 @@ def _path_patterns(pattern: str, base: str, *, strict: bool) -> Iterator[str]:
 def _split(pattern: str) -> tuple[str, str]:
     """Split a pattern of a path into its folders without wildcards, as text, and the rest."""
     parts = re.split("(/+)", unicodedata.normalize("NFC", pattern))
-    fixed = []
+    fixed: list[str] = []
     for at in range(0, len(parts), 2):
         text = literal(parts[at])
         if text is None:
