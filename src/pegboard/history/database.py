@@ -93,13 +93,18 @@ class NewerError(StoreError):
 class Database:
     """An open database. Not for several threads at once."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, why: Exception | None = None) -> None:
         """Opens the database in `file`, made if it isn't there; None keeps it in memory.
+
+        Args:
+            file: The file.
+            why: Why it is kept in memory.
 
         Raises:
             StoreError: It can't be used; the subclass says why.
         """
         self.file = file
+        self.why = why
         # SQLite writes over a file that is too short to be a database, whatever is in it.
         if file is not None and file.exists() and 0 < file.stat().st_size < _HEADER_BYTES:
             raise DamagedError("it is no database")
@@ -252,9 +257,7 @@ def open_database(file: Path, tell: Callable[[Problem], None], damaged: int | No
     except BusyError:
         raise
     except (OSError, StoreError) as error:
-        message = f"The history can't be kept: {getattr(error, 'strerror', None) or error}."
-        tell(Problem(message=message, fix="It is in memory until Pegboard ends.", file=str(file)))
-        return Database(None)
+        return Database(None, error)
 
 
 def _open_or_replace(file: Path, tell: Callable[[Problem], None], damaged: int | None) -> Database:

@@ -269,7 +269,7 @@ class Sessions:
             with database.transaction() as run:
                 return act(run)
 
-        return self._history.act(within)
+        return self._history.act(within, says=True)
 
 
 def _text_of(message: Message) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -225,6 +225,18 @@ class Runtime:
         scanned = self._registry.scanned
         rules = self._rules.check(self._registry.tools(), missing=packs) if scanned else self._rules.problems
         return (*self._problems, *of_packs, *refused, *rules, *kept)
+
+    def record_problems(self) -> tuple[Problem, ...]:
+        """Return what isn't recorded and what else is wrong with the history, as far as it was used."""
+        return self._history.problems if "_history" in self.__dict__ else ()
+
+    def unrecorded(self) -> Problem | None:
+        """Return which calls aren't recorded, why, and what to do; None if all are."""
+        return self._history.unrecorded if "_history" in self.__dict__ else None
+
+    def watch_record(self, changed: Callable[[], None]) -> None:
+        """Call a function, on any thread, whenever `unrecorded` may have changed; it must not block."""
+        self._history.on_trouble = changed
 
     async def watch(self) -> AsyncGenerator[None]:
         """Scans and follows the packs folders; never ends by itself.
