@@ -12,7 +12,6 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from pegboard.models import Problem
 from pegboard.results.clean import clean, clean_line
 
-
 _printed: set[str] = set()
 """The problems that this command has printed."""
 
