@@ -8,7 +8,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pegboard.models import Problem
-from pegboard.storage import PRIVATE_FILE, make_folder
+from pegboard.storage import PRIVATE_FILE, make_folder, tighten
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -55,6 +55,7 @@ class Vault:
         is_new = name not in self.names()
         try:
             make_folder(self._names)
+            tighten(self._names)
             (self._names / name).touch(PRIVATE_FILE)
         except OSError as error:
             return Problem(

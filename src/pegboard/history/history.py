@@ -73,7 +73,7 @@ class History:
         self._database: Database | None = None
         self._problems: dict[str, Problem] = {}
         self._losses = Losses(str(database))
-        self.on_trouble: Callable[[], None] | None = None
+        self.on_trouble: Callable[[], object] | None = None
         """Called whenever `problems` may have changed, on any thread; it must not block."""
 
     @property
@@ -397,6 +397,7 @@ class History:
             self._database.close()
             self._database = None
         if self._database is None:
+            storage.tighten(self._results)  # an earlier Pegboard left it open to others
             self._database = open_database(self._file, self._tell, damaged)
             if self._database.why is not None:
                 self._fail("kept", self._database.why)

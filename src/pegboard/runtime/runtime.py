@@ -234,7 +234,7 @@ class Runtime:
         """Return which calls aren't recorded, why, and what to do; None if all are."""
         return self._history.unrecorded if "_history" in self.__dict__ else None
 
-    def watch_record(self, changed: Callable[[], None]) -> None:
+    def watch_record(self, changed: Callable[[], object]) -> None:
         """Call a function, on any thread, whenever `unrecorded` may have changed; it must not block."""
         self._history.on_trouble = changed
 

@@ -51,7 +51,7 @@ async def copy(app: App[Answer], text: str, folder: Path) -> str:
     if ways:
         return _tell(app, f"Copied {size(len(encoded))} to {' and '.join(ways)}.")
     try:
-        file = await asyncio.to_thread(_write, encoded, folder)
+        file = await asyncio.to_thread(write_file, encoded, folder)
     except OSError as error:
         return _tell(
             app, f"Could not copy {size(len(encoded))}: no clipboard, and no file in {folder}: {error}", failed=True
@@ -79,8 +79,8 @@ async def _copy_by_system(text: str) -> bool:
     return True
 
 
-def _write(encoded: bytes, folder: Path) -> Path:
-    """Makes a file that only its owner can read."""
+def write_file(encoded: bytes, folder: Path) -> Path:
+    """Write a new file that only its owner can read, and return it."""
     make_folder(folder)
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=f"copied-{datetime.now():%Y%m%d-%H%M%S}-", suffix=".txt")
     with os.fdopen(descriptor, "wb") as out:
