@@ -49,6 +49,8 @@ PROMISES = {
     "CFG-1": "One TOML file, overlaid by the working directory's and the environment; mistakes are named, never fatal.",
     "CFG-2": "Folders move by environment; --packs and PEGBOARD_PACKS add packs folders for one run.",
     "CFG-3": "pegboard config show prints each value with where it came from; secrets are never in it.",
+    "SEC-4": "Rules that cannot be read fail closed, with a message; a rule that can never match is a problem.",
+    "SEC-7": "A record that cannot be written is reported by every command and the app; files are private to the user.",
     "SCR-1": "An orchestrator runs bash scripts whose commands are tools, any number of times and at once.",
     "SCR-2": "A command takes flags by schema, required arguments in order and stdin; it fails with its reason.",
     "SCR-3": "Scripts have pipes, jq, variables, loops and functions; what runs at once really does.",

@@ -297,6 +297,7 @@ def test_a_dotenv_file_that_is_no_text_file_is_a_problem(place: Place) -> None:
 @pytest.mark.promise("STO-2")
 def test_a_folder_that_is_both_is_read_once(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("nonsense\n")
+    (tmp_path / ".env").chmod(0o600)
     paths = Paths(tmp_path / "config.toml", tmp_path / "data", tmp_path / "state", tmp_path / "cache")
     assert len(Secrets(paths, {}, tmp_path).problems()) == 1
 

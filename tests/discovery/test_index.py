@@ -257,7 +257,7 @@ def test_what_nobody_has_used_for_two_weeks_is_swept_and_what_somebody_uses_stay
     (gone / "old.py").write_text('def old():\n    """Old."""\n')
     scan([gone], index=index)
     of_gone = set(index.iterdir())
-    draft = of_gone.copy().pop().with_suffix(".4711-0123abcd")
+    draft = of_gone.copy().pop().with_name(f".{next(iter(of_gone)).name}.0123abcd")
     draft.write_bytes(b"half")
     mine = index / "notes.txt"
     mine.write_text("mine")

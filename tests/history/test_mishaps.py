@@ -496,7 +496,8 @@ def test_a_folder_that_cannot_be_made_leaves_the_history_in_memory_with_a_proble
     assert numbers(history) == ["1", "2"]
     assert history.result(asked.id) == ToolResult(ok=True, data="x" * 70_000)
     assert "can't be kept" in history.problems[0].message
-    assert "in memory" in history.problems[0].fix
+    assert "not recorded" in history.problems[0].message
+    assert "PEGBOARD_STATE_DIR" in history.problems[0].fix
     history.close()
 
 
@@ -521,7 +522,9 @@ def test_a_read_only_folder_leaves_the_history_in_memory_with_a_problem(tmp_path
         print(len(history.records()), history.problems[0].message)
     """)
     try:
-        assert finished(start(folder, code)) == "1 The history can't be kept: Permission denied.\n"
+        assert finished(start(folder, code)) == (
+            "1 The history can't be kept: Permission denied. 1 call is not recorded.\n"
+        )
     finally:
         folder.chmod(0o700)
 

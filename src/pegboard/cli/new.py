@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from pegboard.cli.root import TOOL_FAILED, USAGE, PacksOption, app, scanned
+from pegboard.storage import make_folder, opener
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -184,7 +185,7 @@ def _write_example(context: typer.Context) -> None:
     if wrong:
         narrate(wrong)
         raise typer.Exit(USAGE)
-    _write({file: (_EXAMPLES / file.name).read_text(encoding="utf-8") for file in (pack, script)})
+    _write({file: (_EXAMPLES / file.name).read_text(encoding="utf-8") for file in (pack, script)}, private=True)
     narrate(
         "\nNext:\n"
         f"  pegboard tools invoke {_SHOP}.list_orders --arg status=late --data\n"
@@ -193,14 +194,15 @@ def _write_example(context: typer.Context) -> None:
     )
 
 
-def _write(files: dict[Path, str]) -> None:
-    """Writes new files; exits where that can't be done."""
+def _write(files: dict[Path, str], *, private: bool = False) -> None:
+    """Write new files, readable by the user only if `private`; exit if that fails."""
     from pegboard.cli.output import narrate
 
     try:
         for file, text in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("x", encoding="utf-8") as written:
+            make_folder(file.parent)
+            # a pack in a folder of the user's gets the usual permissions; what is in Pegboard's own is private
+            with open(file, "x", encoding="utf-8", opener=opener if private else None) as written:
                 written.write(text)
             print(file)
     except OSError as error:

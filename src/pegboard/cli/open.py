@@ -20,6 +20,12 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
 
-    app = PegboardApp(Runtime.from_environment(packs=packs, tool_allow=tool_allow))
+    runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
+    app = PegboardApp(runtime)
     app.run()
+    lost = runtime.unrecorded()
+    if lost is not None:
+        from pegboard.cli.output import narrate_problems
+
+        narrate_problems([lost])
     return app.return_code or 0

@@ -12,6 +12,9 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from pegboard.models import Problem
 from pegboard.results.clean import clean, clean_line
 
+_printed: set[str] = set()
+"""The problems that this command has printed."""
+
 
 def print_json(value: object) -> None:
     """Prints models, JSON values or containers of them to stdout, indented by two."""
@@ -42,9 +45,17 @@ def narrate(text: str, end: str = "\n") -> None:
 
 
 def narrate_problems(problems: Iterable[Problem]) -> None:
-    """Tells what is wrong with configuration and packs, a line each, on stderr."""
+    """Print problems to stderr, a line each; one that this command has printed before is left out."""
     for problem in problems:
-        narrate(clean_line(f"{problem.severity}: {problem}"))
+        line = clean_line(f"{problem.severity}: {problem}")
+        if line not in _printed:
+            _printed.add(line)
+            narrate(line)
+
+
+def begin_command() -> None:
+    """Forget which problems were printed: another command begins."""
+    _printed.clear()
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:

@@ -77,9 +77,20 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def open_runtime(context: typer.Context, tool_allow: str | None = None) -> Runtime:
     """Builds the runtime for one command, with the packs folders of its command line."""
+    from pegboard.cli.output import begin_command
     from pegboard.runtime import Runtime
 
-    return Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=tool_allow)
+    begin_command()
+    runtime = Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=tool_allow)
+    context.call_on_close(lambda: _report_record(runtime))
+    return runtime
+
+
+def _report_record(runtime: Runtime) -> None:
+    """Print once, when a command ends, what of it isn't recorded and why."""
+    from pegboard.cli.output import narrate_problems
+
+    narrate_problems(runtime.record_problems())
 
 
 def scanned(context: typer.Context, tool_allow: str | None = None) -> Runtime:

@@ -15,6 +15,7 @@ from pegboard.config.redaction import speaks_of_secret
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
 from pegboard.sdk.granted import flaw
+from pegboard.storage import is_open_to_others
 
 DOTENV: Final = ".env"
 """The name of the file, in the working directory and beside the user's settings."""
@@ -123,8 +124,8 @@ class Secrets:
         return self._vault.backend()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Gives what is wrong with the `.env` files."""
-        return tuple(problem for file in self._dotenvs() for problem in file.problems)
+        """Return what is wrong with the `.env` files."""
+        return (*(problem for file in self._dotenvs() for problem in file.problems), *self._open_to_others())
 
     def known(self) -> dict[str, str]:
         """Gives what is a secret by its name, whoever asks for it: name → value, to be taken out of texts.
@@ -152,6 +153,12 @@ class Secrets:
         for file in self._dotenvs():
             yield file.values.get(name), ".env", file.file
         yield self._vault.get(name), "keyring", None
+
+    def _open_to_others(self) -> Iterator[Problem]:
+        file = self._files[-1]  # the one beside the configuration; a folder's own is often shared on purpose
+        if is_open_to_others(file):
+            message = "Other users of this machine can read or change the secrets in this file."
+            yield Problem(message=message, fix=f"Run `chmod 600 {shown(file)}`.", severity="warning", file=shown(file))
 
     def _dotenvs(self) -> Iterator[Dotenv]:
         return map(read_dotenv, self._files)

@@ -8,6 +8,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pegboard.models import Problem
+from pegboard.storage import PRIVATE_FILE, make_folder, tighten
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -53,8 +54,9 @@ class Vault:
         """Keeps a value under a name, in the place of the one that was there; gives what went wrong."""
         is_new = name not in self.names()
         try:
-            self._names.mkdir(parents=True, exist_ok=True)
-            (self._names / name).touch()
+            make_folder(self._names)
+            tighten(self._names)
+            (self._names / name).touch(PRIVATE_FILE)
         except OSError as error:
             return Problem(
                 message=f"The name {name} can't be written: {error.strerror or error}.", file=str(self._names)

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pegboard import __version__
+from pegboard import __version__, storage
 from pegboard.discovery.beside import Seen, digest, is_unchanged, stamp_of
 from pegboard.discovery.listing import Candidate, Stamp, content
 
@@ -32,7 +32,7 @@ _SETTLED_AFTER = 2_000_000_000
 _DAY = 86_400.0
 """Seconds."""
 _UNUSED_AFTER = 14 * _DAY
-_NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{2}(\.[0-9]+-[0-9a-f]{8})?\Z")
+_NAME = re.compile(r"\.?[0-9a-f]{16}-[0-9a-f]{2}(\.([0-9]+-)?[0-9a-f]{8})?\Z")
 """Of a file of an index, or of a draft of one: nothing else in the folder is ours to delete."""
 _LOOKED_AT = 10_000
 """Files that one sweep looks at, at most."""
@@ -108,7 +108,7 @@ class Index:
         shards = {_shard(file) for file in changed}
         if not shards:
             return
-        self._root.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(self._root)
         for shard in shards:
             mine = {file: entry for file, entry in entries.items() if _shard(file) == shard}
             self._save(shard, mine)
@@ -140,17 +140,10 @@ class Index:
     def _save(self, shard: int, entries: dict[str, Entry]) -> None:
         rows = [(file, tuple(entry.stamp), *entry[1:]) for file, entry in entries.items()]
         payload = marshal.dumps(rows)
-        path = self._path(shard)
-        draft = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-        try:
-            with open(draft, "xb") as file:  # noqa: PTH123 - as above
-                file.write(_HEADER)
-                file.write(zlib.crc32(payload).to_bytes(4, "big"))
-                file.write(payload)
-            os.replace(draft, path)  # noqa: PTH105 - as above
-        except OSError:
-            Path(draft).unlink(missing_ok=True)
-            raise
+        with storage.replacing(self._path(shard), durable=False) as file:  # the checksum tells a part of it
+            file.write(_HEADER)
+            file.write(zlib.crc32(payload).to_bytes(4, "big"))
+            file.write(payload)
 
 
 def sweep(root: Path) -> None:

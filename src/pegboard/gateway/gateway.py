@@ -216,7 +216,13 @@ class Gateway:
             self._rules.allow_in_session(spec, call)
         elif approval.answer == "always":
             await self._allow_always(spec)
-        return call if approval.args is None else self._edited(spec, call, approval.args)
+        approved = call if approval.args is None else self._edited(spec, call, approval.args)
+        if isinstance(approved, ToolCall):
+            # a user approves what is shown, which doesn't lift a rule that denies it
+            now = await self._verdict(spec, approved)
+            if now.action == "deny":
+                return _denied(spec, now.reason)
+        return approved
 
     async def _decided(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
         """Gives what the user says; None if the call was cancelled meanwhile."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from pegboard import storage
 from pegboard.models import (
     ApprovalRequested,
     CallEvent,
@@ -107,9 +107,7 @@ class Redacting:
             if self._redaction.text(written) == written:
                 return
             redacted = self._redaction.value(json.loads(written))
-            beside = file.with_name(f"{file.name}.{os.getpid()}")
-            beside.write_text(json.dumps(redacted, ensure_ascii=False, separators=(",", ":")), "utf-8")
-            beside.replace(file)
+            storage.write(file, json.dumps(redacted, ensure_ascii=False, separators=(",", ":")).encode())
         except (OSError, ValueError, RecursionError):
             with suppress(OSError):
                 file.unlink()

@@ -55,6 +55,39 @@ def read_rules(text: str) -> tuple[Rule, ...]:
         raise ValueError("; ".join(_sentences(error))) from error
 
 
+def line_of(text: str, rule: int, about: str = "") -> int | None:
+    """Return the line of a rule, from 1, or the line within it that contains a text; None if it can't be found.
+
+    Args:
+        text: The text of the file.
+        rule: The rule's number, from 0.
+        about: A pattern or a name that is written in the rule.
+    """
+    lines = _LINE.findall(text)
+    headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
+    if rule >= len(headers):
+        return None
+    end = headers[rule + 1] if rule + 1 < len(headers) else len(lines)
+    within = (number for number in range(headers[rule], end) if about and about in lines[number])
+    return next(within, headers[rule]) + 1
+
+
+def line_of_error(text: str) -> int | None:
+    """Return the line of the first error in a file that can't be used; None if it can't be found."""
+    try:
+        _File.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+)", str(error))
+        return int(found[1]) if found else None
+    except ValidationError as error:
+        place = error.errors()[0]["loc"]
+        number = place[1] if len(place) > 1 else None
+        return line_of(text, number, str(place[2]) if len(place) > 2 else "") if isinstance(number, int) else None
+    except RecursionError:
+        pass
+    return None
+
+
 def _sentences(error: ValidationError) -> Iterator[str]:
     for item in error.errors(include_url=False, include_context=False, include_input=False):
         place = item["loc"]

@@ -5,21 +5,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import posixpath
-import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
-from pegboard.config.files import read_text, shown
+from pegboard import storage
+from pegboard.config.files import read_text, shown, unusable
 from pegboard.errors import RulesError
-from pegboard.gateway.rule_text import HEAD, RuleText, read_rules
+from pegboard.gateway.matching import Folders, escape, matches
+from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
 from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 
@@ -42,12 +38,16 @@ class Rules:
 
     Args:
         file: Where the rules are, which needn't be there; without one, only sessions' approvals are kept.
+        roots: Gives the folders that a pack is confined to, as configured; nobody means the working directory.
     """
 
-    def __init__(self, file: Path | None = None) -> None:
+    def __init__(self, file: Path | None = None, roots: Callable[[str], Sequence[str]] | None = None) -> None:
         self._file = file
+        self._roots = roots
         self._lock = Lock()
-        self._mark: tuple[int, int] | None = None
+        self._mark: tuple[int, ...] | None = None
+        self._text = ""
+        self._checked: tuple[object, tuple[Problem, ...]] | None = None
         self._rules: tuple[Rule, ...] = ()
         self._problem: Problem | None = None
         self._unkept: Problem | None = None
@@ -68,14 +68,15 @@ class Rules:
         with self._lock:
             self._refresh()
             rules, problem = self._rules, self._problem
-        fitting = [(number, rule.action) for number, rule in enumerate(rules) if _fits(rule, spec, call)]
+        folders = Folders(tuple(self._roots(spec.pack)) if self._roots else ())
+        fitting = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
         denying = next((number for number, action in fitting if action == "deny"), None)
         if denying is not None:
             return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
+        if problem is not None:  # whatever it denies isn't known, so approvals of the session don't count either
+            return Verdict("ask", f"{self._name} can't be read: {problem.message}")
         if call.session is not None and (call.session, spec.name) in self._sessions:
             return Verdict("allow", f"{spec.name} was allowed in this session.")
-        if problem is not None:
-            return Verdict("ask", f"The rules can't be read: {problem.message}")
         if fitting:
             number, action = fitting[-1]
             said = "allows" if action == "allow" else "wants to be asked about"
@@ -84,6 +85,35 @@ class Rules:
             return Verdict("allow", f"{spec.name} only reads.")
         manner = "may delete or overwrite" if spec.hints.destructive else "may change things"
         return Verdict("ask", f"{spec.name} {manner}.")
+
+    def check(self, specs: Sequence[ToolSpec], *, missing: bool = True) -> tuple[Problem, ...]:
+        """Return what is wrong with the file, and which rules can never match a call of these tools; read the disk.
+
+        Args:
+            specs: Every tool that was found.
+            missing: Whether to include rules for packs that aren't installed now.
+        """
+        with self._lock:
+            self._refresh()
+            seen = (self._mark, missing, tuple(map(id, specs)))
+            if self._checked is None or self._checked[0] != seen:
+                self._checked = (seen, tuple(self._dead(specs, missing=missing)))
+            return (*self.problems, *self._checked[1])
+
+    def _dead(self, specs: Sequence[ToolSpec], *, missing: bool) -> Iterator[Problem]:
+        from pegboard.gateway.rule_check import findings
+
+        for number, rule in enumerate(self._rules):
+            for found in findings(rule, specs):
+                if not (missing or found.is_final):
+                    continue
+                yield Problem(
+                    message=f"In rule {number + 1}, {found.message}.",
+                    fix=found.fix,
+                    severity="error" if found.is_final and rule.action != "allow" else "warning",
+                    file=shown(self._file),
+                    line=line_of(self._text, number, found.about),
+                )
 
     def allow_in_session(self, spec: ToolSpec, call: ToolCall) -> None:
         """Lets the tool's calls of this session run from now on, as long as this process lives."""
@@ -94,13 +124,13 @@ class Rules:
         """Adds a rule to the file that lets the tool run from now on; that it couldn't be done is a problem."""
         if self._file is None:
             return
-        rule = f"\n[[rule]]\nallow = {json.dumps(_literal(spec.name))}\n"
+        rule = f"\n[[rule]]\nallow = {json.dumps(escape(spec.name))}\n"
         with self._lock:
             try:
                 with _held(self._file):
                     head = "" if self._file.exists() else HEAD
                     # one write at the end keeps what the user wrote, in whatever shape
-                    with self._file.open("a", encoding="utf-8") as opened:
+                    with open(self._file, "a", encoding="utf-8", opener=storage.opener) as opened:
                         opened.write(head + rule)
             except OSError as error:
                 message = f"The approval can't be kept: {error.strerror or error}."
@@ -111,6 +141,8 @@ class Rules:
     def read(self) -> RuleFile:
         """Gives the rules as their file has them now."""
         text = "" if self._file is None else read_text(self._file)
+        if text == "" and self._file is not None and self._file.is_symlink() and not self._file.exists():
+            text = unusable(self._file, "This link leads to no file.")
         if isinstance(text, Problem):
             return RuleFile(file=shown(self._file), problem=text)
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
@@ -149,13 +181,15 @@ class Rules:
             return
         try:
             status = self._file.stat()
-            mark = status.st_mtime_ns, status.st_size
-        except OSError:
-            mark = (0, 0)
+            mark: tuple[int, ...] = (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
+        except FileNotFoundError:
+            mark = (int(self._file.is_symlink()),)
+        except OSError as error:
+            mark = (-(error.errno or 1),)
         if mark != self._mark:
             self._mark = mark
             read = self.read()
-            self._rules, self._problem = read.rules, read.problem
+            self._rules, self._problem, self._text = read.rules, read.problem, read.text
 
 
 def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
@@ -163,68 +197,14 @@ def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
     try:
         return read_rules(text), None
     except ValueError as error:
-        fix = "Until it is mended, every call of a model or an MCP client asks."
-        return (), Problem(message=str(error), fix=fix, file=shown(file))
-
-
-def _fits(rule: Rule, spec: ToolSpec, call: ToolCall) -> bool:
-    """Tells whether a rule is about a call."""
-    from fnmatch import fnmatchcase
-
-    if rule.scope is not None and rule.scope != call.source:
-        return False
-    if not any(fnmatchcase(spec.name, pattern) for pattern in rule.tools):
-        return False
-    return all(_argument_fits(rule, patterns, _value(spec, call, name)) for name, patterns in rule.where.items())
-
-
-def _argument_fits(rule: Rule, patterns: Sequence[str], value: JsonValue) -> bool:
-    """Tells whether an argument fits; of a list, every item where the rule allows, and any where it doesn't."""
-    if value is None:
-        return False
-    items = value if isinstance(value, list) else [value]
-    fitting = (any(_text_fits(rule, pattern, _text(item)) for pattern in patterns) for item in items)
-    return bool(items) and (all(fitting) if rule.allow else any(fitting))
-
-
-def _text_fits(rule: Rule, pattern: str, text: str) -> bool:
-    matches = _compiled(pattern).fullmatch
-    if rule.allow:
-        # `src/../../etc` begins with `src/`, and is elsewhere
-        return ".." not in re.split(r"[/\\]", text) and matches(text) is not None
-    return matches(text) is not None or matches(posixpath.normpath(re.sub("/+", "/", text))) is not None
-
-
-def _value(spec: ToolSpec, call: ToolCall, name: str) -> JsonValue:
-    """Gives an argument, or what the tool takes where it was left out."""
-    if name in call.args:
-        return call.args[name]
-    properties = spec.input_schema.get("properties")
-    described = properties.get(name) if isinstance(properties, Mapping) else None
-    return described.get("default") if isinstance(described, Mapping) else None
-
-
-def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _literal(name: str) -> str:
-    """Gives a pattern that only fits this name."""
-    return re.sub(r"[*?[]", lambda sign: f"[{sign[0]}]", name)
-
-
-@lru_cache(maxsize=500)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiles a pattern: `?` is a character and `*` are any, both within a folder; `**` goes across."""
-    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    return re.compile("".join(signs.get(part, re.escape(part)) for part in parts), re.DOTALL)
+        fix = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule counts."
+        return (), Problem(message=str(error), fix=fix, file=shown(file), line=line_of_error(text))
 
 
 @contextmanager
 def _held(file: Path) -> Iterator[None]:
     """Keeps other processes of ours from changing the file meanwhile; makes its folder."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    storage.make_folder(file.parent)
     folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -234,16 +214,9 @@ def _held(file: Path) -> Iterator[None]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Writes a file so that nobody ever sees half of it; where it is a link, that which it leads to."""
+    """Write the rules as a whole; where the file is a link, its target. An existing file keeps its permissions."""
     file = file.resolve()
-    descriptor, draft = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}-")
-    try:
-        with open(descriptor, "wb") as out:  # noqa: PTH123 - a descriptor is no path
-            with suppress(FileNotFoundError):
-                os.fchmod(descriptor, file.stat().st_mode & 0o777)
-            out.write(text.encode())
-            out.flush()
-            os.fsync(descriptor)
-        Path(draft).replace(file)
-    finally:
-        Path(draft).unlink(missing_ok=True)
+    mode = storage.PRIVATE_FILE
+    with suppress(FileNotFoundError):
+        mode = file.stat().st_mode & 0o777
+    storage.write(file, text.encode(), mode=mode)

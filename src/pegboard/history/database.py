@@ -17,6 +17,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.rows import Column, Row
 from pegboard.models import Problem
@@ -92,13 +93,18 @@ class NewerError(StoreError):
 class Database:
     """An open database. Not for several threads at once."""
 
-    def __init__(self, file: Path | None) -> None:
+    def __init__(self, file: Path | None, why: Exception | None = None) -> None:
         """Opens the database in `file`, made if it isn't there; None keeps it in memory.
+
+        Args:
+            file: The file.
+            why: Why it is kept in memory.
 
         Raises:
             StoreError: It can't be used; the subclass says why.
         """
         self.file = file
+        self.why = why
         # SQLite writes over a file that is too short to be a database, whatever is in it.
         if file is not None and file.exists() and 0 < file.stat().st_size < _HEADER_BYTES:
             raise DamagedError("it is no database")
@@ -245,15 +251,13 @@ def open_database(file: Path, tell: Callable[[Problem], None], damaged: int | No
         BusyError: Another process holds it for long.
     """
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        storage.make_folder(file.parent)
         with _alone(file.with_name(f"{file.name}.lock")):
             return _open_or_replace(file, tell, damaged)
     except BusyError:
         raise
     except (OSError, StoreError) as error:
-        message = f"The history can't be kept: {getattr(error, 'strerror', None) or error}."
-        tell(Problem(message=message, fix="It is in memory until Pegboard ends.", file=str(file)))
-        return Database(None)
+        return Database(None, error)
 
 
 def _open_or_replace(file: Path, tell: Callable[[Problem], None], damaged: int | None) -> Database:
@@ -262,6 +266,8 @@ def _open_or_replace(file: Path, tell: Callable[[Problem], None], damaged: int |
         tell(_set_aside(file, "damaged", "it is damaged"))
     if not file.exists():
         _make(file)
+    for part in ("", "-wal", "-shm"):  # an earlier Pegboard, a copy or a restore may have left them open to others
+        storage.tighten(file.with_name(file.name + part))
     if not os.access(file, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is read-only")
     try:
@@ -280,7 +286,7 @@ def _make(file: Path) -> None:
     An existing one must not be opened: closing it again would take away the locks of every connection that this process
     has to it.
     """
-    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.close(storage.open_lock(file))
 
 
 def _set_aside(file: Path, kind: str, reason: str) -> Problem:
@@ -302,7 +308,8 @@ def _set_aside(file: Path, kind: str, reason: str) -> Problem:
 def _alone(lock: Path) -> Iterator[None]:
     """Keeps other processes from opening or replacing the database meanwhile."""
     end = time.monotonic() + BUSY_SECONDS
-    with lock.open("w") as held:
+    held = storage.open_lock(lock)
+    try:
         while True:
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -312,6 +319,8 @@ def _alone(lock: Path) -> Iterator[None]:
                     raise BusyError("another process is opening it") from None
                 time.sleep(0.005)
         yield
+    finally:
+        os.close(held)
 
 
 @contextmanager

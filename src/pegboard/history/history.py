@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import tempfile
 import threading
 import time
 from collections import deque
@@ -15,7 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pegboard import storage
 from pegboard.errors import StoreError
+from pegboard.history.losses import Losses
 from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ _RETRY_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.005
 """Between two writes: calls in quick succession are written together, so that writing doesn't slow them down. A killed
 process loses no more than what finished within this time."""
+_CLOSE_SECONDS: Final = 20.0
+"""The longest that the end of the program waits for the disk, and for other processes that hold the database."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 _NO_FAILURES: Final = ('"detail":"cancelled"', '"detail":"denied"')
@@ -69,11 +72,20 @@ class History:
         self._using = threading.Lock()  # the database, `_unwritten` and the problems
         self._database: Database | None = None
         self._problems: dict[str, Problem] = {}
+        self._losses = Losses(str(database))
+        self.on_trouble: Callable[[], object] | None = None
+        """Called whenever `problems` may have changed, on any thread; it must not block."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with the history: a database that was set aside, a full disk."""
-        return tuple(self._problems.copy().values())
+        lost = self.unrecorded
+        return (*self._problems.copy().values(), *([lost] if lost else []))
+
+    @property
+    def unrecorded(self) -> Problem | None:
+        """What isn't recorded, why, and what to do about it; None if everything is."""
+        return self._losses.problem(len(self._waiting) + len(self._unwritten))
 
     # Writing
 
@@ -96,10 +108,14 @@ class History:
             if writer is not None:
                 self._stopping = True
                 self._wake.set()
-                writer.join()
-                self._stopping = False
+                writer.join(_CLOSE_SECONDS)
+                self._stopping = writer.is_alive()
             atexit.unregister(self.close)
-        with self._using:
+        # a disk that doesn't answer holds the writer, and must not hold the end of the program
+        if not self._using.acquire(timeout=0 if self._stopping else _CLOSE_SECONDS):
+            self._fail("written", TimeoutError(f"the disk gave no answer within {_CLOSE_SECONDS:g} seconds"))
+            return
+        try:
             self._write()
             database, self._database = self._database, None
             try:
@@ -107,6 +123,8 @@ class History:
                     database.close()
             except StoreError as error:
                 self._note("closed", error)
+        finally:
+            self._using.release()
 
     def _start(self) -> None:
         with self._starting:
@@ -137,11 +155,12 @@ class History:
                 self._take(self._open())
                 files = self._insert(self._unwritten)
             except StoreError as error:
-                self._note("written", error)
                 while len(self._waiting) > _KEPT_UNWRITTEN:
                     self._waiting.popleft()
+                    self._losses.calls += 1
+                self._fail("written", error)
                 return
-            self._problems.pop("written", None)
+            self._succeed(len(self._unwritten))
             self._unwritten.clear()
             for file in files:
                 with suppress(OSError, ValueError):
@@ -157,7 +176,8 @@ class History:
             try:
                 self._unwritten.append(self._row(call, result, at, has_files=database.file is not None))
             except _UNREADABLE as error:  # it isn't JSON, which no tool's result should be
-                self._note("kept complete", error)
+                self._losses.calls += 1
+                self._fail("kept complete", error)
 
     def _row(self, call: ToolCall, result: ToolResult, at: datetime, *, has_files: bool) -> Row:
         from pegboard.history.rows import json_of, row_of
@@ -174,7 +194,8 @@ class History:
         name = f"{call.id}.json" if _PLAIN_NAME.fullmatch(call.id) else f"{os.urandom(16).hex()}.json"
         content = data.encode()
         try:
-            _write_file(self._results / name, content)
+            storage.make_folder(self._results)
+            storage.write(self._results / name, content)
         except OSError as error:
             self._note("kept complete", error)
             return row_of(call, result, at, data, None, 0)
@@ -326,7 +347,7 @@ class History:
         try:
             self.act(keep)
         except StoreError as error:
-            self._note("written", error)
+            self._note("used for results again", error)
 
     def kept_for_reuse(self, key: str) -> tuple[float, ToolResult | None]:
         """Gives when a key was last kept, in seconds since 1970, and the result, if there is one; blocks."""
@@ -338,15 +359,23 @@ class History:
 
     # The database
 
-    def act(self, act: Callable[[Database], _Answer]) -> _Answer:
+    def act(self, act: Callable[[Database], _Answer], *, says: bool = False) -> _Answer:
         """Does something else with the database, alone, after what was recorded is written.
+
+        Args:
+            act: What to do.
+            says: Whether it keeps a part of a conversation.
 
         Raises:
             StoreError: It can't be done.
         """
         with self._using:
             self._write()
-            return self._with_database(act)
+            answer = self._with_database(act)
+            if says and self._database is not None and self._database.why is not None:
+                self._losses.conversation = True
+                self._fail("kept", self._database.why)
+            return answer
 
     def _with_database(self, act: Callable[[Database], _Answer]) -> _Answer:
         """Does something with the database, opened if need be; with a new one if it turns out to be damaged."""
@@ -368,12 +397,33 @@ class History:
             self._database.close()
             self._database = None
         if self._database is None:
+            storage.tighten(self._results)  # an earlier Pegboard left it open to others
             self._database = open_database(self._file, self._tell, damaged)
+            if self._database.why is not None:
+                self._fail("kept", self._database.why)
         return self._database
 
     def _tell(self, problem: Problem) -> None:
         # One of two databases that were set aside for the same reason is as worth telling as the other.
         self._problems[str(problem)] = problem
+        self._changed()
+
+    def _succeed(self, count: int) -> None:
+        """Note that calls were written, which in memory means that they are lost at the end."""
+        why = None if self._database is None else self._database.why
+        if why is not None:
+            self._losses.calls += count
+            self._fail("kept", why)
+        elif self._losses.recover():
+            self._changed()
+
+    def _fail(self, wanted: str, error: Exception) -> None:
+        self._losses.wanted, self._losses.why = wanted, error
+        self._changed()
+
+    def _changed(self) -> None:
+        if self.on_trouble is not None:
+            self.on_trouble()
 
     def _note_damage(self) -> None:
         self._note("read completely", ValueError("a record is damaged"))
@@ -382,19 +432,4 @@ class History:
         reason = getattr(error, "strerror", None) or error
         message = f"The history can't be {wanted}: {reason}."
         self._problems[wanted] = Problem(message=message, severity="warning", file=str(self._file))
-
-
-def _write_file(file: Path, content: bytes) -> None:
-    """Writes a file that is there whole or not at all."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    temporary = Path(name)
-    try:
-        with open(descriptor, "wb") as opened:  # noqa: PTH123 - a descriptor
-            opened.write(content)
-            opened.flush()
-            os.fsync(descriptor)
-        temporary.replace(file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        self._changed()

@@ -17,6 +17,7 @@ from pegboard.errors import SessionError
 from pegboard.history.history import History
 from pegboard.models.conversation import Message, ModelMessage, UserMessage
 from pegboard.models.session import Session, SessionEntry
+from pegboard.storage import make_folder, open_lock
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database
@@ -244,8 +245,8 @@ class Sessions:
         """
         file = self._locks / f"{sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
         try:
-            self._locks.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_folder(self._locks)
+            descriptor = open_lock(file)
         except OSError:
             yield True
             return
@@ -268,7 +269,7 @@ class Sessions:
             with database.transaction() as run:
                 return act(run)
 
-        return self._history.act(within)
+        return self._history.act(within, says=True)
 
 
 def _text_of(message: Message) -> str:

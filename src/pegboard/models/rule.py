@@ -19,6 +19,29 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _patterns_of(where: object) -> object:
+    """Flatten nested tables to dotted names, and write numbers and booleans as patterns."""
+    if not isinstance(where, dict):
+        return where
+    flat: dict[object, object] = {}
+    for name, value in where.items():
+        if isinstance(value, dict):
+            inner = _patterns_of(value)
+            assert isinstance(inner, dict), "it is made of a table"
+            flat |= {f"{name}.{below}": patterns for below, patterns in inner.items()}
+        elif isinstance(value, list | tuple):
+            flat[name] = [_pattern(one) for one in value]
+        else:
+            flat[name] = _pattern(value)
+    return flat
+
+
+def _pattern(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
 Patterns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(strict=False)]
 
 
@@ -30,8 +53,8 @@ class Rule(BaseModel):
     allow: Patterns = ()
     ask: Patterns = ()
     deny: Patterns = ()
-    where: dict[str, Patterns] = Field(default_factory=dict)
-    """Argument → patterns of which one must fit. Text is compared as it is, anything else as JSON."""
+    where: Annotated[dict[str, Patterns], BeforeValidator(_patterns_of)] = Field(default_factory=dict)
+    """Argument, alias or dotted path → patterns of which one must match. Values are compared by type."""
     scope: RuleScope | None = None
     """Whose calls it is for: a model's or an MCP client's; both if None."""
 
@@ -39,6 +62,8 @@ class Rule(BaseModel):
     def _says_one_thing(self) -> Rule:
         if sum(map(bool, (self.allow, self.ask, self.deny))) != 1:
             raise ValueError("should have exactly one of allow, ask and deny, with the tools it is for")
+        if empty := [name for name, patterns in self.where.items() if not patterns]:
+            raise ValueError(f"can never match because `{empty[0]}` has no pattern")
         return self
 
     @property

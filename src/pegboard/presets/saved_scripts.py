@@ -10,7 +10,8 @@ from typing import Final
 
 from pegboard.errors import SavedScriptError
 from pegboard.models import SavedScript
-from pegboard.presets.files import normal, rename, write
+from pegboard.presets.files import normal, rename
+from pegboard.storage import make_folder, write
 
 _SUFFIX: Final = ".sh"
 _LONGEST: Final = 240
@@ -72,8 +73,8 @@ class SavedScripts:
         name = _checked(name)
         file = self._place(name)
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            write(file, text.encode(), replace=True)
+            make_folder(self._root)
+            write(file, text.encode())
         except UnicodeEncodeError as error:
             raise SavedScriptError(f"The script `{name}` has a character that no file can have.") from error
         except OSError as error:

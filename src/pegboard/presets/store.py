@@ -14,8 +14,9 @@ from pathlib import Path
 
 from pegboard.errors import PresetError
 from pegboard.models import JsonObject, Preset, Problem
-from pegboard.presets.files import normal, rename, write
+from pegboard.presets.files import normal, rename
 from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
+from pegboard.storage import make_folder, write
 
 _SUFFIX = ".toml"
 _LONGEST = 240
@@ -70,7 +71,7 @@ class Presets:
         except TomlTextError as error:
             raise PresetError(f"The arguments can't be kept as a preset: {error}.") from error
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
             if replace:
                 self._set_aside(tool, name, file)
             write(file, text.encode(), replace=replace)

@@ -17,6 +17,7 @@ from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean
 from pegboard.results.table import Table
 from pegboard.results.text import as_text, json_bytes
+from pegboard.storage import replacing
 
 _PRETTY_LIMIT = 20_000_000
 _CHUNK = 1_000_000
@@ -62,7 +63,7 @@ def save(result: ToolResult, file: Path) -> int:
         raise FileExistsError(f"{file} exists already")
     if not file.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {file.parent}")
-    with _atomically(file) as out:
+    with replacing(file, replace=False) as out:
         _write(result, file.suffix.lower(), out)
     return file.stat().st_size
 
@@ -83,26 +84,6 @@ def _write(result: ToolResult, suffix: str, out: IO[bytes]) -> None:
             out.write(table.csv().encode(errors="backslashreplace"))
         case _:
             out.write(as_text(data).encode(errors="backslashreplace"))
-
-
-class _atomically:  # noqa: N801 - it is used like a function
-    """Opens a file beside `file` that takes its place at the end, or goes away after an error."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def __enter__(self) -> IO[bytes]:
-        descriptor, name = tempfile.mkstemp(dir=self._file.parent, prefix=f".{self._file.name}.")
-        self._temporary = Path(name)
-        self._out = os.fdopen(descriptor, "wb")
-        return self._out
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._out.close()
-        if kind is not None:
-            self._temporary.unlink()
-            return
-        self._temporary.replace(self._file)
 
 
 def paged(result: ToolResult, folder: Path) -> Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
+
+from pegboard import storage
 
 _LONGEST_NAME: Final = 120
 """Bytes; file systems take 255, of which a suffix and a number need some."""
@@ -25,26 +26,15 @@ def write_new(folder: Path, name: str, suffix: str, text: str) -> Path:
     Raises:
         OSError: It can't be written.
     """
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".pegboard-")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as out:
-            out.write(text)
-        file = _reserved(folder, _file_name(name), suffix)
-        return Path(temporary).replace(file)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def _reserved(folder: Path, stem: str, suffix: str) -> Path:
-    """Makes an empty file under the first name that nobody has, so that nobody else takes it."""
+    stem, content = _file_name(name), text.encode(errors="backslashreplace")
     for number in count(1):
         file = folder / (f"{stem}{suffix}" if number == 1 else f"{stem} ({number}){suffix}")
-        try:
-            file.touch(exist_ok=False)
-        except FileExistsError:
+        if file.exists():
             continue
-        return file
-    raise AssertionError
+        with suppress(FileExistsError):
+            storage.write(file, content, replace=False)
+            return file
+    raise AssertionError("there is always another number")
 
 
 def _file_name(name: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from pegboard.config import Paths, Settings, load, packs_folders
+from pegboard.config.paths import absolute
 from pegboard.errors import SessionError
 from pegboard.gateway import Gateway, Rules, Timeouts, Verdict
 from pegboard.models import (
@@ -218,10 +219,24 @@ class Runtime:
             packs: Whether those of packs are wanted, which a call of a tool that was found has nothing to do with.
         """
         of_packs = self._registry.problems() if packs else ()
-        stores = (self.__dict__.get(name) for name in ("_history", "_presets", "_rules"))
+        stores = (self.__dict__.get(name) for name in ("_history", "_presets"))
         kept = (problem for store in stores if store is not None for problem in store.problems)
         refused = self._grants.problems() if packs and "_grants" in self.__dict__ else ()
-        return (*self._problems, *of_packs, *refused, *kept)
+        scanned = self._registry.scanned
+        rules = self._rules.check(self._registry.tools(), missing=packs) if scanned else self._rules.problems
+        return (*self._problems, *of_packs, *refused, *rules, *kept)
+
+    def record_problems(self) -> tuple[Problem, ...]:
+        """Return what isn't recorded and what else is wrong with the history, as far as it was used."""
+        return self._history.problems if "_history" in self.__dict__ else ()
+
+    def unrecorded(self) -> Problem | None:
+        """Return which calls aren't recorded, why, and what to do; None if all are."""
+        return self._history.unrecorded if "_history" in self.__dict__ else None
+
+    def watch_record(self, changed: Callable[[], object]) -> None:
+        """Call a function, on any thread, whenever `unrecorded` may have changed; it must not block."""
+        self._history.on_trouble = changed
 
     async def watch(self) -> AsyncGenerator[None]:
         """Scans and follows the packs folders; never ends by itself.
@@ -746,7 +761,15 @@ class Runtime:
 
     @cached_property
     def _rules(self) -> Rules:
-        return Rules(self.paths.approvals)
+        return Rules(self.paths.approvals, self._roots)
+
+    def _roots(self, pack: str) -> tuple[str, ...]:
+        """Return the folders that the configuration confines a pack to; none if it doesn't say."""
+        listed = self.settings.packs.of(pack).get("roots")
+        listed = listed.split(os.pathsep) if isinstance(listed, str) else listed
+        return (
+            tuple(str(absolute(root)) for root in listed if isinstance(root, str)) if isinstance(listed, list) else ()
+        )
 
     async def close(self) -> None:
         """Ends running calls, worker processes, connections to models and the history's writer."""

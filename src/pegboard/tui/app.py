@@ -79,6 +79,8 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     """The calls that wait for the user's word."""
     asking: reactive[bool] = reactive(False, init=False)
     """Whether a model is being asked."""
+    unrecorded: reactive[Problem | None] = reactive(None, init=False)
+    """Which calls aren't recorded, and why."""
     scripting: reactive[bool] = reactive(False, init=False)
     """Whether a script runs."""
 
@@ -101,6 +103,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         """Checks the keys and follows the theme files from the first frame on; sweeps when all is there."""
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
+        self.call_after_refresh(self._watch_record)
         self.set_timer(_SWEEP_AFTER_SECONDS, self._sweep)
 
     async def on_unmount(self) -> None:
@@ -121,6 +124,13 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     @work
     async def _sweep(self) -> None:
         await asyncio.to_thread(self.runtime.sweep)
+
+    def _watch_record(self) -> None:
+        self.runtime.watch_record(lambda: self.call_later(self._show_record))
+
+    def _show_record(self) -> None:
+        self.unrecorded = self.runtime.unrecorded()
+        self._tools_screen.read_problems()
 
     @work
     async def _check_keys(self) -> None:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from textual.app import App
 
 from pegboard.results.sizes import size
+from pegboard.storage import make_folder
 
 Answer = TypeVar("Answer")
 """What an app gives back at its end."""
@@ -50,7 +51,7 @@ async def copy(app: App[Answer], text: str, folder: Path) -> str:
     if ways:
         return _tell(app, f"Copied {size(len(encoded))} to {' and '.join(ways)}.")
     try:
-        file = await asyncio.to_thread(_write, encoded, folder)
+        file = await asyncio.to_thread(write_file, encoded, folder)
     except OSError as error:
         return _tell(
             app, f"Could not copy {size(len(encoded))}: no clipboard, and no file in {folder}: {error}", failed=True
@@ -78,9 +79,9 @@ async def _copy_by_system(text: str) -> bool:
     return True
 
 
-def _write(encoded: bytes, folder: Path) -> Path:
-    """Makes a file that only its owner can read."""
-    folder.mkdir(parents=True, exist_ok=True)
+def write_file(encoded: bytes, folder: Path) -> Path:
+    """Write a new file that only its owner can read, and return it."""
+    make_folder(folder)
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=f"copied-{datetime.now():%Y%m%d-%H%M%S}-", suffix=".txt")
     with os.fdopen(descriptor, "wb") as out:
         out.write(encoded)

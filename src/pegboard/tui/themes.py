@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
+from pegboard import storage
 from pegboard.models import Problem
 
 _TEXT_STYLES = frozenset(
@@ -189,10 +189,8 @@ class ThemeChoice:
         Raises:
             OSError: It can't be written.
         """
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self._file.with_name(f"{self._file.name}.{os.getpid()}")
-        unfinished.write_text(f"{theme}\n{self._configured}\n", "utf-8")
-        unfinished.replace(self._file)
+        storage.make_folder(self._file.parent)
+        storage.write(self._file, f"{theme}\n{self._configured}\n".encode())
 
 
 def _files(folders: Iterable[Path]) -> Sequence[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from _thread import RLock
-from contextlib import suppress
 from itertools import count
 from json import loads
 from os import getpid, write
@@ -272,14 +271,8 @@ def _read_whole(file: str) -> object:
 
 
 def _write_whole(file: str, data: bytes) -> None:
-    """Writes a file so that nobody ever sees half of it."""
-    os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120 - pathlib is too heavy for a worker
-    temporary = f"{file}.{os.getpid()}"
-    try:
-        with open(temporary, "wb") as out:  # noqa: PTH123 - pathlib is too heavy for a worker
-            out.write(data)
-        os.replace(temporary, file)  # noqa: PTH105 - pathlib is too heavy for a worker
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108 - pathlib is too heavy for a worker
-        raise
+    """Write a result's file; nobody ever sees a part of it."""
+    from pegboard import storage
+
+    storage.make_folder(os.path.dirname(file))  # noqa: PTH120 - pathlib is too heavy for a worker
+    storage.write(file, data)

@@ -328,7 +328,7 @@ class ToolsScreen(PlaceScreen):
 
     def on_bench_recalled(self) -> None:
         """Lists what was found wrong on the way."""
-        self._read_problems()
+        self.read_problems()
 
     def on_bench_asked(self, event: Bench.Asked) -> None:
         """Goes to another tool, with the arguments that were pasted."""
@@ -338,7 +338,8 @@ class ToolsScreen(PlaceScreen):
             self._bench.fill(event.arguments, event.said)
 
     @work(exclusive=True, group="problems read")
-    async def _read_problems(self) -> None:
+    async def read_problems(self) -> None:
+        """Read the problems again and show them."""
         found = await asyncio.to_thread(lambda: tuple(self._runtime.problems()))
         if found != self._found:
             self._found = found

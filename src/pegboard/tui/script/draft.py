@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from pegboard import storage
+
 _MOST: Final = 100
 """Processes that may each have a draft of their own."""
 
@@ -70,11 +72,7 @@ class DraftFile:
         if self._file is None:
             return
         with self._writing:
-            new = self._file.with_suffix(".new")  # nobody else writes it: we hold the lock
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-                json.dump(vars(self._draft), out)
-            new.replace(self._file)
+            storage.write(self._file, json.dumps(vars(self._draft)).encode())
 
     def close(self) -> None:
         """Lets another process have the draft."""
@@ -83,10 +81,10 @@ class DraftFile:
             self._lock = -1
 
     def _take(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(self._folder)
         for number in count(1):
             name = "script-draft" if number == 1 else f"script-draft-{number}"
-            lock = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = storage.open_lock(self._folder / f"{name}.lock")
             with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 self._lock, self._file = lock, self._folder / f"{name}.json"

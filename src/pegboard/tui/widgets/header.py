@@ -7,6 +7,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
+from pegboard.models import Problem
 from pegboard.tui.checks import Known
 from pegboard.tui.commands import key_of
 from pegboard.tui.wall import Wall
@@ -53,6 +54,7 @@ class HeaderLine(Horizontal):
         #problems.-error { color: $text-error; text-style: bold; }
         #problems.-warning { color: $text-warning; }
         #problems.-none { color: $text-success; }
+        #unrecorded { color: $text-error; text-style: bold; display: none; }
         .-here { background: $surface; }
     }
     Screen.-narrow HeaderLine #name { width: 3; text-overflow: clip; }
@@ -68,6 +70,7 @@ class HeaderLine(Horizontal):
         for mode in ("tools", "chat", "script", "health"):
             yield HeaderItem(f"app.mode('{mode}')", id=mode).set_class(mode == self._mode, "-here")
         yield Static(id="packs")
+        yield HeaderItem("app.show_problems", id="unrecorded")
         yield HeaderItem("app.show_problems", id="problems")
 
     def on_mount(self) -> None:
@@ -77,6 +80,12 @@ class HeaderLine(Horizontal):
         self.watch(self.app, "requests", self._show_chat)
         self.watch(self.app, "asking", self._show_chat)
         self.watch(self.app, "scripting", self._show_script)
+        self.watch(self.app, "unrecorded", self._show_unrecorded)
+
+    def _show_unrecorded(self, unrecorded: Problem | None) -> None:
+        marker = self.query_one("#unrecorded", Static)
+        marker.display = unrecorded is not None
+        marker.update(Content("✖ not recorded"))
 
     def _show_wall(self, wall: Wall) -> None:
         tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)

@@ -1,0 +1,455 @@
+r"""How a rule matches a call: names after alias resolution, values by type, paths after resolution.
+
+`deny` and `ask` rules match if any reading of the call does; `allow` rules match only if every reading does.
+
+Patterns: `?` is one character and `*` are any, both within a folder of a path; `**` crosses folders. `[*]`, `[?]` and
+`[[]` stand for the characters themselves; `escape` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from pegboard.models import JsonObject, ToolCall, ToolSpec
+from pegboard.models.rule import Rule
+
+if TYPE_CHECKING:
+    from pegboard.forms.shapes import Shapes
+
+_TOKEN = re.compile(r"(\[[*?\[]\]|\*\*/|\*\*|\*|\?)")
+_WILD = {"**/", "**", "*", "?"}
+_UP = re.compile(r"(^|[/\\])\.\.($|[/\\])")
+_MOST_VARIANTS = 64
+
+
+def escape(text: str) -> str:
+    """Return the pattern that matches only this text."""
+    return re.sub(r"[*?[]", lambda sign: f"[{sign[0]}]", text)
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where relative paths of a call may start.
+
+    Args:
+        roots: Folders configured for the tool's pack, absolute; the tool starts at the first.
+    """
+
+    roots: tuple[str, ...] = ()
+
+    def bases(self, *, strict: bool) -> list[str]:
+        """Return the folders where a relative path may start; the likeliest alone if `strict`.
+
+        Raises:
+            OSError: The working directory no longer exists.
+        """
+        if strict:
+            return [self.roots[0] if self.roots else str(Path.cwd())]
+        return [str(Path.cwd()), *self.roots]
+
+
+def matches(rule: Rule, spec: ToolSpec, call: ToolCall, folders: Folders) -> bool:
+    """Return whether a rule applies to a call whose arguments were validated."""
+    if rule.scope is not None and rule.scope != call.source:
+        return False
+    if not any(names_tool(rule, pattern, spec) for pattern in rule.tools):
+        return False
+    arguments = Arguments(spec)
+    return all(
+        _where_matches(rule, patterns, arguments, key, call.args, folders) for key, patterns in rule.where.items()
+    )
+
+
+def names_tool(rule: Rule, pattern: str, spec: ToolSpec) -> bool:
+    """Return whether a pattern of a rule names a tool, by its name or an alias."""
+    from fnmatch import fnmatchcase
+
+    if fnmatchcase(spec.name, pattern):
+        return True
+    if rule.action == "allow":
+        # an alias with a dot could pose as a tool of another pack
+        return "." not in pattern and pattern in spec.aliases
+    return any(fnmatchcase(alias, pattern) for alias in spec.aliases)
+
+
+def _where_matches(
+    rule: Rule, patterns: Sequence[str], arguments: Arguments, key: str, args: JsonObject, folders: Folders
+) -> bool:
+    strict = rule.action == "allow"
+    found = [leaf for value in arguments.values(args, key) for leaf in _leaves(value)]
+    fitting = (any(value_matches(pattern, value, folders, strict=strict) for pattern in patterns) for value in found)
+    return bool(found) and (all(fitting) if strict else any(fitting))
+
+
+# Values of arguments
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of an argument, and what its schema says of it."""
+
+    name: str
+    data: JsonValue
+    nodes: tuple[JsonObject, ...]
+    """The variants of its schema, without references; none if it has none."""
+    items: tuple[JsonObject, ...] = ()
+    """The variants of the schema of its items."""
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is a path, by the schema or by its name, as forms decide."""
+        return is_path(self.nodes, self.name)
+
+    @property
+    def is_text_only(self) -> bool:
+        """Whether the schema accepts text and nothing else."""
+        return bool(self.nodes) and all(node.get("type") in {"string", "null"} for node in self.nodes)
+
+
+class Arguments:
+    """The arguments of a tool, by the keys that rules use for them.
+
+    Args:
+        spec: The tool.
+    """
+
+    def __init__(self, spec: ToolSpec) -> None:
+        from pegboard.forms.shapes import Shapes
+        from pegboard.schema.validation import validator
+
+        checked = validator(spec.input_schema)
+        self._spec = spec
+        self._shapes: Shapes = Shapes(checked)
+        self._root = self._variants([checked.schema])
+
+    def values(self, args: JsonObject, key: str) -> Iterator[Value]:
+        """Yield the values under a key: a name, an alias or a dotted path; defaults stand in for missing arguments.
+
+        Lists on the way are entered.
+        """
+        yield from self._reach(args, self._root, self._parts(key), "")
+
+    def nodes(self, key: str) -> list[tuple[JsonObject, ...]] | None:
+        """Return the schemas that a value under a key may have; None if the tool has no such argument."""
+        found = [*self._schemas(self._root, self._parts(key))]
+        return found or None
+
+    def items(self, nodes: Iterable[JsonObject]) -> tuple[JsonObject, ...]:
+        """Return the variants of the items of lists."""
+        return self._variants([node["items"] for node in nodes if "items" in node])
+
+    def _parts(self, key: str) -> list[str]:
+        aliases = self._spec.parameter_aliases
+        if key in aliases:
+            return [aliases[key]]
+        if any(key in _properties(node) for node in self._root):
+            return [key]
+        first, *rest = key.split(".")
+        return [aliases.get(first, first), *rest]
+
+    def _reach(
+        self, value: JsonValue, nodes: tuple[JsonObject, ...], parts: Sequence[str], name: str
+    ) -> Iterator[Value]:
+        if not parts:
+            yield Value(name, value, nodes, self.items(nodes) if isinstance(value, list) else ())
+        elif isinstance(value, list):
+            for item in value:
+                yield from self._reach(item, self.items(nodes), parts, name)
+        elif isinstance(value, dict):
+            for count in range(1, len(parts) + 1):
+                inner = ".".join(parts[:count])
+                below = self._variants([_properties(node)[inner] for node in nodes if inner in _properties(node)])
+                if inner in value:
+                    yield from self._reach(value[inner], below, parts[count:], inner)
+                elif (default := next((node for node in below if "default" in node), None)) is not None:
+                    yield from self._reach(default["default"], below, parts[count:], inner)
+
+    def _schemas(self, nodes: tuple[JsonObject, ...], parts: Sequence[str]) -> Iterator[tuple[JsonObject, ...]]:
+        if not parts:
+            yield nodes
+            return
+        if any(node.get("type") == "array" or "items" in node for node in nodes):
+            yield from self._schemas(self.items(nodes), parts)
+        if not nodes or any(_is_open(node) for node in nodes):
+            yield ()
+        for count in range(1, len(parts) + 1):
+            inner = ".".join(parts[:count])
+            found = [_properties(node)[inner] for node in nodes if inner in _properties(node)]
+            if found:
+                yield from self._schemas(self._variants(found), parts[count:])
+
+    def _variants(self, schemas: Iterable[JsonValue]) -> tuple[JsonObject, ...]:
+        found: list[JsonObject] = []
+        waiting = [*schemas]
+        while waiting and len(found) < _MOST_VARIANTS:
+            plain = self._shapes.plain(waiting.pop(0))
+            inner = self._shapes.variants(plain)
+            if inner:
+                default = {"default": plain["default"]} if "default" in plain else {}
+                waiting += [{**self._shapes.plain(one), **default} for one in inner]
+            else:
+                found += _by_type(plain)
+        return tuple(found)
+
+
+def _by_type(node: JsonObject) -> Iterator[JsonObject]:
+    types = node.get("type")
+    if isinstance(types, list):
+        yield from ({**node, "type": one} for one in types)
+    else:
+        yield node
+
+
+def _properties(node: JsonObject) -> JsonObject:
+    properties = node.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _is_open(node: JsonObject) -> bool:
+    """Return whether an object may have more properties than its schema lists."""
+    if "patternProperties" in node or node.get("additionalProperties") not in (None, False):
+        return True
+    is_object = node.get("type") in (None, "object")
+    return is_object and not _properties(node) and "additionalProperties" not in node and "enum" not in node
+
+
+def _leaves(value: Value) -> Iterator[Value]:
+    if not isinstance(value.data, list):
+        yield value
+        return
+    for item in value.data:
+        if isinstance(item, list):
+            yield Value(value.name, json.dumps(item, ensure_ascii=False, separators=(",", ":")), ())
+        else:
+            yield Value(value.name, item, value.items)
+
+
+def is_path(nodes: Iterable[JsonObject], name: str) -> bool:
+    """Return whether a text of these schemas is a path, by format or by its name."""
+    from pegboard.forms.words import picks
+
+    singular = re.sub(r"ies$", "y", name) if name.endswith("ies") else name.removesuffix("s")
+    return any(picks(node, one) for node in (*nodes, {}) for one in (name, singular))
+
+
+# Patterns and values
+
+
+def value_matches(pattern: str, value: Value, folders: Folders, *, strict: bool) -> bool:
+    """Return whether a pattern matches a value.
+
+    Args:
+        pattern: The pattern.
+        value: The value, which is no list.
+        folders: Where relative paths start.
+        strict: Whether every reading of the value must match, as for `allow`, rather than any.
+    """
+    data = value.data
+    if data is None:
+        return literal(pattern) == "null" or (not strict and pattern in {"*", "**"})
+    if isinstance(data, bool):
+        word = literal(pattern)
+        return (word.casefold() if word is not None else None) == str(data).lower() or (
+            word is None and _text_matches(pattern, str(data).lower(), strict=strict)
+        )
+    if isinstance(data, int | float):
+        return _number_matches(pattern, data, strict=strict)
+    if isinstance(data, str):
+        return _string_matches(pattern, data, value, folders, strict=strict)
+    forms = {json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=sort) for sort in (False, True)}
+    return (all if strict else any)(_text_matches(pattern, form, strict=strict) for form in forms)
+
+
+def literal(pattern: str) -> str | None:
+    """Return the only text that a pattern matches; None if it has wildcards."""
+    parts = _TOKEN.split(pattern)
+    return None if any(part in _WILD for part in parts[1::2]) else "".join(map(_plain, parts))
+
+
+def number(text: str | None) -> Decimal | None:
+    """Return the number that a text stands for, exactly; None if it's none."""
+    try:
+        return None if text is None else Decimal(text)
+    except (InvalidOperation, ValueError):
+        return None
+
+
+def _number_matches(pattern: str, data: float, *, strict: bool) -> bool:
+    wanted, exact = number(literal(pattern)), Decimal(data if isinstance(data, int) else repr(data))
+    if wanted is not None:
+        if wanted.is_nan() or exact.is_nan():
+            return wanted.is_nan() and exact.is_nan()
+        return wanted == exact or (not strict and _rounded(wanted) == _rounded(exact))
+    if literal(pattern) is not None:
+        return False
+    plain = f"{exact:f}"
+    forms = {plain, plain.rstrip("0").rstrip(".") if "." in plain else plain}
+    if not (strict or isinstance(data, int)):
+        forms.add(repr(data))
+    return (all if strict else any)(_text_matches(pattern, form, strict=strict) for form in forms)
+
+
+def _rounded(value: Decimal) -> float:
+    """Return a number as a tool that asks for a float gets it."""
+    try:
+        return float(value)
+    except (OverflowError, ValueError):
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _string_matches(pattern: str, data: str, value: Value, folders: Folders, *, strict: bool) -> bool:
+    looks_like_path = value.is_path or "/" in pattern or pattern.startswith(("~", "./", "../"))
+    if strict:
+        if _UP.search(data) or (not value.is_path and not _text_matches(pattern, data, strict=True)):
+            return False
+        return not looks_like_path or _path_matches(pattern, data, folders, strict=True)
+    if any(_text_matches(pattern, text, strict=value.is_path) for text in {data, data.strip()}):
+        return True
+    if not value.is_text_only:
+        wanted, given = number(literal(pattern)), number(data.strip())
+        if wanted is not None and given is not None and wanted == given:
+            return True
+    if _same_moment(pattern, data, value):
+        return True
+    return looks_like_path and _path_matches(pattern, data, folders, strict=False)
+
+
+_FORMATS = {"date-time": "datetime", "date": "date", "time": "time", "duration": "timedelta", "uuid": "UUID"}
+
+
+def _same_moment(pattern: str, data: str, value: Value) -> bool:
+    """Return whether two spellings stand for the same date, time, duration or UUID."""
+    word = literal(pattern)
+    formats = {str(node.get("format")) for node in value.nodes} & _FORMATS.keys()
+    if word is None or not formats:
+        return False
+    import datetime as dt
+    import uuid
+
+    from pydantic import TypeAdapter, ValidationError
+
+    for form in formats:
+        kind: type = getattr(uuid if form == "uuid" else dt, _FORMATS[form])
+        adapter = TypeAdapter[object](kind)
+        try:
+            if adapter.validate_python(word) == adapter.validate_python(data.strip()):
+                return True
+        except (ValidationError, TypeError):
+            continue
+    return False
+
+
+def _path_matches(pattern: str, data: str, folders: Folders, *, strict: bool) -> bool:
+    """Compare a path after resolution: lexically and through links, from every folder where it may start."""
+    try:
+        bases = folders.bases(strict=strict)
+        wanted = [one for base in bases for one in _path_patterns(pattern, base, strict=strict)]
+        given = {path for base in bases for path in _places(data, base, strict=strict)}
+        ignore_case = any(_ignores_case(base) for base in bases)
+    except (OSError, ValueError):  # a NUL, a lone surrogate, a loop of links: where it leads can't be known
+        return not strict
+    flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
+    matching = (any(re.fullmatch(one, path, flags) for one in wanted) for path in given)
+    return all(matching) if strict else any(matching)
+
+
+def can_be_path(pattern: str) -> bool:
+    """Return whether a pattern can match a path; where `..` after a wildcard leads can't be known."""
+    return _UP.search(_split(pattern)[1]) is None
+
+
+def _places(data: str, base: str, *, strict: bool) -> Iterator[str]:
+    """Yield every place where a path may lead."""
+    spellings = {data}
+    if data.startswith("~"):
+        spellings.add(os.path.expanduser(data))  # noqa: PTH111 - pathlib's raises where there is no home
+    if not strict:
+        spellings |= {text.strip() for text in [*spellings]}
+        if data.strip().casefold().startswith("file:"):
+            from urllib.parse import unquote, urlsplit
+
+            spellings.add(unquote(urlsplit(data.strip()).path))
+    for spelling in spellings:
+        joined = os.path.join(base, spelling)  # noqa: PTH118 - pathlib has no lexical `..`
+        for path in (os.path.normpath(joined), os.path.realpath(joined)):
+            yield unicodedata.normalize("NFC", re.sub("^//", "/", path))
+
+
+def _path_patterns(pattern: str, base: str, *, strict: bool) -> Iterator[str]:
+    """Yield the regular expressions of a path pattern: as written, and with its beginning resolved."""
+    if pattern.endswith("/") and literal(pattern) is not None:
+        pattern += "**"
+    fixed, rest = _split(pattern)
+    if _UP.search(rest):
+        return
+    start = os.path.join(base, os.path.expanduser(fixed))  # noqa: PTH111, PTH118 - see above
+    for folder in {os.path.normpath(start), os.path.realpath(start)}:
+        prefix = re.escape(unicodedata.normalize("NFC", re.sub("^//", "/", folder))).removesuffix("/")
+        if not rest:
+            yield prefix or "/"
+        elif rest == "**" and not strict:
+            yield f"{prefix}(?:/.*)?"  # the folder itself as well
+        else:
+            yield f"{prefix}/{_expression(rest, crosses=False)}"
+            if rest.endswith("/**") and not strict:
+                yield f"{prefix}/{_expression(rest[:-3], crosses=False)}"
+    if not strict and not fixed and rest.startswith("**"):
+        yield f"/{_expression(rest, crosses=False)}"  # anywhere
+
+
+def _split(pattern: str) -> tuple[str, str]:
+    """Split a pattern of a path into its folders without wildcards, as text, and the rest."""
+    parts = re.split("(/+)", unicodedata.normalize("NFC", pattern))
+    fixed: list[str] = []
+    for at in range(0, len(parts), 2):
+        text = literal(parts[at])
+        if text is None:
+            rest = [part for part in parts[at::2] if part not in {"", "."}]
+            return "".join(fixed), "/".join(rest)
+        fixed += [text, *parts[at + 1 : at + 2]]
+    return "".join(fixed), ""
+
+
+@lru_cache(maxsize=64)
+def _ignores_case(folder: str) -> bool:
+    """Return whether the file system takes `a` and `A` for the same file."""
+    place = Path(folder)
+    for path in (place, *place.parents):
+        other = path.with_name(path.name.swapcase()) if path.name else path
+        if other != path and path.exists():
+            return other.exists() and path.samefile(other)
+    return False
+
+
+def _text_matches(pattern: str, text: str, *, strict: bool) -> bool:
+    """Compare texts; unless `strict`, `*` and `?` match `/` too."""
+    compiled = _compiled(unicodedata.normalize("NFC", pattern), crosses=not strict)
+    return compiled.fullmatch(unicodedata.normalize("NFC", text)) is not None
+
+
+@lru_cache(maxsize=500)
+def _compiled(pattern: str, *, crosses: bool) -> re.Pattern[str]:
+    return re.compile(_expression(pattern, crosses=crosses), re.DOTALL)
+
+
+def _expression(pattern: str, *, crosses: bool) -> str:
+    """Return a pattern as a regular expression; `crosses` lets `*` and `?` match `/`."""
+    one = "." if crosses else "[^/]"
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": f"{one}*", "?": one}
+    return "".join(signs[part] if part in signs else re.escape(_plain(part)) for part in _TOKEN.split(pattern))
+
+
+def _plain(part: str) -> str:
+    """Return what a piece of a pattern without wildcards stands for."""
+    return part[1] if len(part) == 3 and part[0] == "[" and part[2] == "]" and part[1] in "*?[" else part

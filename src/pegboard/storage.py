@@ -1,0 +1,141 @@
+"""Files and folders that only their owner can read, from the first byte on, and files that are replaced as a whole.
+
+Every writer of Pegboard's own files uses this module. It needs nothing but `os`, as workers and discovery load it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+# All of it is about descriptors and single system calls, which pathlib hides, and pathlib is too heavy for a worker.
+# ruff: noqa: PTH101, PTH102, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120
+
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+
+_LONGEST_NAME = 200
+"""Bytes; file systems accept 255, and the name of a draft is longer than the file's."""
+
+Path = str | os.PathLike[str]
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder and its missing parents, readable by their owner only.
+
+    Folders that exist keep their permissions.
+
+    Raises:
+        OSError: One of them can't be created.
+    """
+    path = os.fspath(folder)
+    missing = []
+    while path and not os.path.isdir(path):
+        missing.append(path)
+        parent = os.path.dirname(path.rstrip(os.sep))
+        if parent == path:
+            break
+        path = parent
+    for one in reversed(missing):
+        try:
+            os.mkdir(one, PRIVATE_FOLDER)
+        except FileExistsError as error:
+            if not os.path.isdir(one):  # another process may have created it meanwhile
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), one) from error
+
+
+def opener(path: str, flags: int) -> int:
+    """Open a file for `open(..., opener=opener)`; a new one is readable by its owner only."""
+    return os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
+
+
+def open_lock(file: Path) -> int:
+    """Open a file that serves as a lock, created if it's missing, and return its descriptor.
+
+    Raises:
+        OSError: It can't be opened.
+    """
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+
+
+def tighten(path: Path) -> None:
+    """Take other users' permissions from a file or folder of ours that may hold secrets; ignore a missing one."""
+    with suppress(OSError):  # it belongs to another user, or the file system has no permissions
+        mode = os.stat(path).st_mode & 0o7777
+        if mode & 0o077:
+            os.chmod(path, mode & ~0o077)
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Return whether other users may read or write a regular file; False if it's missing."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(mode & 0o066)
+
+
+@contextmanager
+def replacing(
+    file: Path, *, replace: bool = True, mode: int = PRIVATE_FILE, durable: bool = True
+) -> Iterator[IO[bytes]]:
+    """Open a draft beside a file that takes its place when the block ends, and vanishes if the block raises.
+
+    Readers see the old content or the new one, never a part. A symbolic link is replaced by the file.
+
+    Args:
+        file: The file to write; its folder must exist.
+        replace: Whether an existing file may be replaced.
+        mode: Permissions, less those of the umask.
+        durable: Whether the content must survive a power failure. A cache can do without, which is faster.
+
+    Raises:
+        FileExistsError: The file exists and may not be replaced.
+        OSError: It can't be written.
+    """
+    folder, name = os.path.split(os.fspath(file))
+    short = name if len(os.fsencode(name)) <= _LONGEST_NAME else "long-name"
+    draft = os.path.join(folder, f".{short}.{os.urandom(4).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    with open(draft, "xb", opener=lambda path, _flags: os.open(path, flags, mode)) as out:
+        try:
+            yield out
+            out.flush()
+            if durable:
+                os.fsync(out.fileno())
+            if replace:
+                os.replace(draft, file)
+            else:
+                os.link(draft, file)  # unlike a rename, a link never replaces what another process has just written
+                os.unlink(draft)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(draft)
+            raise
+    if durable:
+        _sync(folder or os.curdir)
+
+
+def write(file: Path, data: bytes, *, replace: bool = True, mode: int = PRIVATE_FILE, durable: bool = True) -> None:
+    """Write a file as a whole or not at all; see `replacing`.
+
+    Raises:
+        FileExistsError: The file exists and may not be replaced.
+        OSError: It can't be written.
+    """
+    with replacing(file, replace=replace, mode=mode, durable=durable) as out:
+        out.write(data)
+
+
+def _sync(folder: str) -> None:
+    """Make a rename survive a power failure, where the file system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
