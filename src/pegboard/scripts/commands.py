@@ -21,6 +21,7 @@ from pegboard.forms.flags import (
     is_command,
     plain_name,
     stdin_argument,
+    unknown_flags,
     whole_flag,
 )
 from pegboard.forms.json_text import write
@@ -37,6 +38,8 @@ from pegboard.models import (
 )
 from pegboard.ports import Calls
 from pegboard.results.export import whole
+from pegboard.schema.arguments import prepare
+from pegboard.schema.soundness import pointer
 
 FAILED: Final = 1
 MISUSED: Final = 2
@@ -128,6 +131,10 @@ class Command(Protocol):
         """
         ...
 
+    def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
+        """Return what is wrong with words before they are run; None is a word that is only known then."""
+        ...
+
     async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Makes the call and tells what happens to it; never raises for the tool's sake."""
         ...
@@ -179,6 +186,21 @@ class ToolCommand:
     def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
         """Reads words by the tool's schema."""
         return arguments_from_words(self.spec, words, stdin)
+
+    def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
+        """Return unknown flags, missing arguments and wrong values, as far as the words are known."""
+        known = [word for word in words if word is not None]
+        if asks_for_help(self.spec, known):
+            return ()
+        if len(known) < len(words):
+            return tuple(unknown_flags(self.spec, known))
+        try:
+            prepare(self.spec, self.arguments(known, None))
+        except FormFaults as faults:
+            # what comes in through a pipe is not known
+            piped = stdin_argument(self.spec)
+            return tuple(as_flag(fault) for fault in faults.faults if piped is None or fault.path != pointer(piped))
+        return ()
 
     async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Makes the call on the road that all take; what the words have wrong is said without one."""
@@ -248,6 +270,11 @@ class CallableCommand:
         """Gives the words as they are."""
         given: list[JsonValue] = [*words]
         return {"args": given} if stdin is None else {"args": given, "stdin": stdin}
+
+    def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
+        """Return nothing: only the tool knows which words it accepts."""
+        del words
+        return ()
 
     async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Calls the tool in a thread of its own, which is left to itself where this is cancelled or takes too long."""

@@ -19,7 +19,7 @@ Requests and replies come as lines of JSON on stdin: `{"run", "names", "env", "c
 `{"reply", "out", "err", "code"}`. On stdout go `{"call", "name", "argv", "stdin"}`, `{"drop"}` where nobody waits for a
 call any more, `{"out"}`, `{"err"}`, `{"stop"}` with the reason why the script can't go on, and at the end
 `{"end", "error", "cut", "short"}`. The request `{"parse"}` runs nothing; the reply is
-`{"commands", "functions", "cut"}` or `{"error"}`.
+`{"commands", "functions", "cut", "missing"}` or `{"error"}`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bashkit import Bash, BashError, BuiltinContext, BuiltinResult, CommandConte
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
     from typing import Any  # a message, whose fields the docstring describes
 
     from pegboard.scripts import programs
@@ -273,7 +273,17 @@ def _parsed(script: str) -> dict[str, Any]:
         # it finds an empty command behind an `&` at the end of a line, whose name isn't one to be computed
         if command.name is not None or found.has_dynamic_commands
     ]
-    return {"commands": commands, "functions": found.functions, "cut": found.truncated}
+    names = dict.fromkeys(name for name, *_ in commands if name and "/" not in name and name not in found.functions)
+    return {"commands": commands, "functions": found.functions, "cut": found.truncated, "missing": _missing(names)}
+
+
+def _missing(names: Iterable[str]) -> list[str]:
+    """Return the names that aren't commands of bash; tools are not known here."""
+    listed = shlex.join(names)
+    checked = Bash(max_commands=_MOST_COMMANDS).execute_sync(
+        f'for name in {listed}; do type -t -- "$name" >/dev/null || printf \'%s\\n\' "$name"; done'
+    )
+    return checked.stdout.splitlines() if listed else []
 
 
 _PROGRAMS: dict[str, Callable[[CommandContext], Awaitable[int]]] = {
