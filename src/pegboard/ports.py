@@ -59,6 +59,10 @@ class Calls(Protocol):
         """Gives the tools that may be called."""
         ...
 
+    async def refreshed(self) -> Sequence[ToolSpec]:
+        """Look for tools again, and return those that may be called."""
+        ...
+
 
 class Granted(NamedTuple):
     """What a pack may know while one call of it runs."""

@@ -182,3 +182,58 @@ def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
     missing = saved("run", "nobody")
     assert missing.returncode == 2
     assert missing.stderr == ("There is no file nobody. There is no saved script `nobody`; there are: other, who is.\n")
+
+
+BLOCKED = '''
+from pegboard.sdk import requires_cli
+
+@requires_cli("surely-not-installed", install="Install it.")
+def show(*, path: str) -> str:
+    """Show a file."""
+    return path
+'''
+
+WRONG = {
+    "a misspelled tool": ("shop.get_usr 7", "There is no command shop.get_usr. Did you mean shop.get_user?"),
+    "a misspelled plain name": ("shop_get_usr 7", "There is no command shop_get_usr. Did you mean shop"),
+    "an unknown pack": ("x=$(nothing.here 3)", "There is no command nothing.here."),
+    "an unknown flag": ("shop.get_user --idd 7", "shop.get_user: "),
+    "an unknown flag with a word that isn't known": ("shop.words $x --shout", "shop.words: there is no flag --shout"),
+    "an unknown flag behind xargs": ("echo a | xargs -n 1 shop.words --shout", "shop.words: there is no flag --shout"),
+    "a missing argument": ("echo 7 | shop.get_user", "shop.get_user: --id: is required"),
+    "a missing argument in a function": ("f() { shop.words --loud; }; f", "shop.words: --text: is required"),
+    "a wrong value": ("shop.words a --limit many", "shop.words: --limit"),
+    "a blocked tool": ("blocked.show a", "blocked.show is blocked: "),
+    "a tool that isn't allowed": ("shop.buy tea", "Tool shop.buy is not allowed"),
+    "a plain name that isn't allowed": ("shop_buy tea", "Tool shop.buy is not allowed"),
+}
+
+
+@pytest.mark.promise("CLI-4")
+@pytest.mark.parametrize(("script", "said"), WRONG.values(), ids=WRONG.keys())
+def test_check_reports_calls_that_can_not_work(
+    pegboard: Command, write_pack: Callable[[str, str], Path], script: str, said: str
+) -> None:
+    write_pack("blocked.py", BLOCKED)
+    allow = "shop.get_user,shop.words,blocked.*" if "allowed" in said else "*"
+    done = pegboard("check", script, "--tool-allow", allow)
+    assert f"error: {said}" in done.stderr
+    assert done.returncode == 2
+
+
+FINE = [
+    "shop.get_user 7 | jq .name; sort -u x; my.func() { echo hi; }; my.func",
+    "echo text | shop.lines; shop.lines < f",
+    "shop.get_user --help; help shop.get_user; shop.get_user --id=7; shop.get_user --args '{\"id\": 7}'",
+    "shop.words a --no-loud --tags b --tags c; shop.words --limit=$x a",
+    "source f.sh; a.b 3",
+    "./x.sh; echo $x.y; python3 a.py",
+]
+
+
+@pytest.mark.promise("CLI-4")
+@pytest.mark.parametrize("script", FINE)
+def test_check_accepts_calls_that_may_work(pegboard: Command, script: str) -> None:
+    done = pegboard("check", script)
+    assert "error" not in done.stderr
+    assert done.returncode == 0

@@ -38,7 +38,7 @@ def plain(sandboxes: Sandboxes) -> Callable[..., OrchestratorTool]:
     """Builds an orchestrator over functions, by name."""
 
     def build(**tools: Callable[[list[str], str | None], str]) -> OrchestratorTool:
-        builder = OrchestratorToolBuilder("shop").description("Looks into the shop.").sandboxes(sandboxes)
+        builder = OrchestratorToolBuilder("shop").short_description("Looks into the shop.").sandboxes(sandboxes)
         for name, work in tools.items():
             builder.tool(Plain(name, work))
         return builder.build()

@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pegboard.models import CallEvent, Finished, Log, Started
+from pegboard.runtime import Runtime
 from pegboard.scripts import Limits, OrchestratorTool, OrchestratorToolBuilder
 
 Build = Callable[..., OrchestratorTool]
@@ -163,7 +164,26 @@ def test_the_system_prompt_tells_input_output_commands_and_tips(tool: Orchestrat
     assert [line for line in prompt.splitlines() if line.startswith("#")] == [
         "# shop", "## Input", "## Output", "## Commands", "## Tips"
     ]  # fmt: skip
-    assert "- `get_user …`\n  Does get_user." in prompt
+    assert "- `get_user [WORD]...`\n  Does get_user.\n  And says so." in prompt
+    assert "receive their words and stdin as they are" in prompt
+    assert "--args" not in prompt, "only tools of the registry accept that"
+
+
+@pytest.mark.promise("SCR-4")
+def test_the_system_prompt_describes_flags_only_with_tools_that_have_them(shop: Runtime) -> None:
+    prompt = shop.orchestrator().system_prompt()
+    assert "--args '{\"limit\": 3}'" in prompt
+    assert "as they are and print text" not in prompt
+
+
+@pytest.mark.promise("SCR-1")
+async def test_a_builder_comes_from_the_class_and_has_a_short_description(tool: OrchestratorTool) -> None:
+    built = OrchestratorTool.builder("it").short_description("Do it.").tool(_Named("one")).env("A", "3").build()
+    try:
+        assert (built.name, built.short_description, built.description) == ("it", "Do it.", "Do it.")
+        assert (await built.execute("one; echo $A")).stdout == "one3\n"
+    finally:
+        built.close()
 
 
 @pytest.mark.promise("SCR-1")
@@ -189,7 +209,13 @@ class _Named:
 @pytest.mark.promise("SCR-1")
 def test_a_builder_has_defaults_and_refuses_names_that_are_no_commands() -> None:
     built = OrchestratorToolBuilder("empty").build()
-    assert (built.name, built.description, built.env, built.limits, built.commands) == ("empty", "", {}, Limits(), ())
+    assert (built.name, built.short_description, built.env, built.limits, built.commands) == (
+        "empty",
+        "",
+        {},
+        Limits(),
+        (),
+    )
     for names in (["for"], ["1 b"], ["same", "same"]):
         builder = OrchestratorToolBuilder("odd")
         for name in names:

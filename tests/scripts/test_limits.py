@@ -28,27 +28,25 @@ BOMBS = {
     "doubling variable": ("x=a; while :; do x=$x$x; done", "10 MB"),
     "a million words": ("echo {1..1000000}", "brace range"),
     "400 MB in a pipe": ("dd if=/dev/zero bs=1M count=400 | wc -c", "32 MB"),
-    "endless jq": ("jq -n 'def f: f; f'", "longer than 1.5 s"),
-    "fork bomb": (":() { :|:& }; :", "longer than 1.5 s"),
-    "sleep": ("sleep 1000", "longer than 1.5 s"),
-    "a signal that is not heard": ("trap '' TERM INT ALRM HUP; sleep 1000", "longer than 1.5 s"),
+    "endless jq": ("jq -n 'def f: f; f'", "longer than 4 s"),
+    "fork bomb": (":() { :|:& }; :", "longer than 4 s"),
+    "sleep": ("sleep 1000", "longer than 4 s"),
+    "a signal that is not heard": ("trap '' TERM INT ALRM HUP; sleep 1000", "longer than 4 s"),
     "eval of eval": ('x=\'eval "$x"\'; eval "$x"', "nested too deeply"),
     "a stack that overflows": ("time " * 20_000 + "echo", "nested too deeply"),
     "too much to read": ("seq 100000 > f; while :; do cat f >/dev/null; done < f", "100 MB to read"),
 }
 
 SAID_BY_THE_COMMAND = {
-    "yes": ("yes > f; tail -n 1 f", "y\n", "output truncated"),
-    "seq": ("seq 1 1000000000 | tail -n 1", "100000\n", "output truncated"),
-    "300 MB of zeros": ("head -c 300000000 /dev/zero | wc -c", "1048576\n", "end after 1 MiB"),
+    "yes": ("yes > f; tail -n 1 f", "y\n", "file too large"),
     "a file too large": ("big 20000000 > f; wc -c < f", "", "file too large"),
     "endless awk": ("awk 'BEGIN { while (1) {} }'", "", "iteration limit"),
     "jq that collects": ("jq -n '[range(1e9)] | length'", "", "size limit"),
     "a range too long": ("for i in {1..20000}; do echo $i; done", "{1..20000}\n", "{1..20000} stays as it is"),
     "letters too many": ("echo {a..z}{a..z}{a..z}{a..z} | wc -w", "27694\n", "braces make at most 50,000 words"),
     "a file system too full": (
-        "for i in {1..120}; do big 1000000 > f$i || break; done; ls | wc -l",
-        "100\n",
+        "for i in {1..15}; do big 9000000 > f$i || break; done; ls | wc -l",
+        "12\n",
         "filesystem full",
     ),
     "a zip bomb": ("head -c 1000000 /dev/zero | gzip | gunzip | wc -c", "0\n", "zip bomb"),
@@ -57,7 +55,6 @@ SAID_BY_THE_COMMAND = {
     "a deep awk": ("awk 'function f(x) { return f(x) } BEGIN { f(1) }'", "", "depth limit"),
     "a string of awk's": ("awk 'BEGIN { s = \"a\"; while (1) s = s s }'", "", "string size limit"),
     "parallel without end": ("parallel echo ::: {1..300} ::: {1..300} | wc -l", "0\n", "at most 10,000 jobs"),
-    "many jobs": ("for i in {1..100}; do sleep 0.2 & done; wait", "", "background jobs"),
 }
 
 
@@ -69,7 +66,7 @@ def _big(args: list[str], stdin: str | None) -> str:
 @pytest.fixture
 def tool(plain: Build) -> OrchestratorTool:
     built = plain(big=_big)
-    built.limits = Limits(seconds=1.5)
+    built.limits = Limits(seconds=4)
     return built
 
 
@@ -82,7 +79,7 @@ async def test_a_bomb_is_stopped_and_said_and_what_was_printed_is_kept(
         result = await tool.execute(f"echo before; echo also >&2\n{script}\necho after")
     assert said in result.stderr.splitlines()[-1]
     assert "pegboard: the script was stopped: " in result.stderr
-    assert result.exit_code == (124 if "longer" in said else 2 if script.startswith("$(") else 1)
+    assert result.exit_code == (124 if "longer" in said else 2 if script.startswith("$(") else 125)
     # what can't even be read never begins
     assert result.stdout == ("" if script.startswith(("$(", "echo {", "time ")) else "before\n")
 
@@ -152,8 +149,8 @@ async def test_thousands_of_items_are_too_many_for_nothing(tool: OrchestratorToo
 @pytest.mark.promise("SCR-5")
 async def test_too_much_output_is_cut_and_said_and_the_script_goes_on(tool: OrchestratorTool) -> None:
     result = await tool.execute("big 900000; big 900000; echo done > f; exit 3")
-    assert (len(result.stdout), result.exit_code) == (1_000_000, 3)
-    assert result.stderr == "pegboard: stdout was cut after 1,000,000 bytes\n"
+    assert (len(result.stdout), result.exit_code) == (1_000_000, 125)
+    assert result.stderr == "pegboard: the result is incomplete: stdout was cut after 1,000,000 bytes\n"
 
 
 async def test_a_cut_leaves_whole_characters(plain: Build) -> None:
@@ -277,7 +274,7 @@ async def test_a_process_that_is_killed_costs_its_script_and_keeps_what_it_print
         await printed.wait()
         os.kill(victim.pid, signal.SIGKILL)
         result = await running
-    assert (result.stdout, result.exit_code) == ("before\n", 1)
+    assert (result.stdout, result.exit_code) == ("before\n", 125)
     assert "or was killed" in result.stderr
     shared.close()
 

@@ -23,7 +23,9 @@ from pegboard.cli.root import (
 )
 
 if TYPE_CHECKING:
-    from pegboard.models import CallEvent, Finished, ToolResult
+    from collections.abc import Iterator
+
+    from pegboard.models import CallEvent, Finished, ScriptAnalysis, ToolResult
     from pegboard.runtime import Runtime
 
 script = group("script", "Run bash scripts whose commands are tools.")
@@ -79,28 +81,52 @@ def check(
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Say which tools a script will call, and what can't be known before it runs; nothing is run."""
+    """Show which tools a script will call, and exit with 2 if a call can't work; nothing is run."""
     from dataclasses import asdict
 
     from pegboard.cli.output import narrate, print_json, print_table
 
     runtime = scanned(context, tool_allow)
     analysis = runtime.orchestrator().analyze(_read(runtime, file))
+    errors = [*_missing(runtime, analysis), *_blocked(runtime, analysis)]
     if json:
-        print_json(asdict(analysis))
+        print_json({**asdict(analysis), "errors": errors})
     else:
         print_table(
             [(call.tool, " ".join("?" if word is None else word for word in call.words)) for call in analysis.calls]
         )
         for sentence in analysis.unknown:
             narrate(f"unknown: {sentence}")
+        for sentence in errors:
+            narrate(f"error: {sentence}")
         for call in analysis.calls:
             for fault in call.faults:
                 narrate(f"error: {call.tool}: {fault}")
         if analysis.error is not None:
             narrate(f"error: {analysis.error}")
-    is_wrong = analysis.error is not None or any(call.faults for call in analysis.calls)
+    is_wrong = bool(errors) or analysis.error is not None or any(call.faults for call in analysis.calls)
     raise typer.Exit(USAGE if is_wrong else OK)
+
+
+def _missing(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
+    """Return why commands don't exist: misspelled, or not allowed."""
+    for command in analysis.missing:
+        for name in (command.name, command.name.replace("_", ".", 1)):
+            found = runtime.why_not(name)
+            if found is not None and found.error is not None and found.error.detail == "not_allowed":
+                yield found.error.message
+                break
+        else:
+            yield str(command)
+
+
+def _blocked(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
+    """Return what is missing for tools that the script calls."""
+    for tool in dict.fromkeys(call.tool for call in analysis.calls):
+        rows = [row for row in runtime.checked(tool) if row.blocks]
+        if rows:
+            reasons = "; ".join(f"{row.error or f'{row.name} is {row.status}'} {row.install}".strip() for row in rows)
+            yield f"{tool} is blocked: {reasons}"
 
 
 @script.command("list")

@@ -7,8 +7,8 @@ import hashlib
 import os
 
 from pegboard.discovery.listing import Stamp, content
-from pegboard.schema.scope import Scope
 from pegboard.schema.source import PARSED_AS
+from pegboard.sdk.scope import Scope
 
 Seen = tuple[str, tuple[int, ...] | None, bytes | None]
 """A helper's file as it was when it was read: its path, its stamp and its digest; None and None where it wasn't there.

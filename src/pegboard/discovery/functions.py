@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pegboard.discovery import decorators
 from pegboard.schema import docstrings
 from pegboard.schema.annotations import Annotations, Field
 from pegboard.schema.definitions import Definitions
 from pegboard.schema.names import canonical
 from pegboard.schema.source import written
+from pegboard.sdk import decorators
+from pegboard.sdk.exports import Function, docstring
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from pegboard.discovery.plain import PlainProblem, PlainTool
     from pegboard.discovery.requirements import Requirements
     from pegboard.models import JsonObject
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _LONGEST_DEFAULT = 60
 
@@ -30,14 +29,6 @@ class Parameter(NamedTuple):
     name: str
     annotation: ast.expr | None
     default: ast.expr | None
-
-
-def docstring(node: Function) -> str:
-    """Gives the docstring of a function as it stands in the source; empty where there is none."""
-    first = node.body[0] if node.body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        return first.value.value
-    return ""
 
 
 def tool(
@@ -99,12 +90,16 @@ class _Description:
             self.report(item.message, item.fix, line=item.line)
         names = [parameter.name for parameter in self.parameters]
         aliases, renamed = decorators.aliases(node, self.scope, names, self.report)
+        input_schema, output_schema = self._input_schema(text.parameters), self._output_schema(text.returns)
+        description = text.description
+        if text.returns and output_schema is None:  # there is no other place for it
+            description = f"{description}\n\nReturns: {text.returns}".strip()
         return {
             "name": f"{self.pack}.{node.name}",
             "pack": self.pack,
-            "description": text.description,
-            "input_schema": self._input_schema(text.parameters),
-            "output_schema": self._output_schema(text.returns),
+            "description": description,
+            "input_schema": input_schema,
+            "output_schema": output_schema,
             "handler": {
                 "kind": "pack",
                 "pack": self.pack,
@@ -125,7 +120,7 @@ class _Description:
         self,
         message: str,
         fix: str = "",
-        severity: Literal["error", "warning"] = "warning",
+        severity: Literal["error", "warning", "hint"] = "warning",
         *,
         line: int | None = None,
     ) -> None:

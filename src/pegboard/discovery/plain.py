@@ -18,7 +18,7 @@ class PlainProblem(TypedDict):
 
     message: str
     fix: str
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning", "hint"]
     file: str | None
     line: int | None
     pack: str | None

@@ -6,12 +6,13 @@ import ast
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-from pegboard.discovery import exports, functions, requirements
+from pegboard.discovery import functions, requirements
 from pegboard.discovery.beside import Helpers
 from pegboard.discovery.listing import content
 from pegboard.schema.definitions import Definitions
-from pegboard.schema.scope import Scope
 from pegboard.schema.source import PARSED_AS
+from pegboard.sdk import exports
+from pegboard.sdk.scope import Scope
 
 if TYPE_CHECKING:
     from pegboard.discovery.beside import Seen
@@ -84,7 +85,11 @@ def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, help
     problems: list[PlainProblem] = []
 
     def report(
-        message: str, fix: str = "", severity: Literal["error", "warning"] = "error", *, line: int | None = None
+        message: str,
+        fix: str = "",
+        severity: Literal["error", "warning", "hint"] = "error",
+        *,
+        line: int | None = None,
     ) -> None:
         problems.append(
             {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any  # a message, before it is read
 
@@ -63,8 +63,7 @@ class Questions:
             self._begin(self._locate(number, message["secret"]))
             return
         if "packs" in message:
-            packs = _packs(self._calls.callable() if self._calls else ())
-            self._reply(line({"reply": number, "packs": packs}))
+            self._begin(self._list(number))
             return
         call = ToolCall(
             name=message["call"],
@@ -95,6 +94,14 @@ class Questions:
         task = self._loop.create_task(answering)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _list(self, number: int) -> None:
+        specs: Sequence[ToolSpec] = ()
+        try:
+            if self._calls is not None:
+                specs = await self._calls.refreshed()
+        finally:
+            self._reply(line({"reply": number, "packs": _packs(specs)}))
 
     async def _locate(self, number: int, secret: str) -> None:
         source, reason = None, f"{secret} is not set."
@@ -141,6 +148,7 @@ class Questions:
 def _packs(specs: Iterable[ToolSpec]) -> dict[str, dict[str, Any]]:
     packs: dict[str, dict[str, Any]] = {}
     for spec in specs:
-        pack = packs.setdefault(spec.pack, {"tools": [], "file": spec.location.file})
+        pack = packs.setdefault(spec.pack, {"tools": [], "aliases": {}, "file": spec.location.file})
         pack["tools"].append(spec.function)
+        pack["aliases"].update(dict.fromkeys(spec.aliases, spec.function))
     return packs

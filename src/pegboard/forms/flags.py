@@ -75,6 +75,19 @@ def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None
     return _Words(spec).read(words, stdin)
 
 
+def unknown_flags(spec: ToolSpec, words: Sequence[str]) -> list[str]:
+    """Return a sentence for each word that is a flag of no argument.
+
+    Args:
+        spec: The tool.
+        words: The words behind the command's name, perhaps not all.
+    """
+    if spec.input_schema.get("additionalProperties") is not False:
+        return []
+    flags = words[: words.index("--")] if "--" in words else words
+    return [sentence for word in flags if word.startswith("--") and (sentence := _Words(spec).unknown(word[2:]))]
+
+
 def stdin_argument(spec: ToolSpec) -> str | None:
     """Gives the name of the argument that takes what comes in on stdin."""
     names = property_names(spec.input_schema)
@@ -133,6 +146,14 @@ class _Words:
         if self._faults:
             raise FormFaults(self._faults)
         return found
+
+    def unknown(self, flag: str) -> str | None:
+        """Return why a flag can't be one; None if it can."""
+        name = flag.partition("=")[0]
+        heads = {*self._heads(self._key(name)), *self._heads(self._key(name.removeprefix("no-")))}
+        if name == self._whole or heads & (self._names | self._aliases.keys()):
+            return None
+        return f"there is no flag --{name}; flags are {', '.join(self._flags()) or 'not accepted'}"
 
     def _found(self) -> JsonObject:
         if self._object is not None and not self._pairs:

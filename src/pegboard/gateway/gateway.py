@@ -117,6 +117,13 @@ class Gateway:
         """Gives the tools that may be called, as the last scan found them."""
         return tuple(spec for spec in self._registry.tools() if self._allow.admits(spec))
 
+    async def refreshed(self) -> tuple[ToolSpec, ...]:
+        """Scan again, and return the tools that may be called."""
+        import asyncio
+
+        await asyncio.to_thread(self._registry.scan)
+        return self.callable()
+
     async def cancel(self, call_id: str) -> bool:
         """Ends a running or waiting call; False if none of that id runs."""
         deciding = self._deciding.pop(call_id, None)

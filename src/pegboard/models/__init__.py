@@ -14,7 +14,7 @@ from pegboard.models.record import CallRecord, ToolUses
 from pegboard.models.requirement import HealthRow, Requirement, Thing
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
 from pegboard.models.saved_script import SavedScript
-from pegboard.models.script import ExpectedCall, ScriptAnalysis
+from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
 from pegboard.models.spec import (
     Handler,
     Hints,
@@ -43,6 +43,7 @@ __all__ = [
     "Location",
     "Log",
     "McpHandler",
+    "MissingCommand",
     "Model",
     "PackHandler",
     "Preset",

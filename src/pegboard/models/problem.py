@@ -14,8 +14,8 @@ class Problem(Model):
     """One sentence: what is wrong."""
     fix: str = ""
     """What to do about it; empty where the message says it already."""
-    severity: Literal["error", "warning"] = "error"
-    """An error hides or breaks something; a warning doesn't."""
+    severity: Literal["error", "warning", "hint"] = "error"
+    """An error hides or breaks something; a warning doesn't; a hint may be as intended."""
     file: str | None = None
     """The file it is in, as an absolute path."""
     line: int | None = None
@@ -24,6 +24,11 @@ class Problem(Model):
     """The pack it belongs to, where known."""
     tool: str | None = None
     """The qualified tool it belongs to, where known."""
+
+    @property
+    def rank(self) -> int:
+        """Place in a list of problems: errors first, hints last."""
+        return ("error", "warning", "hint").index(self.severity)
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""

@@ -21,6 +21,18 @@ class ExpectedCall:
 
 
 @dataclass(frozen=True)
+class MissingCommand:
+    """A command of a script that doesn't exist, and which looks like a tool."""
+
+    name: str
+    near: tuple[str, ...] = ()
+    """Tools with a similar name, the nearest first."""
+
+    def __str__(self) -> str:
+        return f"There is no command {self.name}." + (f" Did you mean {' or '.join(self.near)}?" if self.near else "")
+
+
+@dataclass(frozen=True)
 class ScriptAnalysis:
     """What a script will call; advice, not a guard: every call is looked at when it is made."""
 
@@ -29,3 +41,5 @@ class ScriptAnalysis:
     """What can't be known before it runs, a sentence each; with any, it may call any tool."""
     error: str | None = None
     """Why it can't be read to its end."""
+    missing: tuple[MissingCommand, ...] = ()
+    """Commands that look like tools, but are neither tools nor anything else that the script can call."""

@@ -81,7 +81,7 @@ class ToolSpec(Model):
     """The qualified name, `pack.function`."""
     pack: str
     description: str = ""
-    """Markdown: the docstring without its sections on arguments and returns."""
+    """Markdown: the docstring without its sections on arguments and, if there is an output schema, returns."""
     input_schema: JsonObject
     """JSON Schema 2020-12 of the argument object unless it names another dialect in `$schema`."""
     output_schema: JsonObject | None = None

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.schema import classes, constraints
 from pegboard.schema.definitions import Definition, Definitions, Report
-from pegboard.schema.literals import UnreadableError, enum_members, is_enum, read
 from pegboard.schema.names import BARE, CONSTRAINED, LISTS, MAPPINGS, SETS, SIMPLE, WRAPPERS, canonical
 from pegboard.schema.source import PARSED_AS, written
+from pegboard.sdk.literals import UnreadableError, enum_members, is_enum, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.models import JsonObject
-    from pegboard.schema.scope import Scope
+    from pegboard.sdk.scope import Scope
 
 _DEEPEST = 50
 _MOST_NODES = 3_000

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.schema import docstrings
-from pegboard.schema.literals import UnreadableError, read, text
-from pegboard.schema.scope import Scope, statements
+from pegboard.sdk.literals import UnreadableError, read, text
+from pegboard.sdk.scope import Scope, statements
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

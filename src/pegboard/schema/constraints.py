@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pegboard.schema.literals import UnreadableError, read
-from pegboard.schema.scope import Scope
+from pegboard.sdk.literals import UnreadableError, read
+from pegboard.sdk.scope import Scope
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pegboard.models import JsonObject
-    from pegboard.schema.scope import Scope
+    from pegboard.sdk.scope import Scope
 
 Report = Callable[[str, int | None], None]
 """Takes a sentence about something that can't be resolved, and the line it is in where that isn't the annotation's."""

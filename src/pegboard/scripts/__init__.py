@@ -1,9 +1,9 @@
 """Scripts: many tools behind one bash script, in a sandbox.
 
 An `OrchestratorTool` runs scripts whose commands are tools: those of the registry, whose calls take the road that all
-calls take, and whatever is a `CallableTool`. Build it with an `OrchestratorToolBuilder`::
+calls take, and whatever is a `CallableTool`. Build it with `OrchestratorTool.builder`::
 
-    tool = OrchestratorToolBuilder("shop").description("Looks into the shop.").tool(get_user).build()
+    tool = OrchestratorTool.builder("shop").short_description("Look into the shop.").tool(get_user).build()
     result = await tool.execute("get_user 7 | jq -r .name")
 
 The engine is bashkit, in a child process per running script.

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from pegboard.errors import FormFaults
-from pegboard.forms.flags import as_flag
-from pegboard.models import ExpectedCall, ScriptAnalysis
+from pegboard.models import ExpectedCall, MissingCommand, ScriptAnalysis
 from pegboard.scripts.commands import Command
 
 _DEEPEST: Final = 8
+_NEAR: Final = 0.8
+"""How similar a command must be to a tool's name to be taken for a misspelled one."""
 _SHELLS: Final = frozenset({"bash", "sh"})
 _READERS: Final = frozenset({"source", ".", "alias"})
 _WRAPPERS: Final = frozenset({
@@ -54,6 +56,8 @@ class Parsed(NamedTuple):
     functions: Sequence[str]
     is_cut: bool
     """Whether it was too long to be read to its end."""
+    missing: Sequence[str] = ()
+    """The names of commands that bash doesn't have; tools among them."""
 
 
 class UnreadableError(Exception):
@@ -82,7 +86,7 @@ def analyze(script: str, commands: Mapping[str, Command], parse: Parse) -> Scrip
         if (place := _LINE.search(failure)) is not None:
             reading.read_within("\n".join(script.split("\n")[: int(place[1]) - 1]), _DEEPEST)
     reading.look_for_the_rest(script)
-    return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure)
+    return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure, tuple(reading.missing()))
 
 
 class _Reading:
@@ -98,6 +102,9 @@ class _Reading:
         self._parse = parse
         self.calls: list[ExpectedCall] = []
         self.unknown: dict[str, None] = {}
+        self._missing: dict[str, None] = {}
+        self._functions: set[str] = set()
+        self._renames = False
 
     def note(self, sentence: str) -> None:
         """Notes what can't be known."""
@@ -110,6 +117,8 @@ class _Reading:
             UnreadableError: It can't be read.
         """
         parsed = self._parse(script)
+        self._missing.update(dict.fromkeys(parsed.missing))
+        self._functions.update(parsed.functions)
         for command in parsed.commands:
             if not command.is_assignment_only and command.name not in parsed.functions:
                 for text in self._texts_of(command):
@@ -127,6 +136,19 @@ class _Reading:
                 self.read(script, levels)
                 return
         self.note("It runs a text within that can't be read.")
+
+    def missing(self) -> Iterator[MissingCommand]:
+        """Return the commands that look like tools and don't exist."""
+        if self._renames:
+            return
+        packs = tuple({name.partition(".")[0] + "_" for name in self._commands if "." in name})
+        own = [command.names[0] for command in dict.fromkeys(self._commands.values())]
+        for name in self._missing:
+            if name in self._commands or name in self._functions:
+                continue
+            near = get_close_matches(name, own, cutoff=_NEAR) or get_close_matches(name, self._commands, cutoff=_NEAR)
+            if near or "." in name or name.startswith(packs):
+                yield MissingCommand(name, tuple(near or get_close_matches(name, own)))
 
     def look_for_the_rest(self, script: str) -> None:
         """Notes what may run commands that the parser doesn't tell of."""
@@ -154,6 +176,7 @@ class _Reading:
             else:
                 self.note(f"{name} runs a text that is only known when the script runs.")
         elif name in _READERS:
+            self._renames = True
             self.note(f"{name} may give names another meaning.")
         elif name in _WRAPPERS:
             self._note_wrapped(name, words)
@@ -163,8 +186,7 @@ class _Reading:
     def _note_wrapped(self, name: str, words: Sequence[str | None]) -> None:
         at = next((index for index, word in enumerate(words) if word in self._commands), None)
         if at is not None:
-            tool = self._commands[words[at] or ""].names[0]
-            self.calls.append(ExpectedCall(tool, (*words[at + 1 :], None), None))
+            self.calls.append(_call(self._commands[words[at] or ""], (*words[at + 1 :], None)))
             return
         runners = _RUNNERS | {"."} if name in ("builtin", "command") else _RUNNERS
         if None in words or name in _ALWAYS_UNKNOWN or runners & set(words):
@@ -174,11 +196,11 @@ class _Reading:
 def _call(command: Command, words: tuple[str | None, ...]) -> ExpectedCall:
     known = [word for word in words if word is not None]
     if len(known) < len(words):
-        return ExpectedCall(command.names[0], words, None)
+        return ExpectedCall(command.names[0], words, None, command.mistakes(words))
     try:
-        return ExpectedCall(command.names[0], words, command.arguments(known, None))
-    except FormFaults as faults:
-        return ExpectedCall(command.names[0], words, None, tuple(map(as_flag, faults.faults)))
+        return ExpectedCall(command.names[0], words, command.arguments(known, None), command.mistakes(words))
+    except FormFaults:
+        return ExpectedCall(command.names[0], words, None, command.mistakes(words))
 
 
 def _joined(words: Sequence[str | None]) -> str | None:

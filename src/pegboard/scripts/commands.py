@@ -7,7 +7,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from itertools import count
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
@@ -21,6 +21,7 @@ from pegboard.forms.flags import (
     is_command,
     plain_name,
     stdin_argument,
+    unknown_flags,
     whole_flag,
 )
 from pegboard.forms.json_text import write
@@ -37,10 +38,13 @@ from pegboard.models import (
 )
 from pegboard.ports import Calls
 from pegboard.results.export import whole
+from pegboard.schema.arguments import prepare
+from pegboard.schema.soundness import pointer
 
 FAILED: Final = 1
 MISUSED: Final = 2
 LATE: Final = 124
+INCOMPLETE: Final = 125
 REFUSED: Final = 126
 NOT_FOUND: Final = 127
 
@@ -127,6 +131,10 @@ class Command(Protocol):
         """
         ...
 
+    def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
+        """Return what is wrong with words before they are run; None is a word that is only known then."""
+        ...
+
     async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Makes the call and tells what happens to it; never raises for the tool's sake."""
         ...
@@ -179,6 +187,21 @@ class ToolCommand:
         """Reads words by the tool's schema."""
         return arguments_from_words(self.spec, words, stdin)
 
+    def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
+        """Return unknown flags, missing arguments and wrong values, as far as the words are known."""
+        known = [word for word in words if word is not None]
+        if asks_for_help(self.spec, known):
+            return ()
+        if len(known) < len(words):
+            return tuple(unknown_flags(self.spec, known))
+        try:
+            prepare(self.spec, self.arguments(known, None))
+        except FormFaults as faults:
+            # what comes in through a pipe is not known
+            piped = stdin_argument(self.spec)
+            return tuple(as_flag(fault) for fault in faults.faults if piped is None or fault.path != pointer(piped))
+        return ()
+
     async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Makes the call on the road that all take; what the words have wrong is said without one."""
         if asks_for_help(self.spec, words):
@@ -215,15 +238,15 @@ class ToolCommand:
             code = MISUSED
         elif error.detail in ("timeout", "denied"):
             code = LATE if error.detail == "timeout" else REFUSED
-        return Printed(err=f"{self.names[0]}: {_whole_text(error.message)}\n", code=code)
+        return Printed(err=f"{self.names[0]}: {encodable(error.message)}\n", code=code)
 
     def _refusal(self, faults: Iterable[str]) -> Printed:
         lines = [*(f"{self.names[0]}: {fault}" for fault in faults), f"usage: {self.usage}"]
-        return Printed(err=_whole_text("\n".join(lines)) + "\n", code=MISUSED)
+        return Printed(err=encodable("\n".join(lines)) + "\n", code=MISUSED)
 
 
 class CallableCommand:
-    """A `CallableTool` as a command.
+    """A `CallableTool` as a command: it receives its words as they are, without a schema or `--help`.
 
     Args:
         tool: The tool.
@@ -234,18 +257,24 @@ class CallableCommand:
     def __init__(self, tool: CallableTool, names: tuple[str, ...], seconds: float = TOOL_SECONDS) -> None:
         self.names = names
         self.summary = tool.description.strip().partition("\n")[0]
-        self.usage = f"{names[0]} …"
+        self.description = tool.description.strip()
+        self.usage = f"{names[0]} [WORD]..."
         self._tool = tool
         self._seconds = seconds
 
     def help(self) -> str:
-        """Gives its description."""
-        return f"usage: {self.usage}\n\n{self._tool.description.strip()}\n"
+        """Return its usage and its description."""
+        return f"usage: {self.usage}\n\n{self.description}\n"
 
     def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
         """Gives the words as they are."""
         given: list[JsonValue] = [*words]
         return {"args": given} if stdin is None else {"args": given, "stdin": stdin}
+
+    def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
+        """Return nothing: only the tool knows which words it accepts."""
+        del words
+        return ()
 
     async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
         """Calls the tool in a thread of its own, which is left to itself where this is cancelled or takes too long."""
@@ -257,16 +286,16 @@ class CallableCommand:
         clock = asyncio.timeout(self._seconds)
         try:
             async with clock:
-                printed = Printed(_whole_text(await _in_thread(lambda: self._tool.call([*words], stdin))))
+                printed = Printed(encodable(await _in_thread(lambda: self._tool.call([*words], stdin))))
             result = ToolResult(ok=True, data=printed.out)
         except asyncio.CancelledError:
             gone = ToolResult.failed("execution_error", "It was cancelled.", "cancelled")
             tell(Finished(call=call, result=gone), call.id)
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a tool does costs its own call and nothing else
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises fails only its call
             is_late = clock.expired()
             message = f"It took longer than {self._seconds:g} s." if is_late else str(error) or type(error).__name__
-            printed = Printed(err=_whole_text(f"{self.names[0]}: {message}\n"), code=LATE if is_late else FAILED)
+            printed = Printed(err=encodable(f"{self.names[0]}: {message}\n"), code=LATE if is_late else FAILED)
             result = ToolResult.failed("execution_error", message, "timeout" if is_late else None)
         tell(Finished(call=call, result=result), call.id)
         return printed
@@ -323,26 +352,32 @@ def _callable_command(tool: CallableTool, seconds: float) -> Callable[[tuple[str
     return lambda names: CallableCommand(tool, names, seconds)
 
 
-def _in_thread(work: Callable[[], str]) -> Awaitable[str]:
-    """Does something in a thread that nobody waits for when the program ends."""
+def _in_thread(work: Callable[[], object]) -> Awaitable[str]:
+    """Call a tool in a thread that the program doesn't wait for when it exits."""
     loop = asyncio.get_running_loop()
     waiting: asyncio.Future[str] = loop.create_future()
 
-    def settle(result: str | None, error: Exception | None) -> None:
+    def settle(result: object, error: BaseException | None) -> None:
         if waiting.done():
             return
-        if error is not None:
+        if isinstance(error, Exception) and not isinstance(error, StopIteration):
             waiting.set_exception(error)
+        elif error is not None:  # `SystemExit`, say, would end the program here; a future accepts no `StopIteration`
+            said = f": {error}" if str(error) else ""
+            waiting.set_exception(RuntimeError(f"The tool raised {type(error).__name__}{said}."))
+        elif isinstance(result, str):
+            waiting.set_result(result)
         else:
-            waiting.set_result(result or "")
+            kind = type(result).__name__
+            waiting.set_exception(TypeError(f"The tool returned {kind} instead of str. Return the text to print."))
 
     def run() -> None:
         result, failure = None, None
         try:
             result = work()
-        except Exception as error:  # noqa: BLE001 - it is raised where it is awaited
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
             failure = error
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=run, daemon=True, name="pegboard-script-tool").start()
@@ -350,11 +385,11 @@ def _in_thread(work: Callable[[], str]) -> Awaitable[str]:
 
 
 def _text(data: JsonValue) -> str:
-    return _whole_text(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) + "\n")
+    return encodable(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False) + "\n")
 
 
-def _whole_text(text: str) -> str:
-    """Gives a text that has bytes: half a surrogate pair becomes a question mark."""
+def encodable(text: str) -> str:
+    """Return the text with a question mark for each half of a surrogate pair, so that it can be encoded."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -12,11 +12,10 @@ from typing import Any, Final  # Any: a message, before it is read
 
 from pegboard.executor.waiting import Clock, Unanswered
 from pegboard.models import CallEvent, Finished, Log, Started, ToolCall, ToolResult
-from pegboard.scripts.commands import FAILED, LATE, MISUSED, NOT_FOUND, Command, Origin, Printed
+from pegboard.scripts.commands import FAILED, INCOMPLETE, LATE, MISUSED, NOT_FOUND, Command, Origin, Printed, encodable
 from pegboard.scripts.sandbox import Sandbox, Sandboxes
 
 _SYNTAX: Final = re.compile(r"parse error|syntax error")
-_DEVICES: Final = re.compile(r"/dev/(?:zero|u?random)\b")
 _RANGE: Final = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.(-?\d+))?", re.ASCII)
 _BRACES: Final = re.compile(r"\{([^{}'\"$]*)\}")
 _LONGEST_WORD: Final = 1_000
@@ -74,7 +73,7 @@ class ScriptResult:
     stdout: str
     stderr: str
     exit_code: int
-    """Its own; 124 where its time was over, 2 where it can't be read, 1 where it hit another limit."""
+    """Its own; 124 after a timeout, 2 for a syntax error, 125 if another limit stopped it or something is missing."""
     calls: tuple[MadeCall, ...]
     """In the order in which they began."""
 
@@ -169,6 +168,8 @@ class Execution:
         elif "drop" in message:
             if (dropped := self._tasks.get(message["drop"])) is not None:
                 dropped.cancel()
+        elif "stop" in message:
+            self._finish({"end": INCOMPLETE, "broke": message["stop"]})
         elif "end" in message:
             self._finish(message)
         else:
@@ -183,7 +184,7 @@ class Execution:
             reason = f"its process needed more than {self._limits.memory / 2**20:,.0f} MiB of memory, or was killed"
         else:
             reason = f"its process ended: {last_words.splitlines()[-1]}"
-        self._finish({"end": FAILED, "broke": reason})
+        self._finish({"end": INCOMPLETE, "broke": reason})
 
     def _late(self) -> None:
         self._finish({"end": LATE, "broke": f"it took longer than {self._limits.seconds:g} s"})
@@ -194,7 +195,15 @@ class Execution:
 
     def _print(self, stream: str, text: str) -> None:
         self._printed[stream].append(text)
-        self._tell(Log(call_id=self._origin.parent, stream="stdout" if stream == "out" else "stderr", text=text))
+        self._notify(Log(call_id=self._origin.parent, stream="stdout" if stream == "out" else "stderr", text=text))
+
+    def _notify(self, event: CallEvent) -> None:
+        """Report an event; a callback that raises ends the script with its error."""
+        try:
+            self._tell(event)
+        except Exception as error:  # noqa: BLE001 - `run` raises it
+            if not self._end.done():
+                self._end.set_exception(error)
 
     async def _answer(self, number: int, name: str, words: Sequence[str], stdin: str | None) -> None:
         assert self._sandbox is not None, "it asked"
@@ -202,7 +211,8 @@ class Execution:
         try:
             printed = await self._printed_by(name, words, stdin)
         finally:
-            self._sandbox.send({"reply": number, "out": printed.out, "err": printed.err, "code": printed.code})
+            out, err = encodable(printed.out), encodable(printed.err)
+            self._sandbox.send({"reply": number, "out": out, "err": err, "code": printed.code})
 
     async def _printed_by(self, name: str, words: Sequence[str], stdin: str | None) -> Printed:
         if name == "help":
@@ -234,7 +244,7 @@ class Execution:
             self._clock.stand()
         elif not self._end.done():
             self._clock.go()
-        self._tell(event)
+        self._notify(event)
 
     async def _settle(self, sandboxes: Sandboxes, *, is_clean: bool) -> None:
         """Ends the calls that still run, and the process where its script didn't end by itself."""
@@ -249,32 +259,35 @@ class Execution:
     def _result(self, script: str, end: Mapping[str, Any]) -> ScriptResult:
         code: int = end["end"]
         if (error := end.get("error")) is not None:
-            code = MISUSED if _SYNTAX.search(error) else FAILED
-        for note in self._notes(script, end):
+            code = MISUSED if _SYNTAX.search(error) else INCOMPLETE
+        missing = [*self._missing(end), *_brace_notes(script)]
+        if missing and code not in (LATE, MISUSED):
+            code = INCOMPLETE
+        for note in [*missing, *self._reasons(end)]:
             said = self._printed["err"]
             newline = "" if not said or said[-1].endswith("\n") else "\n"
             self._print("err", f"{newline}pegboard: {note}\n")
         made = (MadeCall(call, result) for call, result in self._calls.values() if result is not None)
         return ScriptResult("".join(self._printed["out"]), "".join(self._printed["err"]), code, tuple(made))
 
-    def _notes(self, script: str, end: Mapping[str, Any]) -> list[str]:
-        """Gives what must be said of a script's end, so that nothing is missing in silence."""
-        notes = [
-            f"{'stdout' if stream == 'out' else 'stderr'} was cut after {self._limits.output:,} bytes"
-            for stream in end.get("cut", ())
-        ]
-        if _DEVICES.search(script):
-            notes.append("/dev/zero and /dev/urandom end after 1 MiB here")
-        notes += _brace_notes(script)
+    def _missing(self, end: Mapping[str, Any]) -> Iterator[str]:
+        """Return what the script's result lacks: without it, the result is wrong."""
+        for stream in end.get("cut", ()):
+            name = "stdout" if stream == "out" else "stderr"
+            yield f"the result is incomplete: {name} was cut after {self._limits.output:,} bytes"
+        for reason in end.get("short", ()):
+            yield f"the result is incomplete: {reason}"
+
+    def _reasons(self, end: Mapping[str, Any]) -> Iterator[str]:
+        """Return why the script ended before its end."""
         if (broke := end.get("broke")) is not None:
-            notes.append(f"the script was stopped: {broke}")
+            yield f"the script was stopped: {broke}"
         elif (error := end.get("error")) is not None:
             reason = next((words for pattern, words in _OUR_WORDS if pattern.search(error)), "")
             if _SYNTAX.search(error) and not reason:
-                notes.append(error)
+                yield error
             else:
-                notes.append(f"the script was stopped: {reason.format(**vars(self._limits)) or error}")
-        return notes
+                yield f"the script was stopped: {reason.format(**vars(self._limits)) or error}"
 
 
 def _brace_notes(script: str) -> Iterator[str]:
@@ -286,11 +299,14 @@ def _brace_notes(script: str) -> Iterator[str]:
         for inner in _BRACES.findall(word):
             size = _range_size(inner) or inner.count(",") + 1
             if size > _MOST_IN_RANGE:
-                yield f"{{{inner}}} stays as it is: a range has at most {_MOST_IN_RANGE:,} items here; use seq"
+                yield (
+                    f"the result is incomplete: {{{inner}}} stays as it is, as a range has at most"
+                    f" {_MOST_IN_RANGE:,} items here; use seq"
+                )
                 return
             words *= size
         if words > _MOST_WORDS:
-            yield f"braces make at most {_MOST_WORDS:,} words here; the rest is missing"
+            yield f"the result is incomplete: braces make at most {_MOST_WORDS:,} words here, the rest is missing"
             return
 
 

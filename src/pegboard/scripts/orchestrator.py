@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Self
 
 from pegboard.models import CallEvent, JsonObject, ScriptAnalysis, ToolSpec
 from pegboard.ports import Calls
 from pegboard.scripts.analysis import analyze
-from pegboard.scripts.commands import TOOL_SECONDS, CallableTool, Command, Origin, commands_of
+from pegboard.scripts.commands import TOOL_SECONDS, CallableCommand, CallableTool, Command, Origin, commands_of
 from pegboard.scripts.execution import Execution, Limits, ScriptResult
 from pegboard.scripts.sandbox import Sandboxes
 
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 INPUT_SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {
@@ -27,23 +29,29 @@ OUTPUT_SCHEMA: Final[JsonObject] = {
     "properties": {
         "stdout": {"type": "string", "description": "What the script printed."},
         "stderr": {"type": "string", "description": "Why something failed or is missing."},
-        "exit_code": {"type": "integer", "description": "0 where it went well; 124 where its time was over."},
+        "exit_code": {
+            "type": "integer",
+            "description": "0 if it succeeded; 124 after a timeout, 125 if a limit left the result incomplete.",
+        },
     },
     "required": ["stdout", "stderr", "exit_code"],
     "additionalProperties": False,
 }
 
-_TIPS: Final = """\
+_TOOL_TIPS: Final = """\
 - Call a tool by its name: `{example}`. Flags are `--name value` or `--name=value`; a list is the flag again and again,
   or JSON; what is within an object is `--filter.size 3`; true is the flag alone, false `--no-name`. Required arguments
   may be given without their flags, in order, and all arguments as JSON: `--args '{"limit": 3}'`.
-- A result that is text is printed as it is, anything else as JSON on one line: go on with `jq`.
-- A tool that fails says why on stderr and has an exit code that isn't 0: use `||`, `if`, `set -e`, `set -o pipefail`.
-- Calls that don't need each other run at once: `a & b & wait`, `xargs -P 8 -n 1 TOOL`, `parallel TOOL ::: a b`.
+- A result that is text is printed as it is, anything else as JSON on one line: continue with `jq`."""
+_TIPS: Final = """\
+- A tool that fails prints the reason to stderr and exits with a code other than 0: use `||`, `if`, `set -e`,
+  `set -o pipefail`.
+- Calls that don't need each other run concurrently: `a & b & wait` (64 at a time), `xargs -P 8 -n 1 TOOL`,
+  `parallel TOOL ::: a b`.
 - Print only what you need: filter, count and join in the script.
-- The files are the script's own and gone when it ends; those of this machine, its programs and the network are only
-  reached by tools.
-- `help` lists the tools, `help TOOL` or `TOOL --help` tells all of one."""
+- The files are the script's own and gone when it ends; only tools reach the files of this machine, its programs and the
+  network.
+- `help` lists the tools, `help TOOL` describes one."""
 
 
 class OrchestratorTool:
@@ -54,7 +62,7 @@ class OrchestratorTool:
 
     Args:
         name: What it is called.
-        description: What it is for, in short.
+        short_description: What it is for, in a sentence.
         commands: What its scripts may call, by name.
         env: Their environment variables.
         limits: How far each may go.
@@ -67,7 +75,7 @@ class OrchestratorTool:
     def __init__(
         self,
         name: str,
-        description: str,
+        short_description: str,
         commands: Mapping[str, Command],
         *,
         env: Mapping[str, str],
@@ -75,11 +83,21 @@ class OrchestratorTool:
         sandboxes: Sandboxes,
     ) -> None:
         self.name = name
-        self.description = description
+        self.short_description = short_description
         self.env = dict(env)
         self.limits = limits
         self._commands = dict(commands)
         self._sandboxes = sandboxes
+
+    @staticmethod
+    def builder(name: str) -> OrchestratorToolBuilder:
+        """Return a builder of a tool with this name."""
+        return OrchestratorToolBuilder(name)
+
+    @property
+    def description(self) -> str:
+        """What a model reads of it: the same as `short_description`."""
+        return self.short_description
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -94,27 +112,38 @@ class OrchestratorTool:
         return "\n".join(["Tools:", *lines, "", "help TOOL tells all of one."]) + "\n"
 
     def system_prompt(self) -> str:
-        """Gives Markdown for a model: what goes in and comes out, each command with its usage, and tips."""
-        commands = self.commands
-        described = [f"- `{command.usage}`\n  {command.summary}".rstrip() for command in commands]
-        cuts = (
-            f"stdout and stderr are cut after {self.limits.output:,} bytes each, the script is stopped after"
-            f" {self.limits.seconds:g} s; both is said."
+        """Return Markdown for a model: input and output, each command with its description and usage, and tips."""
+        described = "\n".join(map(_described, self.commands))
+        ends = (
+            f"A script that prints more than {self.limits.output:,} bytes to stdout or stderr, or reaches another"
+            f" limit, exits with 125; one that takes longer than {self.limits.seconds:g} s with 124."
         )
-        example = commands[0].usage if commands else "TOOL --name value"
         parts = [
             f"# {self.name}",
-            self.description,
+            self.short_description,
             '## Input\n`{"commands": "<bash>"}`: a bash script, run in a sandbox.',
-            "## Output\n`stdout`, `stderr` and `exit_code` of the script. " + cuts,
-            "## Commands\nAll of bash, with coreutils, grep, sed, awk, jq and others, and these tools:\n"
-            + "\n".join(described),
-            "## Tips\n" + _TIPS.replace("{example}", example),
+            f"## Output\n`stdout`, `stderr` and `exit_code` of the script. {ends}",
+            f"## Commands\nAll of bash, with coreutils, grep, sed, awk, jq and others, and these tools:\n{described}",
+            f"## Tips\n{self._tips()}",
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
+    def _tips(self) -> str:
+        tools = [command for command in self.commands if not isinstance(command, CallableCommand)]
+        callables = [command for command in self.commands if isinstance(command, CallableCommand)]
+        tips = [_TOOL_TIPS.replace("{example}", tools[0].usage)] if tools else []
+        if callables:
+            tips.append(_callable_tip([f"`{command.names[0]}`" for command in callables]))
+        return "\n".join([*tips, _TIPS])
+
     def analyze(self, commands: str) -> ScriptAnalysis:
-        """Says what a script will call, as far as can be known; nothing is run. Blocks for a moment."""
+        """Return what a script will call, as far as can be known; nothing is run. Blocks for a moment.
+
+        Raises:
+            TypeError: The script is not a text.
+            ValueError: The script can't be encoded.
+        """
+        _check_script(commands)
         try:
             sandbox = self._sandboxes.take()
         except OSError as error:
@@ -144,8 +173,12 @@ class OrchestratorTool:
             keeps_calls: Whether the result has the calls; together theirs may be large.
 
         Raises:
+            TypeError: The script is not a text.
+            ValueError: The script can't be encoded.
             OSError: No process can be started.
+            Exception: Whatever `tell` raises; it ends the script.
         """
+        _check_script(commands)
         limits = self.limits if seconds is None else replace(self.limits, seconds=seconds)
         execution = Execution(
             self._commands,
@@ -171,8 +204,8 @@ class OrchestratorToolBuilder:
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._description = ""
+        self._name = _text(name, "name")
+        self._short_description = ""
         self._tools: list[tuple[CallableTool, float]] = []
         self._specs: list[ToolSpec] = []
         self._calls: Calls | None = None
@@ -180,18 +213,25 @@ class OrchestratorToolBuilder:
         self._limits = Limits()
         self._sandboxes: Sandboxes | None = None
 
-    def description(self, text: str) -> Self:
-        """Says in short what it is for."""
-        self._description = text
+    def short_description(self, text: str) -> Self:
+        """Set what the tool is for, in a sentence."""
+        self._short_description = _text(text, "short description")
         return self
 
     def tool(self, tool: CallableTool, *, seconds: float = TOOL_SECONDS) -> Self:
-        """Adds a tool.
+        """Add a tool.
 
         Args:
             tool: The tool.
-            seconds: How long a call of it may take; then it fails with the exit code 124, and the script goes on.
+            seconds: How long a call may take; then it fails with exit code 124, and the script continues.
+
+        Raises:
+            TypeError: It isn't a `CallableTool`.
         """
+        for attribute in ("name", "description"):
+            _text(getattr(tool, attribute, None), f"{attribute} of a tool")
+        if not callable(getattr(tool, "call", None)):
+            raise TypeError(f"The tool {tool.name} has no method call(args, stdin).")
         self._tools.append((tool, seconds))
         return self
 
@@ -202,12 +242,28 @@ class OrchestratorToolBuilder:
         return self
 
     def env(self, name: str, value: str) -> Self:
-        """Sets an environment variable of its scripts."""
+        """Set an environment variable of its scripts.
+
+        Raises:
+            TypeError: The name or the value is not a text.
+            ValueError: The name can't be a variable's, or the value can't be encoded.
+        """
+        if not _VARIABLE.fullmatch(_text(name, "name of a variable")):
+            raise ValueError(f"{name!r} can't be the name of a variable. Use letters, digits and underscores.")
+        value = _encodable(_text(value, f"value of {name}"), f"value of {name}")
+        if "\0" in value:
+            raise ValueError(f"The value of {name} contains a null character.")
         self._env[name] = value
         return self
 
     def limits(self, limits: Limits) -> Self:
-        """Says how far a script may go."""
+        """Set the limits of a script.
+
+        Raises:
+            TypeError: It isn't a `Limits`.
+        """
+        if not isinstance(limits, Limits):
+            raise TypeError(f"The limits must be a Limits, not {type(limits).__name__}.")
         self._limits = limits
         return self
 
@@ -224,9 +280,46 @@ class OrchestratorToolBuilder:
         """
         return OrchestratorTool(
             self._name,
-            self._description,
+            self._short_description,
             commands_of(self._specs, self._calls, self._tools),
             env=self._env,
             limits=self._limits,
             sandboxes=self._sandboxes or Sandboxes(self._limits.memory),
         )
+
+
+def _described(command: Command) -> str:
+    lines = command.description.split("\n") if isinstance(command, CallableCommand) else [command.summary]
+    return "\n".join([f"- `{command.usage}`", *(f"  {line}".rstrip() for line in lines)]).rstrip()
+
+
+def _callable_tip(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return (
+            f"- {names[0]} receives its words and stdin as they are and prints text. Only its description says which\n"
+            "  words it accepts; it has no `--help`."
+        )
+    return (
+        f"- {', '.join(names[:-1])} and {names[-1]} receive their words and stdin as they are and print text.\n"
+        "  Only their descriptions say which words they accept; they have no `--help`."
+    )
+
+
+def _check_script(commands: object) -> None:
+    _encodable(_text(commands, "script"), "script")
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"The {what} must be a str, not {type(value).__name__}.")
+    return value
+
+
+def _encodable(text: str, what: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"The {what} can't be encoded as UTF-8: character {error.start + 1} is half of a surrogate pair."
+        ) from None
+    return text

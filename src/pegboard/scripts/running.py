@@ -24,7 +24,7 @@ from pegboard.models import (
 from pegboard.ports import Calls
 from pegboard.scripts.commands import Origin
 from pegboard.scripts.execution import Limits, ScriptResult
-from pegboard.scripts.orchestrator import INPUT_SCHEMA, OUTPUT_SCHEMA, OrchestratorTool, OrchestratorToolBuilder
+from pegboard.scripts.orchestrator import INPUT_SCHEMA, OUTPUT_SCHEMA, OrchestratorTool
 from pegboard.scripts.sandbox import Sandboxes
 
 NAME: Final = "script.run"
@@ -98,7 +98,7 @@ class ScriptRunner:
         """Gives what runs scripts over the tools that may be called now."""
         calls = self._calls()
         specs = [spec for spec in calls.callable() if not isinstance(spec.handler, ScriptHandler)]
-        builder = OrchestratorToolBuilder(NAME).description(_DESCRIPTION).specs(specs, calls)
+        builder = OrchestratorTool.builder(NAME).short_description(_DESCRIPTION).specs(specs, calls)
         return builder.limits(self._limits).sandboxes(self._sandboxes).build()
 
     async def run(
@@ -181,5 +181,7 @@ def _result(task: asyncio.Task[ScriptResult], milliseconds: float) -> ToolResult
         done = task.result()
     except OSError as error:
         return ToolResult.failed("execution_error", f"No process for the script can be started: {error}")
+    except ValueError as error:
+        return ToolResult.failed("invalid_args", str(error))
     data: JsonObject = {"stdout": done.stdout, "stderr": done.stderr, "exit_code": done.exit_code}
     return ToolResult(ok=True, data=data, meta=ResultMeta(duration_ms=milliseconds))

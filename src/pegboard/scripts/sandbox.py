@@ -118,7 +118,9 @@ class Sandbox:
         os.set_blocking(self._requests, False)
         if (error := answer.get("error")) is not None:
             raise UnreadableError(error)
-        return Parsed([ParsedCommand(*one) for one in answer["commands"]], answer["functions"], answer["cut"])
+        return Parsed(
+            [ParsedCommand(*one) for one in answer["commands"]], answer["functions"], answer["cut"], answer["missing"]
+        )
 
     def _line(self) -> bytes:
         """Waits for a line; gives an empty one where none comes."""

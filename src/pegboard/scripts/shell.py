@@ -3,41 +3,60 @@
 A script has a process, as `jq` and what else is native in bashkit can't be interrupted: not by `cancel()`, nor by
 `timeout`; and as memory can only be limited for a process. Facts of bashkit 0.20 that this rests on:
 
-- `await execute` with async callbacks runs `a & b & wait` at once; `execute_sync` one after the other.
-- What was printed is lost from the result where a limit is hit, but `on_output` has told it before.
-- stdout and stderr are kept up to 1 MiB each, and `on_output` falls silent there too; a flag says so.
-- A `Bash` takes 1,000 executions and 100,000 commands, hence a new one for each script.
+- `await execute` with async callbacks runs `a & b & wait` concurrently; `execute_sync` one after the other.
+- When a limit is reached, the result has lost the output, but `on_output` has received it before.
+- stdout and stderr are kept up to 1 MiB each, and `on_output` receives no more than that either; a flag says so.
+- A `Bash` accepts 1,000 executions and 100,000 commands, hence a new one for each script.
 - `xargs -P` runs one after the other and `parallel` nothing, hence the functions below, which write `a & b & wait`.
 - A custom command goes before a built-in one, a function before both; `command NAME` leaves out the function.
-- Functions may be 16 deep, 64 jobs may run in the background; both is bashkit's own, and said when it is hit.
+- Functions may be 16 deep, 64 jobs may run in the background. A 65th job doesn't run, which only a line on stderr
+  says; likewise a limit that is reached in the background, and a loop of `sed` that is stopped.
+- A limit that is reached in an `EXIT` trap ends the trap without a message, hence the function `trap` below.
+- Arrays have 100,000 entries together; `a+=(…)` drops what is more.
+- `add_command` commands write bytes while others read; see `programs`.
 
 Requests and replies come as lines of JSON on stdin: `{"run", "names", "env", "commands", "iterations", "output"}` and
 `{"reply", "out", "err", "code"}`. On stdout go `{"call", "name", "argv", "stdin"}`, `{"drop"}` where nobody waits for a
-call any more, `{"out"}`, `{"err"}`, and at the end `{"end", "error", "cut"}`. The request `{"parse"}` runs nothing and
-is answered by `{"commands", "functions", "cut"}` or `{"error"}`.
+call any more, `{"out"}`, `{"err"}`, `{"stop"}` with the reason why the script can't go on, and at the end
+`{"end", "error", "cut", "short"}`. The request `{"parse"}` runs nothing; the reply is
+`{"commands", "functions", "cut", "missing"}` or `{"error"}`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import resource
 import shlex
 import sys
 from contextlib import suppress
 from itertools import count, islice, product
 from json import dumps, loads
+from pathlib import Path
 from threading import Lock
 
-from bashkit import Bash, BashError, BuiltinContext, BuiltinResult
+from bashkit import Bash, BashError, BuiltinContext, BuiltinResult, CommandContext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
     from typing import Any  # a message, whose fields the docstring describes
+
+    from pegboard.scripts import programs
+else:
+    sys.path.insert(0, str(Path(__file__).parent))
+    import programs
+
+    del sys.path[0]
 
 _LONGEST_LINE = 2**28
 _FOR_EVER = 1e6
 """Seconds: the parent has the clock, as it stands still while the user is asked about a call."""
+_MOST_COMMANDS = 100_000
+"""Of one `Bash`; bashkit reports it nowhere if a trap or a job in the background reaches it."""
+_MOST_ENTRIES = 100_000
+"""Of all arrays together; bashkit drops what `a+=(…)` adds beyond that."""
 _MOST_AT_ONCE = 32
 _MOST_JOBS = 10_000
 """Jobs of one `xargs -P` or `parallel`."""
@@ -48,6 +67,8 @@ _XARGS = {
 """The flags of `xargs`, each with its long name, those with a value with a `!`."""
 _PARALLEL = {"j": "jobs!", "k": "keep-order"}
 _JOBS = "_pegboard_jobs"
+_TRAP = "_pegboard_trap"
+_HEAD = "_pegboard_head"
 _FUNCTIONS = f"""
 xargs() {{
     case " $* " in
@@ -57,6 +78,51 @@ xargs() {{
 }}
 parallel() {{ eval "$({_JOBS} parallel "$@")" </dev/null; }}
 """
+_TRAPS = f"""
+trap() {{
+    case "$#,$1" in
+        [01],* | *,-*) {_TRAP} unset "$BASH_SUBSHELL" "$@"; command trap "$@"; return ;;
+    esac
+    case " $* " in
+        *" EXIT "*|*" 0 "*)
+            {_TRAP} set "$BASH_SUBSHELL" "$-" "$1"
+            command trap "$1
+{_TRAP} end" "${{@:2}}" ;;
+        *) command trap "$@" ;;
+    esac
+}}
+exit() {{
+    local code=${{1-$?}}
+    {_TRAP} exit "$BASH_SUBSHELL"
+    command exit "$code"
+}}
+"""
+"""For scripts with an `EXIT` trap: they note whether it came to its end."""
+_HEADS = f"""
+head() {{
+    case " $* " in
+        *" /dev/zero "*|*" /dev/urandom "*|*" /dev/random "*) {_HEAD} "$@" ;;
+        *) command head "$@" ;;
+    esac
+}}
+"""
+_SETS_TRAP = re.compile(r"\btrap\b[^\n]*(?:\bEXIT|\b0)\b|\btrap\b.*\bEXIT\b", re.DOTALL)
+_LOOPS = re.compile(r"\b(?:while|until|for)\b")
+_MISSING = (
+    (
+        re.compile(r"^bash: fork: retry: Resource temporarily unavailable", re.MULTILINE),
+        "more than 64 jobs were in the background, and some of them did not run; use xargs -P, or wait in between",
+    ),
+    (
+        re.compile(r"^bash: (?:line \d+: )?(?:resource limit exceeded|execution error): ([^\n]*)", re.MULTILINE),
+        "a job in the background reached a limit: {}",
+    ),
+    (
+        re.compile(r"^\s?sed: warning: branch/label loop limit[^\n]*", re.MULTILINE),
+        "a loop of sed went round too often",
+    ),
+)
+"""What bashkit says on stderr where the result is wrong, although the exit code is 0."""
 
 
 class Shell:
@@ -73,6 +139,7 @@ class Shell:
         self._replies: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._left = {"out": 0, "err": 0}
         self._cut: set[str] = set()
+        self._trap = ""
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
         """Serves until the requests end."""
@@ -93,20 +160,72 @@ class Shell:
     async def _run(self, request: dict[str, Any]) -> None:
         self._left = dict.fromkeys(self._left, request["output"])
         self._cut = set()
+        self._trap = ""
+        try:
+            await self._execute(request)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the parent must not wait for the end of time
+            self._stop(f"{type(error).__name__}: {error}")
+
+    async def _execute(self, request: dict[str, Any]) -> None:
+        script = request["run"]
         bash = Bash(
             hostname="pegboard",
             env=request["env"],
             max_commands=request["commands"],
             max_loop_iterations=request["iterations"],
             timeout_seconds=_FOR_EVER,
-            custom_builtins={_JOBS: _jobs, **dict.fromkeys(request["names"], self._call)},
-        )
-        await bash.execute(_FUNCTIONS)
-        result = await bash.execute(request["run"], self._printed)
+            custom_builtins={
+                _JOBS: _jobs, _TRAP: self._note_trap, "bc": programs.bc, **dict.fromkeys(request["names"], self._call)
+            },
+        )  # fmt: skip
+        for name, program in _PROGRAMS.items():
+            if name not in request["names"]:
+                bash.add_command(name, self._guarded(program))
+        functions = _FUNCTIONS
+        if _SETS_TRAP.search(script):
+            functions += _TRAPS
+        if "/dev/" in script:
+            functions += _HEADS
+        await bash.execute(functions)
+        result = await bash.execute(script, self._printed)
         for stream, is_cut in (("out", result.stdout_truncated), ("err", result.stderr_truncated)):
             if is_cut:
                 self._cut.add(stream)
-        self._write({"end": result.exit_code, "error": result.error, "cut": sorted(self._cut)})
+        short = [*programs.cuts(script)]
+        if self._trap:
+            short.append("its EXIT trap was stopped by a limit")
+        elif result.error is None and (await bash.execute(":")).error is not None:  # a trap for DEBUG, say
+            short.append(f"it ran more than {_MOST_COMMANDS:,} commands")
+        if "(" in script and sum(map(len, bash.shell_state().arrays.values())) >= _MOST_ENTRIES:
+            short.append(f"its arrays would have more than {_MOST_ENTRIES:,} entries")
+        self._write({"end": result.exit_code, "error": result.error, "cut": sorted(self._cut), "short": short})
+
+    def _guarded(
+        self, program: Callable[[CommandContext], Awaitable[int]]
+    ) -> Callable[[CommandContext], Awaitable[int]]:
+        async def run(context: CommandContext) -> int:
+            try:
+                return await program(context)
+            except programs.EndlessError as error:
+                self._stop(str(error))
+                raise
+
+        return run
+
+    def _stop(self, reason: str) -> None:
+        self._write({"stop": reason})
+
+    async def _note_trap(self, context: BuiltinContext) -> BuiltinResult:
+        """Note the `EXIT` trap of the script itself; limits in those of subshells are reported by bashkit."""
+        match context.argv:
+            case ["set", "0", options, body]:
+                # with `set -e` a command that fails ends a trap, too
+                self._trap = body if "e" not in options or _LOOPS.search(body) else ""
+            case ["unset", "0", *words] if "EXIT" in words or "0" in words:
+                self._trap = ""
+            case ["end"] | ["exit", "0"]:
+                self._trap = ""
+        return BuiltinResult()
 
     def _printed(self, out: str, err: str) -> None:
         for stream, text in (("out", out), ("err", err)):
@@ -119,6 +238,9 @@ class Shell:
                 self._cut.add(stream)
             if kept:
                 self._write({stream: kept.decode("utf-8", "ignore")})
+        for pattern, reason in _MISSING:
+            if err and (said := pattern.search(err)) is not None:
+                self._stop(reason.format(*said.groups()))
 
     async def _call(self, context: BuiltinContext) -> BuiltinResult:
         number = next(self._numbers)
@@ -151,7 +273,22 @@ def _parsed(script: str) -> dict[str, Any]:
         # it finds an empty command behind an `&` at the end of a line, whose name isn't one to be computed
         if command.name is not None or found.has_dynamic_commands
     ]
-    return {"commands": commands, "functions": found.functions, "cut": found.truncated}
+    names = dict.fromkeys(name for name, *_ in commands if name and "/" not in name and name not in found.functions)
+    return {"commands": commands, "functions": found.functions, "cut": found.truncated, "missing": _missing(names)}
+
+
+def _missing(names: Iterable[str]) -> list[str]:
+    """Return the names that aren't commands of bash; tools are not known here."""
+    listed = shlex.join(names)
+    checked = Bash(max_commands=_MOST_COMMANDS).execute_sync(
+        f'for name in {listed}; do type -t -- "$name" >/dev/null || printf \'%s\\n\' "$name"; done'
+    )
+    return checked.stdout.splitlines() if listed else []
+
+
+_PROGRAMS: dict[str, Callable[[CommandContext], Awaitable[int]]] = {
+    "seq": programs.seq, "yes": programs.yes, "sleep": programs.sleep, _HEAD: programs.head_of_device,
+}  # fmt: skip
 
 
 # --- Jobs at once ---

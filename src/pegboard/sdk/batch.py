@@ -61,5 +61,5 @@ def _text_of(func: Callable[[ItemT], Any], value: ItemT) -> str:
         return json.dumps(result, ensure_ascii=False, indent=2, default=str)
     except ToolFailed as failed:
         return f"Error: {failed}"
-    except Exception as error:  # noqa: BLE001 - one item that fails must not harm the others
+    except BaseException as error:  # noqa: BLE001 - an item that raises `SystemExit`, say, must not harm the others
         return f"Error: {type(error).__name__}: {error}"

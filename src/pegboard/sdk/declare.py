@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 def hints(
+    tool: object = None,
+    /,
     *,
     read_only: bool | None = None,
     destructive: bool | None = None,
@@ -27,6 +29,7 @@ def hints(
     """Says how a tool behaves; what is left out stays unsaid.
 
     Args:
+        tool: Nothing: write the parentheses.
         read_only: It changes nothing.
         destructive: It may delete or overwrite something.
         idempotent: Calling it twice does no more than calling it once.
@@ -35,6 +38,8 @@ def hints(
         cache_seconds: How long, in seconds, a result may be used again within a session.
         stdin: The parameter that takes a script's standard input.
     """
+    if tool is not None:  # a decorator without parentheses; discovery reports it
+        return tool  # type: ignore[return-value]
     said = {name: value for name, value in locals().items() if value is not None}
 
     def note(tool: ToolT) -> ToolT:
@@ -51,6 +56,8 @@ def aliases(*names: str, **parameters: str | Sequence[str]) -> Callable[[ToolT],
         *names: Whole names of the tool; a dot is not needed.
         **parameters: Per parameter its other name, or several.
     """
+    if names and callable(names[0]):  # a decorator without parentheses; discovery reports it
+        return names[0]
     said = (names, {name: (other,) if isinstance(other, str) else tuple(other) for name, other in parameters.items()})
 
     def note(tool: ToolT) -> ToolT:

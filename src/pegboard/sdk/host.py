@@ -46,6 +46,13 @@ class Host:
         """Gives the packs that can be called, each with the names of its functions that are tools."""
         return self._shelf.packs()
 
+    def refresh(self) -> None:
+        """Look again for packs: what `packs` and `aliases` return next is as it is now."""
+
+    def aliases(self) -> Mapping[str, str]:
+        """Return the other names of tools, as they are called, each with the qualified name."""
+        return self._shelf.aliases()
+
     def sources(self) -> Mapping[str, str]:
         """Gives the files of those packs that have one."""
         return self._shelf.sources()

@@ -26,6 +26,12 @@ def load(file: str) -> ModuleType:
     return _load(_package(folder), folder, Path(file).stem)
 
 
+def unload(file: str) -> None:
+    """Forget a pack that `load` imported, so that it is imported again."""
+    path = Path(file)
+    sys.modules.pop(f"{_package(path.parent)}.{path.stem}", None)
+
+
 def _package(folder: Path) -> str:
     packages = [name for name in sys.modules if name.startswith("_pegboard_packs_") and "." not in name]
     for name in packages:

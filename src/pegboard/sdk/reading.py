@@ -98,6 +98,10 @@ class _Unknown(Exception):  # noqa: N818 - it reads as a sentence where it is ra
     """The value is known only to the running program."""
 
 
+class _WrongError(Exception):
+    """The parameter of this name isn't a text."""
+
+
 class _Reader:
     """One reading of one tree."""
 
@@ -124,6 +128,12 @@ class _Reader:
 
     def _above(self, node: Function) -> Iterator[Requirement]:
         for decorator in node.decorator_list:
+            bare = (self._dotted(decorator) or "").removeprefix("pegboard.sdk.").rpartition(".")[2]
+            if bare in _FIELDS:
+                self._report(
+                    decorator, node.name, f"`@{bare}` has no arguments.", f'Name what is required: `@{bare}("...")`.'
+                )
+                continue
             said = self._values.get(decorator.id) if isinstance(decorator, ast.Name) else decorator
             requirement = self._requirement(said, node.name)
             if requirement:
@@ -135,6 +145,9 @@ class _Reader:
             return None
         try:
             said = self._said(node, _FIELDS[name])
+        except _WrongError as wrong:
+            self._report(node, function, f"`@{name}({wrong}=…)` is not text.", f'Write `{wrong}="..."`.')
+            return None
         except _Unknown:
             self._report(
                 node, function, f"`@{name}` is known only to the running program.", "Write its arguments as literals."
@@ -163,8 +176,17 @@ class _Reader:
         for name, node in nodes.items():
             if name not in fields:
                 raise _Unknown
-            said[str(name)] = self._text(node)
+            said[str(name)] = self._field(str(name), node)
         return said
+
+    def _field(self, name: str, node: ast.expr) -> str | None:
+        if isinstance(node, ast.Name):
+            node = self._values.get(node.id, node)
+        if isinstance(node, ast.Constant) and type(node.value) is int and name == "min_version":
+            return str(node.value)
+        if isinstance(node, ast.Constant) and not isinstance(node.value, str | None):
+            raise _WrongError(name)  # a float, say: version 1.10 is not 1.1
+        return self._text(node)
 
     def _text(self, node: ast.expr) -> str | None:
         """Gives the text that an expression is, or that the name of a constant stands for."""

@@ -41,13 +41,13 @@ class Requirement:
         name: str,
         *,
         version_flag: str = "--version",
-        min_version: str | None = None,
+        min_version: str | int | None = None,
         install: str | None = None,
     ) -> None:
         self.kind = kind
         self.name = name
         self.version_flag = version_flag
-        self.min_version = min_version
+        self.min_version = None if min_version is None else str(min_version)
         self.install = install
 
     def __eq__(self, other: object) -> bool:
@@ -65,23 +65,26 @@ class Requirement:
 
 
 def requires_cli(
-    name: str, version_flag: str = "--version", min_version: str | None = None, install: str | None = None
+    name: str, version_flag: str = "--version", min_version: str | int | None = None, install: str | None = None
 ) -> Callable[[ToolT], ToolT]:
-    """Says that a tool, or the pack, needs a program.
+    """Declare that a tool, or the pack, requires a program.
 
     Args:
         name: What it is called on the PATH; no path.
         version_flag: What makes it print its version, `-V` or `version --client`, say. It is run without asking
             anybody, so anything that doesn't look like such a flag is not run. Empty: it is enough that it is there.
-        min_version: The least version that will do.
+        min_version: The lowest version that works, as text (a version is no decimal number), or as an integer.
         install: How to get it: a command, or a sentence.
     """
     return _noting(
+        name,
         Requirement("cli", name, version_flag=version_flag, min_version=min_version, install=install),
     )
 
 
-def requires_lib(name: str, min_version: str | None = None, install: str | None = None) -> Callable[[ToolT], ToolT]:
+def requires_lib(
+    name: str, min_version: str | int | None = None, install: str | None = None
+) -> Callable[[ToolT], ToolT]:
     """Says that a tool, or the pack, needs a library.
 
     Args:
@@ -89,7 +92,7 @@ def requires_lib(name: str, min_version: str | None = None, install: str | None 
         min_version: The least version that will do.
         install: How to get it: a command, or a sentence.
     """
-    return _noting(Requirement("lib", name, min_version=min_version, install=install))
+    return _noting(name, Requirement("lib", name, min_version=min_version, install=install))
 
 
 def requires_secret(name: str, hint: str | None = None) -> Callable[[ToolT], ToolT]:
@@ -99,7 +102,7 @@ def requires_secret(name: str, hint: str | None = None) -> Callable[[ToolT], Too
         name: What it is called, as an environment variable is: `SEARCH_KEY`.
         hint: Where to get one.
     """
-    return _noting(Requirement("secret", name, install=hint))
+    return _noting(name, Requirement("secret", name, install=hint))
 
 
 def noted(tool: object) -> tuple[Requirement, ...]:
@@ -108,7 +111,10 @@ def noted(tool: object) -> tuple[Requirement, ...]:
     return said
 
 
-def _noting(requirement: Requirement) -> Callable[[ToolT], ToolT]:
+def _noting(name: object, requirement: Requirement) -> Callable[[ToolT], ToolT]:
+    if callable(name):  # a decorator without parentheses; discovery reports it
+        return name  # type: ignore[return-value]
+
     def note(tool: ToolT) -> ToolT:
         # any attribute may be set on a function; decorators run from the lowest up
         tool.__pegboard_requirements__ = (requirement, *noted(tool))  # type: ignore[attr-defined]

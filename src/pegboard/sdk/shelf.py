@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -13,18 +12,24 @@ from threading import RLock
 from types import FunctionType, ModuleType
 from typing import Any  # functions of packs take and return anything, and config holds anything
 
+from pegboard.sdk import decorators, exports
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.granted import flaw, not_granted
-from pegboard.sdk.loading import load
+from pegboard.sdk.loading import load, unload
 from pegboard.sdk.names import not_found
-from pegboard.sdk.reading import Function, parsed, read_requirements, statements
+from pegboard.sdk.reading import parsed, read_requirements
 from pegboard.sdk.running import run
+from pegboard.sdk.scope import Scope
 
 BUILT_IN_PACKS = str(Path(__file__).parents[1] / "packs")
 
-_PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SDK = __name__.rpartition(".")[0]
 _running: ContextVar[str | None] = ContextVar("running", default=None)
+
+
+def _ignore(*problem: object, line: int | None = None) -> None:
+    """Drop a problem of a pack: Pegboard reports it."""
+    del problem, line
 
 
 class Source:
@@ -37,9 +42,16 @@ class Source:
 
     def __init__(self, file: str, tree: ast.Module) -> None:
         self.file = file
-        body = list(statements(tree.body))
-        self.name = _pack_name(body) or re.sub(r"[^A-Za-z0-9_-]+", "_", Path(file).stem)
-        self.tools = tuple(_tools(body))
+        scope = Scope(tree, file)
+        functions = exports.functions(scope, _ignore)
+        self.name = exports.pack_name(scope, Path(file).stem, _ignore)
+        self.tools = tuple(node.name for node in functions)
+        self.aliases: dict[str, str] = {}
+        """The other names of its tools, as they are called, each with its function."""
+        for node in functions:
+            names, _ = decorators.aliases(node, scope, exports.parameters(node), _ignore)
+            for alias in names:
+                self.aliases.setdefault(alias, node.name)
         self.secrets = frozenset(read_requirements(tree).secrets)
 
 
@@ -66,6 +78,7 @@ class Shelf:
         self._config = config
         self._sources: dict[str, tuple[tuple[int, int], Source | None]] = {}  # by file
         self._asked: dict[str, Source] = {}  # by pack
+        self._loaded: dict[str, tuple[int, int]] = {}  # by file, those that were loaded for a call
         self._loading = RLock()
 
     @classmethod
@@ -86,9 +99,20 @@ class Shelf:
         """Gives the files of the packs that have one."""
         return {name: source.file for name, source in self._known().items() if name not in self._given}
 
+    def aliases(self) -> dict[str, str]:
+        """Return the other names of tools, as they are called, each with the qualified name."""
+        found: dict[str, str] = {}
+        for name, source in self._known().items():
+            if name not in self._given:
+                for alias, function in source.aliases.items():
+                    found.setdefault(alias, f"{name}.{function}")
+        return found
+
     def call(self, tool: str, arguments: Mapping[str, object]) -> object:
         """Calls a tool in this process; see `Host.call`."""
         pack, _, name = tool.partition(".")
+        if name not in self.packs().get(pack, ()):
+            pack, _, name = self.aliases().get(tool, tool).partition(".")
         function = self._function(pack, name)
         if function is None:
             raise not_found(tool, self.packs())
@@ -144,7 +168,7 @@ class Shelf:
         if source is None or name not in source.tools:
             return None
         try:
-            module = _imported(source.file) or self._load(source.file)
+            module = self._load(source.file)
         except ToolFailed:
             raise
         except Exception as error:
@@ -154,7 +178,14 @@ class Shelf:
 
     def _load(self, file: str) -> ModuleType:
         with self._loading:
-            return _imported(file) or load(file)
+            stamp = self._sources[file][0]
+            if self._loaded.get(file, stamp) != stamp:  # it has changed since this shelf loaded it
+                unload(file)
+            module = _imported(file)
+            if module is None:
+                module = load(file)
+                self._loaded[file] = stamp
+            return module
 
     def _known(self) -> dict[str, Source]:
         """Gives every pack that has tools: imported ones first, then those of the folders in their order."""
@@ -187,7 +218,10 @@ class Shelf:
         stamp = status.st_mtime_ns, status.st_size
         if self._sources.get(file, (None,))[0] != stamp:
             tree = parsed(file)
-            self._sources[file] = stamp, Source(file, tree) if tree else None
+            try:
+                self._sources[file] = stamp, Source(file, tree) if tree else None
+            except RecursionError:
+                self._sources[file] = stamp, None
         return self._sources[file][1]
 
 
@@ -225,47 +259,6 @@ def _uses_sdk(namespace: Mapping[str, object]) -> bool:
         elif value is ToolFailed or (isinstance(value, ModuleType) and value.__name__ in {"pegboard", _SDK}):
             return True
     return False
-
-
-def _pack_name(body: Sequence[ast.stmt]) -> str | None:
-    said = None
-    for node in body:
-        match node:
-            case (
-                ast.Assign(targets=[ast.Name(id="pack")], value=ast.Constant(value=str(name)))
-                | ast.AnnAssign(target=ast.Name(id="pack"), value=ast.Constant(value=str(name)))
-            ):
-                said = name if _PACK_NAME.fullmatch(name) else said
-    return said
-
-
-def _tools(body: Sequence[ast.stmt]) -> Iterator[str]:
-    functions = {node.name: node for node in body if isinstance(node, Function)}
-    exported = _exported(body)
-    for name, node in functions.items():
-        is_public = not name.startswith("_") and ast.get_docstring(node) is not None
-        if is_public if exported is None else name in exported:
-            yield name
-
-
-def _exported(body: Sequence[ast.stmt]) -> set[str] | None:
-    """Gives what `__all__` lists; None where there is none that can be read."""
-    names: set[str] | None = None
-    for node in body:
-        match node:
-            case (
-                ast.Assign(targets=[ast.Name(id="__all__")], value=value)
-                | ast.AnnAssign(target=ast.Name(id="__all__"), value=value)
-            ):
-                names = set()
-            case ast.AugAssign(target=ast.Name(id="__all__"), value=value):
-                names = names or set()
-            case _:
-                continue
-        if not isinstance(value, ast.List | ast.Tuple):
-            return None
-        names |= {item.value for item in value.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)}
-    return names
 
 
 def _config_in(environ: Mapping[str, str], pack: str) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class Worker(Host):
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> object:
         """Has Pegboard call another tool, in another process; see `Host.call`."""
-        if "." not in tool:
+        if "." not in tool and tool not in self.aliases():
             raise self._not_found(tool)
         try:
             reply = self._reply({"call": tool, "args": dict(arguments)})
@@ -168,6 +168,18 @@ class Worker(Host):
     def packs(self) -> Mapping[str, Sequence[str]]:
         """Gives the packs that may be called; see `Host.packs`."""
         return {name: pack["tools"] for name, pack in self._all_packs().items()}
+
+    def refresh(self) -> None:
+        """Ask again for the packs."""
+        self._known_packs = None
+
+    def aliases(self) -> Mapping[str, str]:
+        """Return the other names of tools; see `Host.aliases`."""
+        return {
+            alias: f"{name}.{function}"
+            for name, pack in self._all_packs().items()
+            for alias, function in pack["aliases"].items()
+        }
 
     def sources(self) -> Mapping[str, str]:
         """Gives the files of those packs that have one."""

@@ -5,7 +5,7 @@ Executor → worker, one request at a time, and meanwhile a reply to whatever th
     {"id": 7, "pack": "fs", "file": "/…/fs.py", "function": "read_file", "args": {…}, "keep": "/…/ab12.json",
      "limit": 1000000, "config": {…}, "secrets": {"NAME": "…" | null}}
     {"reply": 1, "data": …, "file": null | "/…/cd34.json", "error": null | {…}}
-    {"reply": 2, "packs": {"fs": {"tools": ["read_file", …], "file": "/…/fs.py"}, …}}
+    {"reply": 2, "packs": {"fs": {"tools": ["read_file", …], "aliases": {…}, "file": "/…/fs.py"}, …}}
     {"reply": 3, "source": null | "environment", "reason": ""}
 
 Worker → executor, at the start and then for each request any number of those between, and one of the last::

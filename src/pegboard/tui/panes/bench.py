@@ -139,7 +139,7 @@ class Bench(Vertical):
             self.uses = None
             rows = self._runtime.health(subject.spec.name) if _lacks_something(subject) else ()
             problems = [row.problem for row in rows if row.problem]
-            self.lacking = tuple(sorted(problems, key=lambda problem: problem.severity))
+            self.lacking = tuple(sorted(problems, key=lambda problem: problem.rank))
             self.subject = subject
 
     def show(self, subject: Row | None) -> None:

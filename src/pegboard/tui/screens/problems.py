@@ -65,7 +65,7 @@ class ProblemsScreen(ModalScreen[Problem | None]):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__()
-        self._problems = sorted(problems, key=lambda problem: problem.severity)
+        self._problems = sorted(problems, key=lambda problem: problem.rank)
 
     def compose(self) -> ComposeResult:
         """One entry per problem, errors first."""

@@ -41,7 +41,8 @@ def findings(
     gaps = [*_gaps(script, {number for numbers in lines.values() for number in numbers})]
     unreadable = [] if gaps or analysis.error is None else [_unreadable(analysis.error)]
     unknown = [] if gaps else [Finding("unknown", clean_line(sentence)) for sentence in analysis.unknown]
-    faults = sorted([*gaps, *unreadable, *_faults(analysis, lines)], key=lambda finding: finding.line or 0)
+    missing = [Finding("fault", clean_line(str(command))) for command in analysis.missing]
+    faults = sorted([*gaps, *unreadable, *missing, *_faults(analysis, lines)], key=lambda finding: finding.line or 0)
     return [*faults, *_calls(analysis), *unknown]
 
 

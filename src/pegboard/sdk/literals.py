@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pegboard.schema.scope import Scope, statements
+from pegboard.sdk.scope import Scope, statements
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -1,4 +1,7 @@
-"""Which functions of a file are its tools: `__all__`, the pack's name, the last definition of each name."""
+"""Which functions of a file are its tools: `__all__`, the pack's name, the last definition of each name.
+
+This is the one definition of a tool: discovery and plain scripts both use it.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pegboard.discovery.functions import Function, docstring
-from pegboard.schema.literals import UnreadableError, read, text
+from pegboard.sdk.literals import UnreadableError, read, text
 
 if TYPE_CHECKING:
-    from pegboard.schema.scope import Scope, Statement
+    from pegboard.sdk.scope import Scope, Statement
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
 """What a pack may be called: a tool's name is `pack.function`, so no dots."""
@@ -20,6 +24,20 @@ Report = Callable[..., None]
 """Takes a problem: `report(message, fix, severity, line=…)`."""
 
 _OVERLOADS = frozenset({"typing.overload", "typing_extensions.overload"})
+
+
+def docstring(node: Function) -> str:
+    """Return the docstring of a function as it is in the source; empty if there is none."""
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return first.value.value
+    return ""
+
+
+def parameters(node: Function) -> list[str]:
+    """Return the names of a function's parameters, without `*args` and `**kwargs`."""
+    arguments = node.args
+    return [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
 def functions(scope: Scope, report: Report) -> list[Function]:
@@ -32,7 +50,16 @@ def functions(scope: Scope, report: Report) -> list[Function]:
     defined = _defined(scope, report)
     names = _all(scope, report)
     if names is None:
-        return [node for name, node in defined.items() if not name.startswith("_") and docstring(node).strip()]
+        public = [node for name, node in defined.items() if not name.startswith("_")]
+        for node in public:
+            if not docstring(node).strip():
+                report(
+                    f"`{node.name}` has no docstring, so it is not a tool.",
+                    "Describe it in a docstring, or begin its name with `_`.",
+                    "hint",
+                    line=node.lineno,
+                )
+        return [node for node in public if docstring(node).strip()]
     for name, line in names.items():
         if name not in scope.names and not scope.stars and "__getattr__" not in scope.names:
             report(f"`__all__` names `{name}`, which the file doesn't define.", "", "warning", line=line)

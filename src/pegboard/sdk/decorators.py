@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from pegboard.schema.literals import UnreadableError, read
-from pegboard.schema.scope import Scope
+from pegboard.sdk.literals import UnreadableError, read
+from pegboard.sdk.scope import Scope
 
 Report = Callable[..., None]
 """Takes a problem: `report(message, fix, line=…)`."""
@@ -21,6 +21,13 @@ def calls(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope)
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and _is_ours(scope.qualified(decorator.func), name):
             yield decorator
+
+
+def _check_parentheses(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope, report: Report) -> None:
+    """Report a decorator without parentheses, which says nothing."""
+    for decorator in node.decorator_list:
+        if _is_ours(scope.qualified(decorator), name):
+            report(f"`@{name}` has no arguments.", f"Write `@{name}(...)`.", line=decorator.lineno)
 
 
 def _is_ours(qualified: str | None, name: str) -> bool:
@@ -38,6 +45,7 @@ def hints(
         parameters: The names of its parameters.
         report: Takes what is wrong.
     """
+    _check_parentheses(node, "hints", scope, report)
     said: dict[str, bool | float | str] = {}
     for call in calls(node, "hints", scope):
         for keyword in call.keywords:
@@ -93,6 +101,7 @@ def aliases(
         parameters: The names of its parameters.
         report: Takes what is wrong.
     """
+    _check_parentheses(node, "aliases", scope, report)
     names: dict[str, None] = {}
     renamed: dict[str, str] = {}
     parameters = list(parameters)
