@@ -39,13 +39,11 @@ async def executor(tmp_path: Path) -> AsyncIterator[Executor]:
 def run(executor: Executor) -> Run:
     """Run a function of a pack and return its result."""
 
-    async def run(
-        function: str, file: Path = WILD, *, timeout: float = 30, call_id: str = "", **args: Any
-    ) -> ToolResult:
+    async def run(function: str, file: Path = WILD, *, limit: float = 30, call_id: str = "", **args: Any) -> ToolResult:
         handler = PackHandler(pack=file.stem, function=function, file=str(file), line=1)
         spec = ToolSpec(name=f"{file.stem}.{function}", pack=file.stem, input_schema={}, handler=handler)
         call = ToolCall(id=call_id or uuid4().hex, name=spec.name, args=args, source="cli")
-        events = [event async for event in executor.run(spec, call, timeout=timeout)]
+        events = [event async for event in executor.run(spec, call, timeout=limit)]
         assert isinstance(events[-1], Finished)
         assert events[-1].result.meta.worker or not any(isinstance(event, Started) for event in events)
         return events[-1].result
@@ -96,7 +94,7 @@ async def test_a_process_that_detached_itself_ends_with_its_call(
     call = asyncio.ensure_future(
         run(
             "detach",
-            timeout=3 if then == "time out" else 60,
+            limit=3 if then == "time out" else 60,
             call_id="it",
             sign=str(sign),
             then=ends.get(then, "hang"),
@@ -146,7 +144,7 @@ async def test_a_tool_that_strikes_the_keeper_of_its_worker_still_only_ends_its_
         "    time.sleep(1000)\n"
     )
     sign = tmp_path / "sign"
-    result = await run("strike", pack, timeout=2, number=int(number), sign=str(sign))
+    result = await run("strike", pack, limit=2, number=int(number), sign=str(sign))
     assert result.error is not None
     assert result.error.detail == ("crashed" if number == signal.SIGKILL else "timeout")
     await executor.close()
@@ -158,7 +156,7 @@ async def test_a_tool_that_strikes_the_keeper_of_its_worker_still_only_ends_its_
 
 @pytest.mark.promise("SEC-8")
 async def test_the_memory_of_forked_children_counts(run: Run) -> None:
-    result = await run("hog_in_children", timeout=60, megabytes=500)
+    result = await run("hog_in_children", limit=60, megabytes=500)
     assert result.error is not None
     assert result.error.detail == "out_of_memory"
     assert "the processes that it started used more memory than a tool may have" in result.error.message
@@ -167,13 +165,13 @@ async def test_the_memory_of_forked_children_counts(run: Run) -> None:
 
 @pytest.mark.promise("SEC-8")
 async def test_memory_that_forked_children_share_counts_once(run: Run) -> None:
-    assert (await run("hog_in_children", timeout=60, megabytes=100, shared=True)).data == "shared"
+    assert (await run("hog_in_children", limit=60, megabytes=100, shared=True)).data == "shared"
 
 
 @pytest.mark.promise("SEC-8")
 async def test_a_fork_bomb_is_ended(run: Run) -> None:
     before = set(_below(os.getpid()))
-    result = await run("bomb", timeout=60, most=1200)
+    result = await run("bomb", limit=60, most=1200)
     assert result.error is not None
     assert (result.error.detail, "more than 512 processes" in result.error.message) == ("too_many_processes", True)
     assert (await run("echo")).ok

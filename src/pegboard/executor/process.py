@@ -122,7 +122,7 @@ class WorkerProcess:
             os.close(theirs_in)
             os.close(theirs_out)
             theirs_control.close()
-        self._control.setblocking(False)  # noqa: FBT003 - the method has no name for it
+        self._control.setblocking(False)
         assert self._process.stdout is not None, "asked for above"
         assert self._process.stderr is not None, "asked for above"
         self._outputs: dict[int, Stream] = {

@@ -16,6 +16,7 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
 from time import monotonic, process_time
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -102,10 +103,8 @@ def _keep(worker: int, control: int, woken: int, memory_limit: int) -> None:
     if not pid:
         _kill_group(worker)  # its id is not free before it is waited for
     _end_all()
-    try:
+    with suppress(OSError):  # the app has ended
         os.write(control, report.encode())
-    except OSError:  # the app has ended
-        pass
 
 
 def _read(control: int) -> bytes:
@@ -133,17 +132,13 @@ def _end_all() -> None:
 
 
 def _kill_group(group: int) -> None:
-    try:
+    with suppress(OSError):  # it has ended, or belongs to another user
         os.killpg(group, signal.SIGKILL)
-    except OSError:  # it has ended, or belongs to another user
-        pass
 
 
 def _kill(pid: int) -> None:
-    try:
+    with suppress(OSError):  # it has ended, or belongs to another user
         os.kill(pid, signal.SIGKILL)
-    except OSError:  # it has ended, or belongs to another user
-        pass
 
 
 def _exceeded(memory_limit: int) -> str:

@@ -20,9 +20,9 @@ Worker → executor, at the start and then for each request any number of those 
     {"id": 7, "ms": 1.5, "size": 12, "data": …, "error": null | {…}, "truncated": null | {…}, "spent": false}
 
 `ready` has the worker's process id. `keep` is where a result of more than `limit` bytes is written whole; where a reply
-names a `file`, all of the data is there. `config` and `secrets` are what the pack may know, `environment` has variables
-for packs that aren't built in; each is left out where that is nothing. A worker that received any of them runs that pack
-only. It reports which secret was `refused`, and may ask where one comes from, not its value.
+names a `file`, all of the data is there. `config` and `secrets` are what the pack may know, and `environment` has
+variables for packs that aren't built in; each is left out where that is nothing. A worker that received any of them
+runs that pack only. It reports which secret was `refused`, and may ask where one comes from, not its value.
 `spent` says that the worker should not be used again. `error` has `code`, `message`, `detail`, `faults`,
 `traceback`, and `said` where the tool's author worded it. What has another `id` than the request that runs is
 nobody's, and dropped.
