@@ -117,7 +117,7 @@ def test_a_call_within_one_that_asks_while_one_writes(looks: Callable[..., bool]
         await stage.type("No, wai")
         gate.set()
         await stage.asked()
-        await stage.until(lambda: "f12" in stage.status, "the way there is shown")
+        await stage.until(lambda: "shift+tab" in stage.status, "the way there is told")
 
     assert looks(steps, [gate, *calls(("work_outer", {"path": "build/old.tar"}))])
 
@@ -125,7 +125,7 @@ def test_a_call_within_one_that_asks_while_one_writes(looks: Callable[..., bool]
 def test_the_form_of_a_call_that_asks(looks: Callable[..., bool]) -> None:
     async def steps(stage: ChatStage) -> None:
         await stage.say("Remove the old one")
-        await stage.select()
+        await stage.asked()
         await stage.press("e")
         await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
         await stage.until_seen("build/old.tar")
@@ -137,7 +137,7 @@ def test_the_form_of_a_call_that_asks(looks: Callable[..., bool]) -> None:
 def test_an_edited_call(looks: Callable[..., bool]) -> None:
     async def steps(stage: ChatStage) -> None:
         await stage.say("Remove the old one")
-        await stage.select()
+        await stage.asked()
         await stage.press("e")
         await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
         await stage.until_seen("build/old.tar")
