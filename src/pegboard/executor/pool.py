@@ -60,6 +60,7 @@ class Pool:
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._closed = False
         self._has_lone_packs = False
+        self._were_running: set[tuple[WorkerProcess, int]] = set()  # and their requests, when last looked at
         self._all_ended = asyncio.Event()
 
     def take(self, file: str, depth: int, *, is_alone: bool = False) -> asyncio.Future[WorkerProcess]:
@@ -248,8 +249,10 @@ class Pool:
 
     def _measure(self) -> None:
         """End calls that exceed a limit which the system has only for each process: memory, and how many there are."""
-        for worker in self._busy:
+        running = {(worker, worker.number) for worker in self._busy}
+        for worker, _ in running & self._were_running:  # a short call isn't worth it
             worker.measure()
+        self._were_running = running
         if self._busy or self._waiting:
             self._later(_MEASURE_SECONDS, self._measure)
 

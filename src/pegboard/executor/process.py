@@ -92,7 +92,8 @@ class WorkerProcess:
         self._on_ready = on_ready
         self._on_exit = on_exit
         self._listener: Listener | None = None
-        self._number = 0
+        self.number = 0
+        """The id of the last request."""
         self._is_killed = False
         self._loop = asyncio.get_running_loop()
         self._unsent = b""
@@ -147,7 +148,7 @@ class WorkerProcess:
         """
         self._drain()  # what was printed after the last call is nobody's
         self._listener = listener
-        self._number = number
+        self.number = number
         self._unsent = request
         self._send()
 
@@ -273,7 +274,7 @@ class WorkerProcess:
                 self._on_ready(self)
             return
         listener = self._listener
-        if listener is None or message.get("id") != self._number:  # the tool may have written it, now or earlier
+        if listener is None or message.get("id") != self.number:  # the tool may have written it, now or earlier
             return
         if "data" in message:
             self.leave()
@@ -292,10 +293,10 @@ class WorkerProcess:
         """Has `_exited` called when the process ends; gives the descriptor that this takes, or -1."""
         if sys.platform == "linux":
             with suppress(OSError):  # an old kernel, or a container that forbids it
-                watch = os.pidfd_open(self.pid)
+                watch = os.pidfd_open(self._process.pid)
                 self._loop.add_reader(watch, self._exited)
                 return watch
-        threading.Thread(target=self._wait_for_exit, name=f"wait for {self.pid}", daemon=True).start()
+        threading.Thread(target=self._wait_for_exit, name=f"wait for {self._process.pid}", daemon=True).start()
         return -1
 
     def _wait_for_exit(self) -> None:

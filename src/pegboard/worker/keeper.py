@@ -5,6 +5,9 @@ started and that detached itself (`setsid`, a double fork, closed descriptors) b
 the worker has ended, of the keeper. So nothing leaves the tree, which the keeper measures when asked and kills at the
 end. Elsewhere only the worker's process group is found.
 
+This is for tools that go wrong, and no sandbox: what a tool detached survives if the tool also kills the keeper, and so
+does what it asks a service of the system to start.
+
 The keeper and the app share a socket. The app sends `MEASURE`, and closes its direction to have everything killed; that
 also happens when the app itself dies. The keeper writes one line at its end: `exit STATUS`, as `subprocess` counts, or
 `memory` or `processes`, the limit that was exceeded.
@@ -85,7 +88,7 @@ def _keep(worker: int, control: int, woken: int, memory_limit: int) -> None:
     for descriptor in (control, woken):
         poll.register(descriptor, select.POLLIN)
     measured_at = cost = 0.0
-    report = ""
+    report, pid = "", 0
     while not report:
         ready = {descriptor for descriptor, _ in poll.poll()}
         if woken in ready:
@@ -100,8 +103,8 @@ def _keep(worker: int, control: int, woken: int, memory_limit: int) -> None:
                 began = process_time()  # it may have to wait long for the processor
                 report = _exceeded(memory_limit)
                 measured_at, cost = monotonic(), process_time() - began
-    if not pid:
-        _kill_group(worker)  # its id is not free before it is waited for
+    # at once, and where there is no `/proc`; the group has this id for as long as anything is in it
+    _kill_group(worker)
     _end_all()
     with suppress(OSError):  # the app has ended
         os.write(control, report.encode())
@@ -217,4 +220,5 @@ def _control_process(option: int, value: int) -> None:
     # what is beneath `ctypes`, at a third of its cost
     import _ctypes
 
-    _ctypes.call_function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl"), (option, value, 0, 0, 0))
+    program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None means the program itself, as for `ctypes.CDLL`
+    _ctypes.call_function(_ctypes.dlsym(program, "prctl"), (option, value, 0, 0, 0))
