@@ -79,11 +79,10 @@ async def test_what_native_code_prints_belongs_to_its_call(bench: Any) -> None:
     assert bench.text(await bench.events("print_natively")) == "from C"
 
 
-async def test_output_between_calls_belongs_to_none(bench: Any, tmp_path: Path) -> None:
+async def test_what_a_process_prints_that_a_call_left_belongs_to_no_other_call(bench: Any, tmp_path: Path) -> None:
     go, done = tmp_path / "go", tmp_path / "done"
     assert (await bench.run("leave_printer", go=str(go), done=str(done))).ok
     go.touch()
-    bench.block_until(done.exists)  # so that nobody has read it when the next call begins
     assert bench.text(await bench.events("echo")) == ""
 
 
@@ -484,8 +483,12 @@ async def main():
         async for event in executor.run(spec, ToolCall(name=spec.name, args=args, source="cli"), timeout=1000):
             pass
 
-    await call("leave_orphan", sign=sys.argv[4])
-    await asyncio.gather(call("hang_in_c", sign=sys.argv[3]), call("leave_orphan", sign=sys.argv[5]))
+    await call("where")
+    await asyncio.gather(
+        call("hang_in_c", sign=sys.argv[3]),
+        call("detach", sign=sys.argv[4], then="hang"),
+        call("detach", sign=sys.argv[5], then="hang"),
+    )
 
 asyncio.run(main())
 """
@@ -499,7 +502,7 @@ def test_no_process_of_a_worker_is_left_when_the_app_is_killed(
     wait_for: Callable[[Callable[[], bool]], None],
     end: signal.Signals,
 ) -> None:
-    signs = [tmp_path / name for name in ("hanging", "left", "idle")]
+    signs = [tmp_path / name for name in ("hanging", "detached", "detached too")]
     script = [sys.executable, "-c", textwrap.dedent(PARENT), str(WILD), str(tmp_path), *map(str, signs)]
     app = subprocess.Popen(script, stderr=subprocess.DEVNULL)
     try:

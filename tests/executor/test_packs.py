@@ -86,7 +86,10 @@ async def test_a_helper_may_be_imported_inside_a_function_and_by_a_helper(bench:
 
 
 @pytest.mark.promise("DSC-1")
-async def test_a_changed_helper_is_loaded_again_with_those_that_use_it(bench: Any, write: Write) -> None:
+async def test_a_changed_helper_is_loaded_again_with_those_that_use_it(
+    open_bench: Callable[..., Any], write: Write
+) -> None:
+    bench = open_bench(workers=2)
     write("_deep.py", "value = 1\n")
     write("_part.py", "from _deep import value\n")
     pack = write(

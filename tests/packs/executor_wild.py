@@ -92,6 +92,61 @@ def leave_orphan(*, sign):
     Path(sign).write_text(json.dumps({"group": os.getpgrp()}))
 
 
+def detach(*, sign, then="return"):
+    """Starts a process that detaches itself in every way there is and sleeps; then returns, crashes or hangs."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 1024)
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            Path(sign).write_text(json.dumps({"group": os.getpgrp(), "pid": os.getpid()}))
+            time.sleep(1000)
+        os._exit(0)
+    os.wait()
+    while not (os.path.exists(sign) and Path(sign).read_text().endswith("}")):
+        time.sleep(0.001)
+    if then == "crash":
+        os._exit(3)
+    while then == "hang":
+        time.sleep(1)
+
+
+def spawn(*, sign):
+    """Starts a process by `posix_spawn`, which Python tells nobody of, and returns."""
+    code = f"import json, os, time; open({sign!r}, 'w').write(json.dumps({{'group': os.getpgrp()}})); time.sleep(1000)"
+    os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ, setsid=True)
+    while not (os.path.exists(sign) and Path(sign).read_text().endswith("}")):
+        time.sleep(0.001)
+
+
+def hog_in_children(*, megabytes, children=4, shared=False):
+    """Forks children that fill memory, each its part or all the same, and waits for them."""
+    block = b"x" * (megabytes * 2**20) if shared else b""
+    for _ in range(children):
+        if os.fork() == 0:
+            os.setsid()
+            part = block or bytearray(b"x") * (megabytes * 2**20 // children)
+            time.sleep(1.5 if shared else 1000)
+            os._exit(len(part) == 0)
+    for _ in range(children):
+        os.wait()
+    return "shared"
+
+
+def bomb(*, most):
+    """Forks processes that fork, each in a session of its own, up to so many; and waits."""
+    born = mmap.mmap(-1, most)
+    place = 0
+    while place < most:
+        if os.fork() == 0:
+            os.setsid()
+        place = born.find(b"\0")
+        if place < 0:
+            break
+        born[place] = 1
+    time.sleep(1000)
+
+
 def leave_printer(*, go, done):
     """Has a process started that waits for one file, prints, and makes another; returns at once."""
     script = f"(while [ ! -e {go} ]; do sleep 0.01; done; echo late; touch {done}) &"

@@ -19,7 +19,7 @@ from pegboard.config.settings import (
     ToolsSettings,
     UiSettings,
 )
-from pegboard.config.showing import ShownSetting, shown_settings
+from pegboard.config.showing import ShownSetting, credentials_in, shown_settings
 
 __all__ = [
     "AskSettings",
@@ -35,6 +35,7 @@ __all__ = [
     "ShownSetting",
     "ToolsSettings",
     "UiSettings",
+    "credentials_in",
     "load",
     "packs_folders",
     "shown_settings",

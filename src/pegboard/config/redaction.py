@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from pydantic import JsonValue
 
@@ -22,11 +22,17 @@ _SECRET_WORD: Final = re.compile(
 )
 
 
+_USER_INFORMATION: Final = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*://)?(?P<user>[^\s/?#]+)@(?P<host>[^\s/?#@]*)", re.IGNORECASE
+)
+
+
 class Redactor:
     """Puts `«secret NAME»` in the place of secrets, in whatever form they are written.
 
     Beside the value itself these are found: as JSON and URLs escape it, as base64, also in the middle of longer
-    base64 such as that of `user:password`; each line of a value that has several, for output comes by lines.
+    base64 such as that of `user:password`; each line of a value that has several, for output comes by lines; the user
+    name and password of a URL.
 
     Args:
         values: The name of each secret → its value. Values of fewer than 6 characters are left alone.
@@ -184,10 +190,30 @@ def speaks_of_secret(name: str) -> bool:
     )
 
 
+def credentials(value: str, *, is_proxy: bool = False) -> tuple[str, ...]:
+    """Return what is secret in the URLs that a text consists of: passwords, and user names that may be tokens.
+
+    Args:
+        value: The text.
+        is_proxy: Whether it may be a URL without a scheme, such as `user:password@host:8080`.
+    """
+    found: list[str] = []
+    for match in _USER_INFORMATION.finditer(value):
+        scheme, user, host = match["scheme"], match["user"], match["host"].partition(":")[0]
+        _, colon, password = user.partition(":")
+        if not (scheme or (is_proxy and colon)) or not (password or (scheme and scheme.lower().startswith("http"))):
+            continue
+        for part in (user, password, unquote(user), unquote(password)):
+            # with the host if need be: alone, what is short is in too many texts that have nothing to do with it
+            found += (part, f"{part}@{host}") if part in (user, unquote(user)) else (part,)
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
 def _forms(value: str) -> Iterator[str]:
     whole = value.strip()
     lines = [line.strip() for line in whole.splitlines()]
-    for part in dict.fromkeys((value, whole, *(line for line in lines if not line.startswith("-----")))):
+    plain = (line for line in lines if not line.startswith("-----"))
+    for part in dict.fromkeys((value, whole, *plain, *credentials(value, is_proxy=True))):
         if len(part) >= SHORTEST:
             yield part
             yield from _escaped(part)

@@ -11,7 +11,7 @@ from typing import Final, Literal, NoReturn, Self, TypeAlias
 from pegboard.config.dotenv import Dotenv, read_dotenv
 from pegboard.config.files import shown
 from pegboard.config.paths import Paths, absolute
-from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.redaction import credentials, speaks_of_secret
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
 from pegboard.sdk.granted import flaw
@@ -130,11 +130,12 @@ class Secrets:
     def known(self) -> dict[str, str]:
         """Gives what is a secret by its name, whoever asks for it: name → value, to be taken out of texts.
 
-        They are those of the environment and the `.env` files; the keyring isn't asked.
+        They are those of the environment and the `.env` files; a URL with a password counts, whatever its name is. The
+        keyring isn't asked.
         """
         dotenv = {name: value for file in self._dotenvs() for name, value in file.values.items()}
         everything = {**dotenv, **self._environ}
-        return {name: value for name, value in everything.items() if _is_secret(name)}
+        return {name: value for name, value in everything.items() if _is_secret(name, value)}
 
     def check(self, name: str, value: str | None = None) -> Problem | None:
         """Gives what is wrong with a name, or with a value, that is to be kept."""
@@ -164,7 +165,9 @@ class Secrets:
         return map(read_dotenv, self._files)
 
 
-def _is_secret(name: str) -> bool:
+def _is_secret(name: str, value: str) -> bool:
+    if credentials(value, is_proxy=name.lower().endswith("_proxy")):
+        return True
     return speaks_of_secret(name) and name not in _NO_SECRETS and not name.startswith("PEGBOARD_")
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import BaseModel, JsonValue
 
 from pegboard.config.files import shown
-from pegboard.config.redaction import Redactor, speaks_of_secret
+from pegboard.config.redaction import Redactor, credentials, speaks_of_secret
 from pegboard.config.settings import Settings
 from pegboard.models.model import Model
 
@@ -64,6 +64,27 @@ def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSett
         safe = _masked(plain) if _is_for_secrets(path) else _without_secrets(plain, redactor)
         key = ".".join(path)
         yield ShownSetting(key=redactor.text(key), value=safe, origin=settings.origin(key), masked=safe != plain)
+
+
+def credentials_in(settings: Settings) -> dict[str, str]:
+    """Return the settings that have a URL with a password or a token in it: dotted key → its texts, one a line."""
+    found = {
+        ".".join(path): [text for text in _texts(_plain(value)) if credentials(text)]
+        for path, value in _leaves(settings)
+    }
+    return {key: "\n".join(texts) for key, texts in found.items() if texts}
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from _texts(item)
+        case dict():
+            for item in value.values():
+                yield from _texts(item)
 
 
 def _leaves(settings: Settings) -> Iterator[tuple[tuple[str, ...], object]]:

@@ -3,7 +3,8 @@
 `Executor` takes the calls. `pool` gives each a worker process, makes calls wait in turn where there are too few, and
 keeps one warm; `process` is one of them as seen from here; `running` is a call on its way: what it said so far and
 how it ended; `questions` answers what its tool asks meanwhile, and `waiting` stops its clock while the user is asked.
-`guard` makes sure that no worker outlives us, however we end. `environment` is what workers see of ours.
+`pegboard.worker.keeper` is what makes sure that nothing outlives its call, or us. `environment` is what workers see of
+ours.
 """
 
 from typing import TYPE_CHECKING

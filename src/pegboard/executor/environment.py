@@ -1,22 +1,27 @@
-"""What of our environment a worker sees."""
+"""The part of our environment that a worker sees."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 _NAMES = frozenset({
-    "CURL_CA_BUNDLE", "DYLD_LIBRARY_PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "PYTHONHOME",
-    "PYTHONPATH", "REQUESTS_CA_BUNDLE", "SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ", "USER",
-    "VIRTUAL_ENV",
+    "CURL_CA_BUNDLE", "DYLD_LIBRARY_PATH", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH",
+    "PYTHONHOME", "PYTHONPATH", "REQUESTS_CA_BUNDLE", "SHELL", "SSL_CERT_DIR", "SSL_CERT_FILE", "TERM", "TMPDIR", "TZ",
+    "USER", "VIRTUAL_ENV",
+    *(f"LC_{name}" for name in (
+        "ADDRESS", "ALL", "COLLATE", "CTYPE", "IDENTIFICATION", "MEASUREMENT", "MESSAGES", "MONETARY", "NAME",
+        "NUMERIC", "PAPER", "TELEPHONE", "TIME",
+    )),
+    *(f"XDG_{name}" for name in (
+        "CACHE_HOME", "CONFIG_DIRS", "CONFIG_HOME", "DATA_DIRS", "DATA_HOME", "RUNTIME_DIR", "STATE_HOME",
+    )),
 })  # fmt: skip
-_PREFIXES = ("LC_", "XDG_")
-_SUFFIXES = ("_PROXY", "_proxy")
+"""Names, never patterns: who can name a variable could give a secret a name that fits a pattern."""
+
+_PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"})
+"""In either case. Their values may have a password, which `pegboard.config.redaction` takes out of what is shown."""
 
 
 def reduced(environ: Mapping[str, str]) -> dict[str, str]:
-    """Gives the variables that any program needs to find its way, and none that may hold a secret."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if name in _NAMES or name.startswith(_PREFIXES) or name.endswith(_SUFFIXES)
-    }
+    """Return the variables that any program needs, and no others."""
+    return {name: value for name, value in environ.items() if name in _NAMES or name.upper() in _PROXIES}

@@ -27,6 +27,7 @@ _DEEPEST = 16
 _PATIENCE_SECONDS = 5.0
 """How long another thread's event loop may take to close its pool: a little more than a pool takes."""
 
+_BUILT_IN = f"{Path(__file__).parents[1] / 'packs'}{os.sep}"
 _NOTHING = Granted({}, {})
 _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -44,7 +45,7 @@ class Executor:
             is looked at once a second, on Linux only.
         log_limit: Bytes of output kept of one call; the rest is counted.
         result_limit: Bytes of JSON that a result may have before it is truncated.
-        environment: Variables for the workers, over those that they have of ours anyway.
+        environment: Variables for packs that aren't built in, beside those in `pegboard.executor.environment`.
         grants: Who knows what each pack may know; nobody means that they know nothing.
     """
 
@@ -64,7 +65,7 @@ class Executor:
         self._memory_limit = memory_limit
         self._log_limit = log_limit
         self._result_limit = result_limit
-        self._environment = {**reduced(os.environ), **(environment or {})}
+        self._environment = dict(environment or {})
         self._grants = grants
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
         self._running: dict[str, Running] = {}
@@ -181,8 +182,9 @@ class Executor:
     async def _take_worker(self, running: Running, handler: PackHandler, granted: Granted) -> bool:
         """Waits until the call has a worker; False if it has ended before."""
         running.pool = self._bound_pool()
-        is_private = bool(granted.config or granted.secrets)
-        running.place = place = running.pool.take(handler.file, running.depth, is_private=is_private)
+        # what it knows, and what it changes in Python itself, reaches no other pack
+        is_alone = bool(granted.config or granted.secrets) or not _is_built_in(handler.file)
+        running.place = place = running.pool.take(handler.file, running.depth, is_alone=is_alone)
         try:
             running.process = await place
         except WorkerError as error:
@@ -213,6 +215,8 @@ class Executor:
         }
         if granted.secrets:
             request["secrets"] = granted.secrets
+        if self._environment and not _is_built_in(handler.file):
+            request["environment"] = self._environment
         try:
             if granted.config:
                 request["config"] = _as_json(granted.config)
@@ -270,9 +274,13 @@ class Executor:
             limit=self._workers,
             memory_limit=self._memory_limit,
             longest_answer=self._result_limit + LONGEST_REST,
-            environment=self._environment,
+            environment=reduced(os.environ),
         )
         return pool
+
+
+def _is_built_in(file: str) -> bool:
+    return file.startswith(_BUILT_IN)
 
 
 async def _close_elsewhere(pool: Pool) -> None:

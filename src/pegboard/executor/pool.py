@@ -10,28 +10,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pegboard.errors import WorkerError
-from pegboard.executor.guard import Guard
 from pegboard.executor.process import WorkerProcess
 
 _START_SECONDS = 30.0
 _SPARE_AFTER_SECONDS = 0.1
 """So that a program that makes one call and ends doesn't start two processes."""
 _IDLE_SECONDS = 60.0
-_WEIGH_SECONDS = 1.0
-_BESIDE_DATA = 32 * 2**20
-"""Bytes that a process fills beside those that its own limit counts: it should learn of that limit by an exception."""
+_MEASURE_SECONDS = 0.25
 _FAREWELL_SECONDS = 1.0
 
 
 @dataclass
 class _Waiting:
     file: str
-    is_private: bool
+    is_alone: bool
     place: asyncio.Future[WorkerProcess]
 
     def may_have(self, worker: WorkerProcess) -> bool:
-        """Whether neither this pack can learn what another was told there, nor another what this one is told."""
-        return worker.files <= {self.file} if self.is_private else worker.owner in {None, self.file}
+        """Whether no pack that must be alone shares the worker with another."""
+        return worker.files <= {self.file} if self.is_alone else worker.owner in {None, self.file}
 
 
 class Pool:
@@ -55,7 +52,6 @@ class Pool:
         self._memory_limit = memory_limit
         self._longest_answer = longest_answer
         self._environment = environment
-        self._guard = Guard()
         self._workers: set[WorkerProcess] = set()
         self._ending: set[WorkerProcess] = set()
         self._idle: list[WorkerProcess] = []
@@ -63,26 +59,28 @@ class Pool:
         self._waiting: defaultdict[int, deque[_Waiting]] = defaultdict(deque)  # by depth
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._closed = False
+        self._has_lone_packs = False
+        self._were_running: set[tuple[WorkerProcess, int]] = set()  # and their requests, when last looked at
         self._all_ended = asyncio.Event()
 
-    def take(self, file: str, depth: int, *, is_private: bool = False) -> asyncio.Future[WorkerProcess]:
+    def take(self, file: str, depth: int, *, is_alone: bool = False) -> asyncio.Future[WorkerProcess]:
         """Asks for a worker; calls of one depth get theirs in the order they asked.
 
         Args:
             file: The pack's file; a worker that has loaded it is preferred.
             depth: How many calls this one was made within.
-            is_private: Whether it is told what only its pack may know: then its worker has run no other pack, and
-                never will.
+            is_alone: Whether its worker has run no other pack and never will.
 
         Returns:
             A future that may be cancelled; it fails with `WorkerError` if no worker can be started.
         """
         place: asyncio.Future[WorkerProcess] = self.loop.create_future()
-        self._waiting[depth].append(_Waiting(file, is_private, place))
+        self._waiting[depth].append(_Waiting(file, is_alone, place))
+        self._has_lone_packs |= is_alone
         self._serve_waiting()
         self._later(_SPARE_AFTER_SECONDS, self._keep_spare)
         if sys.platform == "linux":
-            self._later(_WEIGH_SECONDS, self._weigh)
+            self._later(_MEASURE_SECONDS, self._measure)
         return place
 
     def give_back(self, worker: WorkerProcess) -> None:
@@ -123,14 +121,12 @@ class Pool:
         if self._ending:
             self._all_ended.clear()
             await self._all_ended.wait()
-        await asyncio.to_thread(self._guard.close)
 
     def abandon(self) -> None:
         """Ends every process without the event loop, which runs no more."""
         self._closed = True
         for worker in self._workers | self._ending:
             worker.abandon()
-        self._guard.close()
 
     def kill(self) -> None:
         """Kills every process, from any thread; all else is left to the event loop."""
@@ -161,7 +157,7 @@ class Pool:
         self._idle.remove(chosen)
         self._busy[chosen] = depth
         chosen.files.add(file)
-        if waiting.is_private:
+        if waiting.is_alone:
             chosen.owner = file
         waiting.place.set_result(chosen)
         return True
@@ -195,7 +191,6 @@ class Pool:
                     self._fail(depth, f"A worker process can't be started: {error}")
             return False
         self._workers.add(worker)
-        self._guard.watch(worker.pid)
         self.loop.call_later(_START_SECONDS, self._give_up_start, worker)
         return True
 
@@ -219,7 +214,6 @@ class Pool:
                     return
 
     def _exited(self, worker: WorkerProcess) -> None:
-        self._guard.forget(worker.pid)
         self._ending.discard(worker)
         if not self._ending:
             self._all_ended.set()
@@ -247,16 +241,20 @@ class Pool:
             self._ending.add(worker)
 
     def _keep_spare(self) -> None:
-        if all(worker.owner for worker in self._idle) and not self._starting() and len(self._workers) < self._limit:
+        is_taken = (worker.files if self._has_lone_packs else worker.owner for worker in self._idle)
+        if self._starting():  # it may be meant for a call
+            self._later(_SPARE_AFTER_SECONDS, self._keep_spare)
+        elif all(is_taken) and len(self._workers) < self._limit:
             self._start()
 
-    def _weigh(self) -> None:
-        """Ends calls that take too much memory of a kind that no limit of the system counts, like shared memory."""
-        for worker in [*self._workers]:
-            if worker.resident() > self._memory_limit + _BESIDE_DATA:
-                worker.outgrow()
-        if len(self._idle) < len(self._workers):
-            self._later(_WEIGH_SECONDS, self._weigh)
+    def _measure(self) -> None:
+        """End calls that exceed a limit which the system has only for each process: memory, and how many there are."""
+        running = {(worker, worker.number) for worker in self._busy}
+        for worker, _ in running & self._were_running:  # a short call isn't worth it
+            worker.measure()
+        self._were_running = running
+        if self._busy or self._waiting:
+            self._later(_MEASURE_SECONDS, self._measure)
 
     def _retire(self) -> None:
         """Ends workers that have been idle for long; one stays."""

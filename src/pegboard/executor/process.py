@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,13 +16,18 @@ from contextlib import suppress
 from typing import Any, Literal, Protocol  # Any: a message, before it is read
 from weakref import WeakSet
 
-_CODE = "from pegboard.worker.serve import main; main()"
+from pegboard.worker.keeper import MEASURE
+
+_CODE = "from pegboard.worker.keeper import main; main(); from pegboard.worker.serve import main; main()"
 _CHUNK = 65_536
 _DRAIN_CHUNKS = 32
 """What a pipe can hold was written before the answer; a child of the tool may go on writing for ever."""
 
 _LAST_WORDS = 2_000
 """Bytes kept of what a process says that never becomes ready."""
+
+_KEEPER_SECONDS = 3.0
+"""How long the keeper may take to end a worker, before it is killed itself."""
 
 Stream = Literal["stdout", "stderr"]
 
@@ -41,12 +47,14 @@ class Listener(Protocol):
     def broke(self, reason: str) -> None:
         """Learns that there will be no answer, and why; all output has been told."""
 
-    def outgrew(self) -> None:
-        """Learns that there will be no answer, as the worker took too much memory; all output has been told."""
+    def outgrew(self, limit: str) -> None:
+        """Fail the call: it exceeded a limit, `memory` or `processes`; all output has been passed on."""
 
 
 class WorkerProcess:
     """A worker process with the pipes to it; made inside a running event loop.
+
+    Our child is its keeper, which ends with it and with all that it started; see `pegboard.worker.keeper`.
 
     Args:
         memory_limit: Bytes of data that it may have.
@@ -72,42 +80,50 @@ class WorkerProcess:
         self.files: set[str] = set()
         """Files of the packs that it has run."""
         self.owner: str | None = None
-        """The file of the only pack that it may run, since it was told what only that pack may know."""
+        """The file of the only pack that it may run, if it runs one that must be alone."""
         self.is_ready = False
         self.is_alive = True
         self.idle_since = 0.0
         self.exit = ""
         """How it ended, in words."""
+        self.pid = 0
+        """The worker's own id, once it is ready."""
         self._longest_answer = longest_answer
         self._on_ready = on_ready
         self._on_exit = on_exit
         self._listener: Listener | None = None
-        self._number = 0
+        self.number = 0
+        """The id of the last request."""
+        self._is_killed = False
         self._loop = asyncio.get_running_loop()
         self._unsent = b""
         self._unread = b""
         self._last_words = b""
         theirs_in, self._requests = os.pipe()
         self._answers, theirs_out = os.pipe()
+        self._control, theirs_control = socket.socketpair()
+        passed = (theirs_in, theirs_out, theirs_control.fileno())
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
-                [sys.executable, "-P", "-c", _CODE, str(theirs_in), str(theirs_out), str(memory_limit)],
+                [sys.executable, "-P", "-c", _CODE, *map(str, (theirs_in, theirs_out, memory_limit, passed[2]))],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                pass_fds=(theirs_in, theirs_out),
+                pass_fds=passed,
                 start_new_session=True,
                 env=dict(environment),
             )
         except OSError:
             os.close(self._requests)
             os.close(self._answers)
+            self._control.close()
             raise
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
-        self.pid = self._process.pid
+            theirs_control.close()
+        self._control.setblocking(False)
         assert self._process.stdout is not None, "asked for above"
         assert self._process.stderr is not None, "asked for above"
         self._outputs: dict[int, Stream] = {
@@ -132,7 +148,7 @@ class WorkerProcess:
         """
         self._drain()  # what was printed after the last call is nobody's
         self._listener = listener
-        self._number = number
+        self.number = number
         self._unsent = request
         self._send()
 
@@ -149,32 +165,19 @@ class WorkerProcess:
         self._listener = None
 
     def kill(self) -> None:
-        """Kills the process and its whole group, at once."""
-        if self.is_alive:
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+        """Have the process and all that it started killed, from any thread."""
+        if self._is_killed or not self.is_alive:
+            return
+        self._is_killed = True
+        with suppress(OSError):  # the keeper has ended
+            self._control.shutdown(socket.SHUT_WR)
+        with suppress(RuntimeError):  # the event loop is closed; see `abandon`
+            self._loop.call_soon_threadsafe(self._loop.call_later, _KEEPER_SECONDS, self._kill_keeper)
 
-    def resident(self) -> int:
-        """Gives the bytes of memory that it fills, shared ones too, and files that it only reads left out; Linux only.
-
-        A call that is running is meant: 0 where there is none, or where the system doesn't tell.
-        """
-        if self._listener is None:
-            return 0
-        try:
-            with open(f"/proc/{self.pid}/status", "rb") as status:  # noqa: PTH123 - read once a second, on the event loop
-                fields = dict(line.split(b":", 1) for line in status)
-        except OSError:
-            return 0
-        return sum(int(fields.get(name, b"0 kB").split()[0]) * 1024 for name in (b"RssAnon", b"RssShmem"))
-
-    def outgrow(self) -> None:
-        """Kills it for the memory that its call takes."""
-        listener = self._listener
-        self.leave()
-        self.kill()
-        if listener is not None:
-            listener.outgrew()
+    def measure(self) -> None:
+        """Have the process and all that it started measured, and killed if they exceed a limit."""
+        with suppress(OSError):  # the keeper has ended, or is behind
+            self._control.send(MEASURE)
 
     def finish(self) -> None:
         """Asks the process to end by itself, as an idle one does at once."""
@@ -189,7 +192,11 @@ class WorkerProcess:
         if not self._loop.is_closed():
             for descriptor in (self._answers, self._exit_watch, *self._outputs):
                 self._loop.remove_reader(descriptor)
-        self._process.wait()
+        try:
+            self._process.wait(_KEEPER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill_keeper()
+            self._process.wait()
         self.is_alive = False
         self._close_all()
 
@@ -263,10 +270,11 @@ class WorkerProcess:
         if not self.is_ready:
             self.is_ready = "ready" in message
             if self.is_ready:
+                self.pid = message["ready"]
                 self._on_ready(self)
             return
         listener = self._listener
-        if listener is None or message.get("id") != self._number:  # the tool may have written it, now or earlier
+        if listener is None or message.get("id") != self.number:  # the tool may have written it, now or earlier
             return
         if "data" in message:
             self.leave()
@@ -285,10 +293,10 @@ class WorkerProcess:
         """Has `_exited` called when the process ends; gives the descriptor that this takes, or -1."""
         if sys.platform == "linux":
             with suppress(OSError):  # an old kernel, or a container that forbids it
-                watch = os.pidfd_open(self.pid)
+                watch = os.pidfd_open(self._process.pid)
                 self._loop.add_reader(watch, self._exited)
                 return watch
-        threading.Thread(target=self._wait_for_exit, name=f"wait for {self.pid}", daemon=True).start()
+        threading.Thread(target=self._wait_for_exit, name=f"wait for {self._process.pid}", daemon=True).start()
         return -1
 
     def _wait_for_exit(self) -> None:
@@ -302,10 +310,12 @@ class WorkerProcess:
         while self._read_answers():
             pass
         self._drain()
-        # what the process left behind goes too, while its id can't be taken by another yet
-        self.kill()
         self.is_alive = False
-        self.exit = _exit_in_words(self._process.wait())
+        status = self._process.wait()
+        reason, _, number = self._last_report().partition(" ")
+        if not reason:
+            self._kill_orphan()
+        self.exit = _exit_in_words(int(number) if reason == "exit" else status)
         *_, last_line = ["", *self._last_words.decode("utf-8", "replace").splitlines()]
         if last_line:
             self.exit += f": {last_line}"
@@ -318,16 +328,39 @@ class WorkerProcess:
         for descriptor in self._outputs:
             self._loop.remove_reader(descriptor)
         self._close_outputs()
+        self._control.close()
         listener, self._listener = self._listener, None
-        if listener is not None:
+        if listener is not None and reason in {"memory", "processes"}:
+            listener.outgrew(reason)
+        elif listener is not None:
             listener.broke(self.exit)
         self._on_exit(self)
+
+    def _last_report(self) -> str:
+        """Return why the keeper ended; empty if it was killed itself."""
+        try:
+            return self._control.recv(100).decode()
+        except OSError:
+            return ""
+
+    def _kill_keeper(self) -> None:
+        """Kill a keeper that doesn't end; the system kills the worker with it."""
+        if self.is_alive:
+            self._process.kill()
+            self._kill_orphan()
+
+    def _kill_orphan(self) -> None:
+        """Kill the worker whose keeper was killed, where the system doesn't."""
+        if self.pid:
+            with suppress(OSError):  # it has ended
+                os.killpg(self.pid, signal.SIGKILL)
 
     def _close_all(self) -> None:
         for descriptor in (self._requests, self._answers, self._exit_watch):
             if descriptor >= 0:
                 os.close(descriptor)
         self._requests = -1
+        self._control.close()
         self._close_outputs()
 
     def _close_outputs(self) -> None:

@@ -26,6 +26,7 @@ from pegboard.models import (
     Truncation,
 )
 from pegboard.ports import Calls, Grants
+from pegboard.worker.keeper import MOST_PROCESSES
 
 _LONGEST_LOG = 65_536
 _Utf8 = codecs.getincrementaldecoder("utf-8")
@@ -154,10 +155,14 @@ class Running:
         self.spent = True
         self.fail(f"{self.call.name} ended its worker process: {reason}.", "crashed")
 
-    def outgrew(self) -> None:
-        """Learns that there will be no answer, as the worker took too much memory."""
+    def outgrew(self, limit: str) -> None:
+        """Fail the call: its worker, with all that it started, exceeded a limit."""
         self.spent = True
-        self.fail(f"{self.call.name} took more memory than a tool may have, and was ended.", "out_of_memory")
+        if limit == "memory":
+            why, detail = "it and the processes that it started used more memory than a tool may have", "out_of_memory"
+        else:
+            why, detail = f"it started more than {MOST_PROCESSES} processes", "too_many_processes"
+        self.fail(f"{self.call.name} was ended because {why}.", detail)
 
     # What the tool asks
 

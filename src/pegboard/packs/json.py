@@ -1,6 +1,7 @@
 """JSON: ask a file or a value with jq, and see what it is made of."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict  # Any: JSON values may be anything
 
@@ -12,6 +13,13 @@ from ._roots import read_text
 
 requires_lib("jq", min_version="1.10", install="pip install jq")
 
+# What jq would tell about the process and the disk, which belong to nobody's data. It is defined in front of a filter,
+# and nothing in a filter can get behind it.
+_SHIELD = """
+{} as $ENV | def env: {}; def get_search_list: []; def get_jq_origin: null; def get_prog_origin: null;
+def input_filename: null; def modulemeta: error("Modules can't be imported.");
+"""
+_MODULE_WORDS = re.compile(r"\b(?:import|include|module)\b")
 _LONGEST_EXAMPLE = 60
 _MOST_PATHS = 1000
 
@@ -50,7 +58,7 @@ def query(
     """Runs a jq filter over a value or a file.
 
     Of a file with several values, one behind the other (JSON Lines), each goes through the filter. Large numbers that
-    the filter passes on stay exact. Modules can't be imported.
+    the filter passes on stay exact. Modules can't be imported, and `env` and `$ENV` are empty.
 
     Args:
         filter: In jq's language, such as `.items[] | select(.size > 3) | .name`.
@@ -68,6 +76,8 @@ def query(
             results.append(json.loads(result))
     except ValueError as error:
         raise ToolFailed(f"jq: {str(error).removeprefix('jq: ')}", code="jq_failed") from None
+    except RecursionError:
+        raise ToolFailed("A result is nested too deeply.", code="too_deep") from None
     return {"results": results, "truncated": False}
 
 
@@ -114,11 +124,12 @@ def _compiled(program: str) -> Any:  # noqa: ANN401 - the library has no types
     # In parentheses, a program can't begin with `import`, which would read files from anywhere. As JSON, results keep
     # numbers that no float can hold.
     try:
-        return jq.compile(f"({program}\n)|tojson")
+        return jq.compile(f"{_SHIELD}({program}\n)|tojson")
     except ValueError as error:
-        if "unexpected import" in str(error) or "unexpected include" in str(error):
+        if re.search("unexpected (?:import|include|module)", str(error)):
             raise ToolFailed("Modules can't be imported.", code="jq_failed") from None
-        jq.compile(program)  # its message shows the program as it was written
+        if not _MODULE_WORDS.search(program):  # else it would read files here
+            jq.compile(program)  # its message shows the program as it was written
         raise
 
 

@@ -9,7 +9,7 @@ from threading import Lock
 
 from pydantic import JsonValue
 
-from pegboard.config import Redactor, Secrets
+from pegboard.config import Redactor, Secrets, Settings, credentials_in
 
 _FRESH_SECONDS = 5.0
 """How long a `.env` file that was edited may go unnoticed, where no pack is given what is in it."""
@@ -22,14 +22,16 @@ class Redaction:
 
     Args:
         secrets: The user's secrets.
+        settings: Their URLs may have passwords, too.
     """
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: Secrets, settings: Settings) -> None:
         self._secrets = secrets
         self._values: dict[str, str] = {}
         self._redactor = Redactor({})
         self._adding = Lock()
         self._fresh_until = 0.0
+        self.add(credentials_in(settings))
 
     @property
     def has_any(self) -> bool:

@@ -698,7 +698,7 @@ class Runtime:
     def _redaction(self) -> Redaction:
         from pegboard.runtime.redaction import Redaction
 
-        return Redaction(self._secrets)
+        return Redaction(self._secrets, self.settings)
 
     @cached_property
     def _executor(self) -> Executor:

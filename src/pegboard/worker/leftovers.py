@@ -34,21 +34,15 @@ class Leftovers:
         self._limits = _limits()
         # who wants to change a limit imports this: only then they are looked at
         sys.modules.pop("resource", None)
-        self._has_forked = False
-        os.register_at_fork(after_in_parent=self._note_fork)
 
     def any(self) -> bool:
         """Whether something is left that may disturb the next call."""
         return (
             bool(_count() and not _threads_come_to_rest())
             or ("resource" in sys.modules and _limits() != self._limits)
-            # asking costs more than all the rest, so it is left out where nothing can have started any
-            or ((self._has_forked or "_posixsubprocess" in sys.modules) and _has_children())
+            or _has_children()
             or _has_many_descriptors()
         )
-
-    def _note_fork(self) -> None:
-        self._has_forked = True
 
 
 def is_unfinished_business(task: Task[Any]) -> bool:
@@ -75,7 +69,10 @@ def _threads_come_to_rest() -> bool:
 
 
 def _has_children() -> bool:
-    """Whether there is a child process that is alive, or that nobody has waited for."""
+    """Whether there is a child process that is alive, or that nobody has waited for.
+
+    On Linux, a process that detached itself is our child too, as we are a subreaper.
+    """
     if not hasattr(os, "waitid"):
         return False
     try:

@@ -78,7 +78,7 @@ class Worker(Host):
         self._surroundings = Surroundings()
         self._leftovers = Leftovers()
         install(self)
-        self._write({"ready": True})
+        self._write({"ready": self._process})
 
     def serve(self, request: dict[str, Any]) -> None:
         """Answers one request."""
@@ -91,6 +91,7 @@ class Worker(Host):
         self._known_packs = None
         self._longest_question = request["limit"] + LONGEST_REST
         install(self)  # a tool may have put another in its place
+        self._surroundings.extend(request.get("environment", {}))
         outcome = self._caller.call(request["file"], request["function"], request["args"])
         if getpid() != self._process:  # a child that the tool forked came back from it
             os._exit(0)

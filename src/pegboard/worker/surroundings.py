@@ -15,9 +15,11 @@ from _operator import attrgetter, itemgetter
 from _signal import getsignal, pthread_sigmask  # type: ignore[import-not-found]
 from contextlib import suppress
 
+from pegboard.worker.keeper import limit_of_tasks
+
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any  # a handler may be anything that `signal` takes, and so may what is watched
 
 _UNCHANGEABLE = {signal.SIGKILL, signal.SIGSTOP}
@@ -55,6 +57,10 @@ def confine(memory_limit: int) -> None:
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
     with suppress(OSError, ValueError):  # a lower limit stands already, or the system has none
         resource.setrlimit(kind, (memory_limit, memory_limit))
+    tasks, (_, most) = limit_of_tasks(), resource.getrlimit(resource.RLIMIT_NPROC)
+    if tasks and (most == resource.RLIM_INFINITY or tasks < most):
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NPROC, (tasks, tasks))
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123 - pathlib is too heavy
         score.write("500")  # where memory runs out all the same, a tool goes before the app
 
@@ -112,6 +118,12 @@ class Surroundings:
         self._blocked = pthread_sigmask(signal.SIG_BLOCK, ())
         self._recursion_limit = sys.getrecursionlimit()
         self._trace, self._profile = sys.gettrace(), sys.getprofile()
+
+    def extend(self, variables: Mapping[str, str]) -> None:
+        """Add to the environment, for as long as the process runs; its packs are loaded with it."""
+        if any(os.environ.get(name) != value for name, value in variables.items()):
+            os.environ.update(variables)
+            self.scope = Scope()
 
     def restore(self) -> bool:
         """Puts everything back as it was; False if that can't be done, so that the process should not be used again."""
