@@ -117,8 +117,8 @@ def _effects(settings: Settings, files: FolderFiles) -> Iterator[str]:
     model, folders = settings.model, settings.packs.folders
     if model.base_url:
         yield f"Questions to models go to the server in model.base_url. {_KEY_NOTE}"
-    if model.name:
-        yield "Questions go to the model in model.name, with your key for its provider if base_url isn't set here."
+    elif model.name:
+        yield "Questions to models go to the provider in model.name, with your own key for it."
     if settings.tools.allow is not None:
         yield "tools.allow replaces your own allow list."
     if settings.tools.environment:
@@ -131,7 +131,7 @@ def _effects(settings: Settings, files: FolderFiles) -> Iterator[str]:
         yield "[keys] changes what keys do, possibly also the keys that approve and reject."
     for folder in dict.fromkeys([files.folder, *folders]):
         if _others_can_write(folder):
-            yield f"Other users can write to {shown(folder)}."
+            yield f"Every user of this machine can write to {shown(folder)}."
 
 
 def _others_can_write(folder: Path) -> bool:
@@ -139,7 +139,7 @@ def _others_can_write(folder: Path) -> bool:
         status = folder.stat()
     except (OSError, ValueError):
         return False
-    return bool(status.st_mode & (stat.S_IWOTH | stat.S_IWGRP))
+    return bool(status.st_mode & stat.S_IWOTH)
 
 
 def _json(value: object) -> str:
