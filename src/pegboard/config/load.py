@@ -57,12 +57,11 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
     for layer in layers:
         drop_errors(layer)
         make_folders_absolute(layer)
-        problems += layer.problems
+        problems += [*layer.problems, *_unsupported(layer)]
         _merge(merged, layer.table)
         origins |= {key: layer.origin(key) for key in leaves(layer.table)}
 
     origins = {key: origins[key] for key in leaves(merged)}
-    problems += _unsupported(merged, origins)
     loaded = Loaded(
         origins,
         unused=(*unused, *(value for layer in layers for value in layer.unused)),
@@ -155,14 +154,12 @@ def _shortened(key: str) -> str:
     return key if len(key) <= longest else f"{key[:longest]}…"
 
 
-def _unsupported(merged: Table, origins: Mapping[str, Origin]) -> Iterator[Problem]:
+def _unsupported(layer: Layer) -> Iterator[Problem]:
     """Yield a warning for each configured MCP server."""
-    mcp = merged.get("mcp")
-    for name in mcp.get("servers", {}) if isinstance(mcp, dict) else {}:
-        prefix = f"mcp.servers.{name}"
-        origin = next((origins[key] for key in origins if key == prefix or key.startswith(f"{prefix}.")), Origin())
-        message = f"`[{_shortened(prefix)}]` has no effect: MCP servers are not supported yet."
-        yield origin.problem(message, "Remove the entry to hide this warning.", "warning")
+    for name in layer.table.get("mcp", {}).get("servers", {}):
+        key = f"mcp.servers.{name}"
+        message = f"`[{_shortened(key)}]` has no effect: MCP servers are not supported yet."
+        yield layer.origin(key).problem(message, "Remove the entry to hide this warning.", "warning")
 
 
 def _base_url_model(groups: Iterable[Iterable[Layer]]) -> str | None:

@@ -79,9 +79,9 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     drop_errors(layer)
     make_folders_absolute(layer)
     raw = files.dotenv
-    dotenv = parse_dotenv(
-        files.dotenv_file, raw if isinstance(raw, Problem) else decoded(files.dotenv_file, raw or b"")
-    )
+    text = raw if isinstance(raw, Problem) else decoded(files.dotenv_file, raw or b"")
+    unreadable = unreadable or isinstance(text, Problem)
+    dotenv = parse_dotenv(files.dotenv_file, text)
     settings = Settings.model_validate(layer.table)
     origins = {key: layer.origin(key) for key in leaves(layer.table)}
     settings = settings.with_loaded(Loaded(origins, unused=tuple(layer.unused), folder_file=shown(files.config_file)))
@@ -90,7 +90,7 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     obstacle = ""
     if not files.exist:
         obstacle = f"This folder has no {OVERLAY} and no {DOTENV} that need trust."
-    elif files.problems or unreadable:
+    elif unreadable:
         obstacle = "It can't be reviewed because a file can't be read. Fix the problem first."
     return TrustRequest(
         files,

@@ -23,6 +23,9 @@ from pegboard.gateway.rule_text import HEAD, RuleText, read_rules
 from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 
+_CLOSED = "No call of a model or another agent runs until this is fixed."
+"""Consequence of rules that can't be read."""
+
 
 class Verdict(NamedTuple):
     """What the rules say of one call."""
@@ -37,8 +40,7 @@ class Verdict(NamedTuple):
 class Rules:
     """The rules of the file, which is read again when it changes, and the approvals of this process's sessions.
 
-    A file that can't be used allows nothing, since what it would deny isn't known: then every call asks, of tools that
-    only read too.
+    While the file can't be used, no such call runs, since what it denies is unknown.
 
     Args:
         file: Where the rules are, which needn't be there; without one, only sessions' approvals are kept.
@@ -68,14 +70,16 @@ class Rules:
         with self._lock:
             self._refresh()
             rules, problem = self._rules, self._problem
+        if problem is not None:
+            return Verdict(
+                "deny", f"No call of a model or agent runs because the rules can't be read: {problem.message}"
+            )
         fitting = [(number, rule.action) for number, rule in enumerate(rules) if _fits(rule, spec, call)]
         denying = next((number for number, action in fitting if action == "deny"), None)
         if denying is not None:
             return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
         if call.session is not None and (call.session, spec.name) in self._sessions:
             return Verdict("allow", f"{spec.name} was allowed in this session.")
-        if problem is not None:
-            return Verdict("ask", f"The rules can't be read: {problem.message}")
         if fitting:
             number, action = fitting[-1]
             said = "allows" if action == "allow" else "wants to be asked about"
@@ -112,7 +116,7 @@ class Rules:
         """Gives the rules as their file has them now."""
         text = "" if self._file is None else read_text(self._file)
         if isinstance(text, Problem):
-            return RuleFile(file=shown(self._file), problem=text)
+            return RuleFile(file=shown(self._file), problem=text.model_copy(update={"fix": _CLOSED}))
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
         return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
 
@@ -163,8 +167,7 @@ def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
     try:
         return read_rules(text), None
     except ValueError as error:
-        fix = "Until it is mended, every call of a model or an MCP client asks."
-        return (), Problem(message=str(error), fix=fix, file=shown(file))
+        return (), Problem(message=str(error), fix=_CLOSED, file=shown(file))
 
 
 def _fits(rule: Rule, spec: ToolSpec, call: ToolCall) -> bool:
