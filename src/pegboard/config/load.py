@@ -57,6 +57,8 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
     for layer in layers:
         drop_errors(layer)
         make_folders_absolute(layer)
+    base_url_model = _base_url_model([[user], [folder], environment])  # before merging, which changes the tables
+    for layer in layers:
         problems += [*layer.problems, *_unsupported(layer)]
         _merge(merged, layer.table)
         origins |= {key: layer.origin(key) for key in leaves(layer.table)}
@@ -67,7 +69,7 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
         unused=(*unused, *(value for layer in layers for value in layer.unused)),
         blocked=next((layer.blocked for layer in layers if layer.blocked), None),
         model_blocked=next((layer.model_blocked for layer in layers if layer.model_blocked), None),
-        base_url_model=_base_url_model([[user], [folder], environment]),
+        base_url_model=base_url_model,
         folder_file=shown(files.config_file) if trust.state == "trusted" else None,
         trust=trust.state,
     )
