@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from pegboard.config import Paths, review_folder, trust_folder
 from pegboard.runtime import Runtime
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -53,6 +54,17 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PEGBOARD_STATE_DIR", str(folder / "state"))
     monkeypatch.setenv("PEGBOARD_CACHE_DIR", str(folder / "cache"))
     return folder
+
+
+@pytest.fixture
+def trust(home: Path) -> Callable[[Path], None]:
+    """Trusts a folder with its `pegboard.toml` and `.env` as they are."""
+
+    def trust(folder: Path) -> None:
+        paths = Paths.from_environment()
+        trust_folder(paths, review_folder(paths, folder))
+
+    return trust
 
 
 @pytest.fixture

@@ -58,6 +58,8 @@ PROMISES = {
     "SCR-5": "Scripts are sandboxed; a limit is said, keeps what was printed, and every call takes the usual road.",
     "SCR-6": "Each call of a script is told as it starts and ends.",
     "SCR-7": "Models get the tool that runs scripts where it is offered.",
+    "SEC-3": "Configuration, packs, keys and secrets of a folder take effect only once the user trusts the folder.",
+    "SEC-4": "Configuration and rules that can't be read admit nothing, and say so, until they are fixed.",
     "SDK-1": "get_pack gives a pack whose tools take keywords; it sees its own config and secrets; unknown is None.",
     "SDK-2": "call_tool calls by qualified name, from threads, async tools and nested; a wrong name names the nearest.",
     "SDK-3": "batch_execute gives one text with a section per item, in order; one that raises harms no other.",

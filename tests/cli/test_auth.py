@@ -173,7 +173,7 @@ def test_without_a_keyring_nothing_can_be_removed(pegboard: Command) -> None:
 
 @pytest.mark.promise("CLI-4", "STO-2")
 def test_the_list_has_what_is_kept_what_dotenv_files_say_and_what_packs_need_or_were_granted(
-    pegboard: Command, home: Path, tmp_path: Path
+    pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (tmp_path / "packs").mkdir()
     (tmp_path / "packs" / "needy.py").write_text(NEEDY)
@@ -181,6 +181,7 @@ def test_the_list_has_what_is_kept_what_dotenv_files_say_and_what_packs_need_or_
         '[packs.web]\nsecrets = ["GRANTED", "SHELL_KEY"]\n[packs.b]\nsecrets = "A_KEY, B"\n'
     )
     (tmp_path / ".env").write_text(f"DOT_KEY={VALUE}\nEMPTY=\nbroken {VALUE}\n")
+    trust(tmp_path)
     pegboard("auth", "set", "RING_KEY", stdin=VALUE)
     listed = pegboard("auth", "list", "--json", "--packs", "packs", env={"SHELL_KEY": VALUE})
     rows = {row["name"]: row for row in json.loads(listed.stdout)}
@@ -196,12 +197,15 @@ def test_the_list_has_what_is_kept_what_dotenv_files_say_and_what_packs_need_or_
     }
     assert rows["GRANTED"]["error"] == "GRANTED is not set."
     assert "is empty" in rows["EMPTY"]["error"]
-    assert f"{tmp_path / '.env'}:3: This line is no `NAME=value`." in listed.stderr
+    assert f"{tmp_path / '.env'}:3: Expected `NAME=value` on this line." in listed.stderr
 
 
 @pytest.mark.promise("CLI-4")
-def test_it_says_when_another_place_comes_first_or_stays(pegboard: Command, tmp_path: Path) -> None:
+def test_it_says_when_another_place_comes_first_or_stays(
+    pegboard: Command, tmp_path: Path, trust: Callable[[Path], None]
+) -> None:
     (tmp_path / ".env").write_text(f"KEY={VALUE}\n")
+    trust(tmp_path)
     note = f"note: KEY is set in {tmp_path / '.env'} too, which"
     assert f"{note} comes first." in pegboard("auth", "set", "KEY", stdin="another").stderr
     assert f"{note} stays." in pegboard("auth", "remove", "KEY").stderr

@@ -42,7 +42,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
     """The rows of `--json` by key."""
     assert done.returncode == 0, done.stderr
     listed: list[dict[str, Any]] = json.loads(done.stdout)
-    assert all(set(row) == {"key", "value", "origin", "masked"} for row in listed)
+    assert all(set(row) == {"key", "value", "origin", "masked", "status"} for row in listed)
     found = {row["key"]: row for row in listed}
     assert len(found) == len(listed)
     return found
@@ -54,9 +54,12 @@ def shown(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.promise("CFG-3", "CLI-4")
-def test_each_value_is_shown_with_where_it_comes_from(pegboard: Command, home: Path, tmp_path: Path) -> None:
+def test_each_value_is_shown_with_where_it_comes_from(
+    pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
+) -> None:
     (home / "config.toml").write_text('[tools]\ntimeout = 20\n\n[packs.web]\nurl = "https://x"\ndepth.most = 3\n')
     (tmp_path / "pegboard.toml").write_text('[ui]\nvim_keys = true\n[keys]\ntools.run = "ctrl+x"\n')
+    trust(tmp_path)
     done = pegboard("config", "show", "--json", PEGBOARD_UI__THEME="pegboard-light")
     assert done.stderr == ""
     found = {key: (row["value"], row["origin"]) for key, row in rows(done).items()}
@@ -74,6 +77,7 @@ def test_each_value_is_shown_with_where_it_comes_from(pegboard: Command, home: P
     assert found["packs.folders"] == ([], "default")
     lines = pegboard("config", "show", PEGBOARD_UI__THEME="pegboard-light").stdout.splitlines()
     assert len(lines) == len(found)
+    assert f'keys.tools.run = "ctrl+x"  # {overlay}:4 (trusted folder)' in lines
     assert f"tools.timeout = 20.0  # {user}:2" in lines
     assert 'ui.theme = "pegboard-light"  # PEGBOARD_UI__THEME' in lines
     assert "tools.allow = null  # default" in lines
@@ -88,10 +92,13 @@ def test_what_is_wrong_with_the_configuration_is_said_on_stderr(pegboard: Comman
         f"error: {home / 'config.toml'}:2: Unknown setting `ui.themes`. Did you mean `ui.theme`?\n",
     )
     assert rows(done)["ui.theme"]["origin"] == "default"
+    assert (rows(done)["ui.themes"]["status"], rows(done)["ui.themes"]["value"]) == ("unknown", MASK)
 
 
 @pytest.mark.promise("CFG-3", "STO-2")
-def test_no_secret_of_any_place_is_in_it(pegboard: Command, home: Path, tmp_path: Path) -> None:
+def test_no_secret_of_any_place_is_in_it(
+    pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
+) -> None:
     (home / "config.toml").write_text(
         """
         [packs.web]
@@ -116,11 +123,12 @@ def test_no_secret_of_any_place_is_in_it(pegboard: Command, home: Path, tmp_path
         """
     )
     (tmp_path / ".env").write_text("DOT_TOKEN=hunter2-dotenv\n")
+    trust(tmp_path)
     env = {"SHELL_TOKEN": "hunter2-known", "PEGBOARD_PACKS__WEB__OTHER_KEY": "hunter2-n"}
     plain, as_json = pegboard("config", "show", **env), pegboard("config", "show", "--json", **env)
     for done in (plain, as_json):
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "hunter2" not in done.stdout
+        assert done.returncode == 0
+        assert "hunter2" not in done.stdout + done.stderr
     found = rows(as_json)
     values = {key: row["value"] for key, row in found.items() if row["origin"] != "default"}
     assert values == {

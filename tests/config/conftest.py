@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.config import Settings, load
+from pegboard.config import Paths, Settings, load, review_folder, trust_folder
 from pegboard.models import Problem
 
 
@@ -26,6 +26,11 @@ class User:
     def overlay(self, text: str) -> None:
         """Writes the working directory's file."""
         (self.cwd / "pegboard.toml").write_text(text)
+
+    def trust(self) -> None:
+        """Trust the working directory as it is now."""
+        paths = Paths.from_environment({"PEGBOARD_CONFIG": str(self.file)})
+        trust_folder(paths, review_folder(paths, self.cwd))
 
     def load(self, environ: Mapping[str, str] | None = None) -> tuple[Settings, tuple[Problem, ...]]:
         """Loads what there is."""

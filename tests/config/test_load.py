@@ -22,7 +22,11 @@ class User(Protocol):
 
     def write(self, text: str | bytes) -> None: ...
     def overlay(self, text: str) -> None: ...
+    def trust(self) -> None: ...
     def load(self, environ: dict[str, str] | None = None) -> tuple[Settings, tuple[Problem, ...]]: ...
+
+
+CLOSED = "No tool runs until this is fixed. No model is used until this is fixed."
 
 
 def said(problems: tuple[Problem, ...]) -> list[str]:
@@ -65,7 +69,9 @@ def test_every_section_is_read(user: User) -> None:
         vim_keys = true
     """)
     loaded, problems = user.load()
-    assert problems == ()
+    assert [problem.message for problem in problems] == [
+        "`[mcp.servers.files]` has no effect: MCP servers are not supported yet."
+    ]
     assert loaded.packs.folders == (user.file.parent / "mine", Path.home() / "packs", Path("/packs"))
     assert loaded.packs.of("ckan") == {"base_url": "https://example.org"}
     assert loaded.packs.of("other") == {}
@@ -84,6 +90,7 @@ def test_every_section_is_read(user: User) -> None:
 def test_the_working_directorys_file_is_laid_over_the_users_and_the_environment_over_both(user: User) -> None:
     user.write('[model]\nname = "user"\nbase_url = "user"\n[tools]\ntimeout = 1\n[packs.x]\na = 1\nb = 1')
     user.overlay('[model]\nbase_url = "overlay"\n[packs]\nfolders = ["here"]\n[packs.x]\nb = 2')
+    user.trust()
     loaded, problems = user.load({"PEGBOARD_TOOLS__TIMEOUT": "3", "PEGBOARD_PACKS__X__C": "3"})
     assert problems == ()
     assert (loaded.model.name, loaded.model.base_url) == ("user", "overlay")
@@ -141,7 +148,7 @@ def test_a_key_in_the_wrong_section_is_told_its_own(user: User) -> None:
     assert [problem.fix for problem in problems] == [
         "Did you mean `ui.theme`?",
         "Did you mean `packs.folders`?",
-        "Did you mean `tools.allow`?",
+        "Did you mean `tools.allow`? No tool runs until this is fixed.",
     ]
 
 
@@ -165,9 +172,11 @@ def test_a_wrong_type_names_file_and_line_and_costs_nothing_else(user: User) -> 
         (12, "`model.name` should be text, but is a number."),
         (14, "`mcp.servers.a.env` should be a table, but is a list."),
         (16, "`keys.tools.run` should be text, but is a number."),
+        (13, "`[mcp.servers.a]` has no effect: MCP servers are not supported yet."),
         (None, f"PEGBOARD_TOOLS__RESULT_LIMIT: `tools.result_limit` {size}"),
     ]
     assert loaded.tools == Settings().tools
+    assert loaded.loaded.blocked is None
     assert loaded.ui.theme == "x"
     assert loaded.packs.folders == (user.file.parent / "a", user.file.parent / "b")
 
@@ -209,19 +218,10 @@ def test_a_section_that_is_no_table_costs_that_section(user: User) -> None:
     assert loaded.ui.theme == "x"
 
 
-def test_a_broken_allow_list_admits_too_little_rather_than_everything(user: User) -> None:
-    user.write("[tools]\nallow = 3")
-    loaded, problems = user.load()
-    assert loaded.tools.allow == ()
-    assert problems[0].line == 2
-    user.write('[tools]\nallow = ["fs.*", 3]')
-    assert user.load()[0].tools.allow == ("fs.*",)
-
-
 def test_no_problem_shows_a_value_since_it_may_be_a_secret(user: User) -> None:
     user.write('[mcp.servers.a]\nenv = "hunter2"\nargs = "hunter2"\ntoken = "hunter2"\n[tools]\ntimeout = "hunter2"')
     _, problems = user.load()
-    assert len(problems) == 4
+    assert len(problems) == 5
     assert "hunter2" not in "".join(said(problems))
 
 
@@ -229,29 +229,30 @@ def test_no_problem_shows_a_value_since_it_may_be_a_secret(user: User) -> None:
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        (b"[ui]\ntheme = \n", 2, "This file is no TOML"),
-        (b"[ui]\ntheme = 'x'\ntheme = 'y'", 3, "This file is no TOML"),
-        (b"[ui]\n\n\ntheme = [1,", 4, "This file is no TOML"),
+        (b"[ui]\ntheme = \n", 2, "This file is not valid TOML"),
+        (b"[ui]\ntheme = 'x'\ntheme = 'y'", 3, "This file is not valid TOML"),
+        (b"[ui]\n\n\ntheme = [1,", 4, "This file is not valid TOML"),
         (b"[ui]\ntheme = '\xff'", 2, "This file is not UTF-8 text."),
-        (b"a = " + b"[" * 5000, None, "This file is nested too deeply."),
+        (b"a = " + b"[" * 5000, None, "This file can't be parsed: it is nested too deeply."),
     ],
 )
-def test_a_file_that_is_no_toml_counts_as_empty(user: User, content: bytes, line: int | None, message: str) -> None:
+def test_a_file_that_is_not_toml_is_a_problem(user: User, content: bytes, line: int | None, message: str) -> None:
     user.write(content)
     user.overlay('[ui]\ntheme = "kept"')
     loaded, problems = user.load()
     assert loaded.ui.theme == "kept"
     assert [(problem.file, problem.line) for problem in problems] == [(str(user.file), line)]
+    assert loaded.loaded.blocked == problems[0]
     assert problems[0].message.startswith(message)
 
 
 @pytest.mark.promise("CFG-1")
-def test_a_file_that_cannot_be_read_counts_as_empty(user: User) -> None:
+def test_a_file_that_cannot_be_read_is_a_problem(user: User) -> None:
     user.file.mkdir()
-    assert said(user.load()[1]) == [f"{user.file}: This is no regular file. Nothing of this file is used."]
+    assert said(user.load()[1]) == [f"{user.file}: This is not a regular file. {CLOSED}"]
     user.file.rmdir()
     os.mkfifo(user.file)
-    assert said(user.load()[1]) == [f"{user.file}: This is no regular file. Nothing of this file is used."]
+    assert said(user.load()[1]) == [f"{user.file}: This is not a regular file. {CLOSED}"]
     user.file.unlink()
     user.file.symlink_to(user.file)
     assert "can't be read" in user.load()[1][0].message
@@ -259,14 +260,10 @@ def test_a_file_that_cannot_be_read_counts_as_empty(user: User) -> None:
 
 @pytest.mark.promise("CFG-1")
 def test_a_file_without_end_is_not_read(user: User) -> None:
-    assert said(user.load({"PEGBOARD_CONFIG": "/dev/zero"})[1]) == [
-        "/dev/zero: This is no regular file. Nothing of this file is used."
-    ]
+    assert said(user.load({"PEGBOARD_CONFIG": "/dev/zero"})[1]) == [f"/dev/zero: This is not a regular file. {CLOSED}"]
     with user.file.open("wb") as file:
         file.truncate(2**40)
-    assert said(user.load()[1]) == [
-        f"{user.file}: This file is longer than 10,000,000 bytes. Nothing of this file is used."
-    ]
+    assert said(user.load()[1]) == [f"{user.file}: This file is longer than 10,000,000 bytes. {CLOSED}"]
 
 
 def test_no_file_at_all_can_be_asked_for(user: User) -> None:

@@ -17,7 +17,7 @@ from keyring.errors import KeyringLocked
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError, to_json
 
-from pegboard.config import Paths, Secret, Secrets
+from pegboard.config import Paths, Secret, Secrets, review_folder, trust_folder
 from pegboard.config.dotenv import read_dotenv
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
@@ -89,6 +89,11 @@ class Place:
             made.mkdir()
         self.paths = Paths(self.home / "config.toml", folder / "data", folder / "state", folder / "cache")
 
+    def dotenv(self, text: str) -> None:
+        """Writes the working directory's `.env` and trusts it."""
+        (self.cwd / ".env").write_text(text)
+        trust_folder(self.paths, review_folder(self.paths, self.cwd))
+
     def secrets(self, **environ: str) -> Secrets:
         return Secrets(self.paths, environ, self.cwd)
 
@@ -114,6 +119,8 @@ def test_the_environment_comes_first_then_the_working_directory_then_the_setting
     assert (found.source, found.file, found.reveal()) == ("keyring", None, "of the keyring")
     for folder in (place.home, place.cwd):
         (folder / ".env").write_text(f"KEY='of {folder.name}'\n")
+        if folder == place.cwd:
+            place.dotenv("KEY='of work'\n")
         found = place.secrets().find("KEY")
         assert found is not None
         assert (found.source, found.file, found.reveal()) == (".env", folder / ".env", f"of {folder.name}")
@@ -130,7 +137,7 @@ def test_an_empty_value_and_an_unexpanded_variable_are_missing_and_hide_nothing(
     assert place.secrets(KEY=value).find("KEY") is None
     assert "KEY in the environment" in why(place.secrets(KEY=value).look_up("KEY"))
     assert words in why(place.secrets(KEY=value).look_up("KEY"))
-    (place.cwd / ".env").write_text(f'KEY="{value}"\n')
+    place.dotenv(f'KEY="{value}"\n')
     assert str(place.cwd / ".env") in why(place.secrets().look_up("KEY"))
     assert "KEY in the environment" in why(place.secrets(KEY=value).look_up("KEY"))
     assert why(place.secrets().set("KEY", value)).startswith("The value ")
@@ -274,7 +281,7 @@ def test_a_dotenv_file_is_read_as_shells_read_it(tmp_path: Path, text: str, valu
 @pytest.mark.promise("STO-2")
 def test_a_line_that_cannot_be_read_costs_itself_and_is_not_repeated(place: Place) -> None:
     lines = ["A=1", "hunter2", "1B=hunter2", "C='hunter2", 'D="hunter2" more', "E='x\ny'", "F hunter2", "G=7"]
-    (place.cwd / ".env").write_text("\n".join(lines))
+    place.dotenv("\n".join(lines))
     secrets = place.secrets()
     assert secrets.dotenv_names() == ("A", "E", "G")
     problems = secrets.problems()
@@ -285,12 +292,11 @@ def test_a_line_that_cannot_be_read_costs_itself_and_is_not_repeated(place: Plac
 
 @pytest.mark.promise("STO-2")
 def test_a_dotenv_file_that_is_no_text_file_is_a_problem(place: Place) -> None:
-    (place.cwd / ".env").write_bytes(b"A=1\nB=\xff\n")
+    (place.home / ".env").write_bytes(b"A=1\nB=\xff\n")
+    assert [problem.message for problem in place.secrets().problems()] == ["This file is not UTF-8 text."]
+    (place.home / ".env").unlink()
     (place.home / ".env").mkdir()
-    assert [problem.message for problem in place.secrets().problems()] == [
-        "This file is not UTF-8 text.",
-        "This is no regular file.",
-    ]
+    assert [problem.message for problem in place.secrets().problems()] == ["This is not a regular file."]
     assert place.secrets().find("A") is None
 
 
@@ -304,7 +310,7 @@ def test_a_folder_that_is_both_is_read_once(tmp_path: Path) -> None:
 
 @pytest.mark.promise("STO-2")
 def test_what_is_a_secret_by_its_name_is_known(place: Place) -> None:
-    (place.cwd / ".env").write_text("db-password=a\nHOST=b\nTOKEN=c\n")
+    place.dotenv("db-password=a\nHOST=b\nTOKEN=c\n")
     environ = {
         "TOKEN": "d",
         "githubApiKey": "e",

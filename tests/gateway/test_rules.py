@@ -112,7 +112,7 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
     assert _action(runtime, "write", args) == action
 
 
-@pytest.mark.promise("ASK-7")
+@pytest.mark.promise("ASK-7", "SEC-4")
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -122,9 +122,9 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
         ("rules = 3", "rules"),
     ],
 )
-def test_while_the_rules_cant_be_read_every_call_asks(runtime: Runtime, text: str, told: str) -> None:
+def test_while_the_rules_cannot_be_read_no_call_of_a_model_runs(runtime: Runtime, text: str, told: str) -> None:
     _rule(runtime, text)
-    assert [_action(runtime, tool) for tool in ("read", "write")] == ["ask", "ask"]
+    assert [_action(runtime, tool) for tool in ("read", "write")] == ["deny", "deny"]
     [problem] = [problem for problem in runtime.problems() if problem.file == str(runtime.paths.approvals)]
     assert told in problem.message
     _rule(runtime, '[[rule]]\nallow = "*"\n')
@@ -207,8 +207,14 @@ async def test_always_becomes_a_rule_that_other_processes_have_too(
 
 @pytest.mark.promise("ASK-7")
 async def test_an_approval_that_cant_be_kept_holds_for_the_call_and_is_a_problem(runtime: Runtime) -> None:
-    runtime.paths.approvals.mkdir(parents=True)
-    runtime.approve_with(_Person(Approval(answer="always")))
+    class Blocker(_Person):
+        """Makes the file unwritable before answering."""
+
+        async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+            runtime.paths.approvals.mkdir(parents=True)
+            return await super().decide(spec, call)
+
+    runtime.approve_with(Blocker(Approval(answer="always")))
     assert (await _call(runtime, "write"))[1].result.ok
     assert any("can't be kept" in problem.message for problem in runtime.problems())
 

@@ -85,13 +85,14 @@ async def test_what_is_wrong_is_a_problem_with_how_to_get_it(runtime: Runtime) -
 @pytest.mark.promise("STO-2")
 @pytest.mark.parametrize("source", ["environment", ".env"])
 async def test_where_a_secret_comes_from_is_told_and_never_its_value(
-    runtime: Runtime, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runtime: Runtime, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Callable[[Path], None]
 ) -> None:
     assert runtime.health() == ()
     if source == "environment":
         monkeypatch.setenv("NEEDED_KEY", "hidden value")
     else:
         (tmp_path / ".env").write_text("NEEDED_KEY=hidden value\n")
+        trust(tmp_path)
     await _checked(runtime)
     [row] = [row for row in runtime.health("needy.rest") if row.kind == "secret"]
     assert (row.status, row.path, row.error) == ("ok", str(tmp_path / ".env") if source == ".env" else source, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -130,10 +132,11 @@ def test_keys_as_they_are_have_no_problems() -> None:
 
 
 @pytest.mark.promise("CFG-1")
-def test_problems_with_keys_name_the_place_where_they_were_set(tmp_path: Path) -> None:
+def test_problems_with_keys_name_the_place_where_they_were_set(tmp_path: Path, trust: Callable[[Path], None]) -> None:
     (tmp_path / "config.toml").write_text("[keys]\ntools.rnu = 'f6'\n")
     (tmp_path / "pegboard.toml").write_text("[keys]\n\n'tools.run' = 'f1'\n")
-    variables = {"PEGBOARD_CONFIG": str(tmp_path / "config.toml"), "PEGBOARD_KEYS__APP__HLEP": "f9"}
+    trust(tmp_path)
+    variables = {**os.environ, "PEGBOARD_CONFIG": str(tmp_path / "config.toml"), "PEGBOARD_KEYS__APP__HLEP": "f9"}
     settings, _ = load(variables, tmp_path)
     found = {
         str(problem).removesuffix(" Give one of them another key.") for problem in key_problems(settings, places())

@@ -16,7 +16,20 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "program"]
 
-COMMANDS: Final = ("ask", "auth", "config", "deps", "history", "new", "paths", "presets", "script", "sessions", "tools")
+COMMANDS: Final = (
+    "ask",
+    "auth",
+    "config",
+    "deps",
+    "history",
+    "new",
+    "paths",
+    "presets",
+    "script",
+    "sessions",
+    "tools",
+    "trust",
+)
 """Every command and group of commands; each has a module of its name."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
-    """Opens the app and gives its exit code when it is left.
+    """Open the app and return its exit code when the user quits; start it again if the configuration changed.
 
     Args:
         packs: More packs folders for this run.
@@ -20,12 +20,14 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
 
-    runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
-    app = PegboardApp(runtime)
-    app.run()
-    lost = runtime.unrecorded()
-    if lost is not None:
-        from pegboard.cli.output import narrate_problems
+    while True:
+        runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
+        app = PegboardApp(runtime)
+        app.run()
+        lost = runtime.unrecorded()
+        if lost is not None:
+            from pegboard.cli.output import narrate_problems
 
-        narrate_problems([lost])
-    return app.return_code or 0
+            narrate_problems([lost])
+        if not app.wants_reload:
+            return app.return_code or 0

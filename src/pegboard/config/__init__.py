@@ -1,13 +1,15 @@
-"""Where Pegboard keeps its files, and what its user has set.
+"""Pegboard's folders, the user's settings and secrets, and the folders that the user trusts.
 
-`Paths.from_environment()` says where everything is, `load()` gives the settings and what is wrong with them, and
-`packs_folders()` the folders in which tools are looked for. `Secrets` finds secrets, a `Redactor` takes them out of
-what is shown or kept, and `shown_settings()` gives the settings without them.
+`Paths.from_environment()` returns where everything is, `load()` the settings and what is wrong with them, and
+`packs_folders()` the folders in which packs are searched. `Secrets` finds secrets, a `Redactor` removes them from
+what is shown or kept, and `shown_settings()` returns the settings without them. `review_folder()` returns what a
+folder would change if the user trusted it, and `trust_folder()` records that.
 """
 
 from pegboard.config.load import load
 from pegboard.config.paths import Paths, packs_folders
 from pegboard.config.redaction import Redactor
+from pegboard.config.review import TrustRequest, review_folder, trust_folder
 from pegboard.config.secrets import Secret, Secrets
 from pegboard.config.settings import (
     AskSettings,
@@ -20,6 +22,7 @@ from pegboard.config.settings import (
     UiSettings,
 )
 from pegboard.config.showing import ShownSetting, credentials_in, shown_settings
+from pegboard.config.trust import TrustError, TrustFile
 
 __all__ = [
     "AskSettings",
@@ -34,9 +37,14 @@ __all__ = [
     "Settings",
     "ShownSetting",
     "ToolsSettings",
+    "TrustError",
+    "TrustFile",
+    "TrustRequest",
     "UiSettings",
     "credentials_in",
     "load",
     "packs_folders",
+    "review_folder",
     "shown_settings",
+    "trust_folder",
 ]

@@ -37,12 +37,16 @@ class Dotenv:
 
 
 def read_dotenv(file: Path) -> Dotenv:
-    r"""Reads a `.env` file; a missing one counts as empty.
+    r"""Read a `.env` file; a missing one counts as empty.
 
     A value stands bare, up to ` #`, or in quotes, where it may have several lines; in double ones `\n`, `\t`, `\r`,
     `\"`, `\$` and `\\` are escapes. `export` before the name is allowed. The last of several values counts.
     """
-    text = read_text(file)
+    return parse_dotenv(file, read_text(file))
+
+
+def parse_dotenv(file: Path, text: str | Problem) -> Dotenv:
+    """Parse the text of a `.env` file as `read_dotenv` does; a problem instead of a text is passed on."""
     if isinstance(text, Problem):
         return Dotenv(file, problems=(text,))
     values: dict[str, str] = {}
@@ -53,7 +57,7 @@ def read_dotenv(file: Path) -> Dotenv:
         if match is None and (match := _ASSIGNMENT.match(text, at)):
             values[match["name"]] = _value(match)
         if match is None:
-            message, fix = "This line is no `NAME=value`.", "It is not used."
+            message, fix = "Expected `NAME=value` on this line.", "The line is not used."
             problems.append(Problem(message=message, fix=fix, severity="warning", file=shown(file), line=line))
         end = match.end() if match else text.find("\n", at) + 1 or len(text)
         line += text.count("\n", at, end)

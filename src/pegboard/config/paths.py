@@ -105,6 +105,11 @@ class Paths:
         return self.state / "sessions"
 
     @property
+    def trust(self) -> Path:
+        """The record of the folders that the user trusts."""
+        return self.state / "trusted-folders.json"
+
+    @property
     def log(self) -> Path:
         """Pegboard's own log file."""
         return self.state / "pegboard.log"

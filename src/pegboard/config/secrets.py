@@ -8,17 +8,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal, NoReturn, Self, TypeAlias
 
-from pegboard.config.dotenv import Dotenv, read_dotenv
-from pegboard.config.files import shown
-from pegboard.config.paths import Paths, absolute
+from pegboard.config.dotenv import Dotenv, parse_dotenv, read_dotenv
+from pegboard.config.files import decoded, shown
+from pegboard.config.paths import Paths
 from pegboard.config.redaction import credentials, speaks_of_secret
+from pegboard.config.trust import DOTENV, FolderFiles, TrustFile
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
 from pegboard.sdk.granted import flaw
 from pegboard.storage import is_open_to_others
-
-DOTENV: Final = ".env"
-"""The name of the file, in the working directory and beside the user's settings."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
@@ -69,7 +67,7 @@ class Secret:
 
 
 class Secrets:
-    """The user's secrets, by name.
+    """The user's secrets, by name. The `.env` file of the working directory counts only if the folder is trusted.
 
     Nothing is remembered: every method looks again. All of them block, for the disk and up to 30 seconds for a keyring
     that waits to be unlocked; any may be called from any thread. None raises: what is wrong is given as a problem,
@@ -83,23 +81,30 @@ class Secrets:
 
     def __init__(self, paths: Paths, environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
         self._environ = os.environ if environ is None else environ
-        self._files = tuple(dict.fromkeys([absolute(DOTENV, cwd), paths.config_file.parent / DOTENV]))
+        self._paths = paths
+        self._cwd = cwd
+        self._trust = TrustFile(paths.trust)
         self._vault = Vault(paths.keyring)
 
-    def find(self, name: str) -> Secret | None:
-        """Gives a secret; None if it is missing."""
-        found = self.look_up(name)
+    def find(self, name: str, *, of_folder: bool = False) -> Secret | None:
+        """Return a secret, None if it is missing; see `look_up`."""
+        found = self.look_up(name, of_folder=of_folder)
         return found if isinstance(found, Secret) else None
 
-    def look_up(self, name: str) -> Secret | Problem:
-        """Gives a secret, or why it is missing and what to do about it.
+    def look_up(self, name: str, *, of_folder: bool = False) -> Secret | Problem:
+        """Return a secret, or why it is missing and what to do about it.
 
-        An empty value, and one in which `${VARIABLE}` was left as it is, count as missing: what comes later is taken.
+        An empty value, and one in which `${VARIABLE}` was left as it is, count as missing: the next source is used.
+
+        Args:
+            name: What it is called.
+            of_folder: Whether only the `.env` file of the working directory is a source. A key goes only to the host
+                that it was configured for: what a folder's configuration redirects gets the folder's own keys.
         """
         if bad := _bad_name(name):
             return bad
         wrong = ""
-        for value, source, file in self._places(name):
+        for value, source, file in self._sources_of_folder(name) if of_folder else self._sources(name):
             if isinstance(value, Problem):
                 return value.model_copy(update={"message": f"{wrong or f'{name} is not set.'} {value.message}"})
             reason = flaw(value)
@@ -109,6 +114,11 @@ class Secrets:
                 place = shown(file) if file else "the environment" if source == "environment" else "the keyring"
                 wrong = wrong or f"{name} in {place} {reason}."
         fix = f"Set it in the environment or in a `.env` file, or run `pegboard auth set {name}`."
+        if of_folder:
+            fix = (
+                f"Set it in the `.env` file of this folder and run `pegboard trust`. Other keys are not used because"
+                f" the folder's pegboard.toml configures where {name} is sent."
+            )
         return Problem(message=wrong or f"{name} is not set.", fix=fix)
 
     def dotenv_names(self) -> tuple[str, ...]:
@@ -149,7 +159,7 @@ class Secrets:
         """Deletes a secret from the keyring; gives whether there was one."""
         return _bad_name(name) or self._vault.remove(name)
 
-    def _places(self, name: str) -> Iterator[tuple[str | Problem | None, Source, Path | None]]:
+    def _sources(self, name: str) -> Iterator[tuple[str | Problem | None, Source, Path | None]]:
         yield self._environ.get(name), "environment", None
         for file in self._dotenvs():
             yield file.values.get(name), ".env", file.file
@@ -160,9 +170,24 @@ class Secrets:
         if is_open_to_others(file):
             message = "Other users of this machine can read or change the secrets in this file."
             yield Problem(message=message, fix=f"Run `chmod 600 {shown(file)}`.", severity="warning", file=shown(file))
+    def _sources_of_folder(self, name: str) -> Iterator[tuple[str | None, Source, Path]]:
+        file = self._dotenv_of_folder()
+        if file is not None:
+            yield file.values.get(name), ".env", file.file
 
     def _dotenvs(self) -> Iterator[Dotenv]:
-        return map(read_dotenv, self._files)
+        file = self._dotenv_of_folder()
+        if file is not None:
+            yield file
+        yield read_dotenv(self._paths.config_file.parent / DOTENV)
+
+    def _dotenv_of_folder(self) -> Dotenv | None:
+        files = FolderFiles.read(self._cwd, self._paths)
+        raw = files.dotenv
+        if not isinstance(raw, bytes) or self._trust.of(files).state != "trusted":
+            return None
+        # The bytes that were hashed are parsed; the file isn't read again.
+        return parse_dotenv(files.dotenv_file, decoded(files.dotenv_file, raw))
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
@@ -60,6 +60,10 @@ Keys: TypeAlias = Annotated[str, BeforeValidator(_key_names)]
 """Textual key names separated by commas, or a list of them."""
 
 
+TrustState: TypeAlias = Literal["nothing", "untrusted", "changed", "trusted"]
+"""*changed* means that a file of a folder differs from what the user trusted; *nothing*, that none needs trust."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a value comes from: a file, an environment variable, or neither where it is a default."""
@@ -79,6 +83,34 @@ class Origin:
         if self.variable:
             message = f"{self.variable}: {message}"
         return Problem(message=message, fix=fix, severity=severity, file=self.file, line=self.line)
+
+
+@dataclass(frozen=True)
+class Unused:
+    """A value that a file sets and that has no effect."""
+
+    key: str
+    value: object
+    origin: Origin
+    reason: Literal["untrusted", "unknown"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Where settings come from, and what loading them left out."""
+
+    origins: Mapping[str, Origin]
+    unused: tuple[Unused, ...] = ()
+    blocked: Problem | None = None
+    """Why no tool may run: a part of the configuration that limits tools can't be used."""
+    model_blocked: Problem | None = None
+    """Why no model may be used: where it is supposed to be is unknown."""
+    base_url_model: str | None = None
+    """Name of the model that `model.base_url` was set for, `provider:model`. None: for any model."""
+    folder_file: str | None = None
+    """The `pegboard.toml` of the working directory, if it is trusted."""
+    trust: TrustState = "nothing"
+    """Whether the user trusts the files of the working directory."""
 
 
 class Section(BaseModel):
@@ -205,22 +237,75 @@ class Settings(Section):
     """Action id → the keys that ask for it."""
     ui: UiSettings = UiSettings()
 
-    _origins: Mapping[str, Origin] = PrivateAttr(default_factory=dict)
+    _loaded: Loaded = PrivateAttr(default_factory=lambda: Loaded({}))
+
+    @property
+    def loaded(self) -> Loaded:
+        """Where the values come from, and what was left out."""
+        return self._loaded
+
+    def with_loaded(self, loaded: Loaded) -> Self:
+        """Return the same settings with what is known about where they come from."""
+        copy = self.model_copy()
+        copy._loaded = loaded  # noqa: SLF001 - the copy is of this class
+        return copy
 
     def origin(self, key: str) -> str:
-        """Says where a value comes from: `FILE:LINE`, the name of an environment variable, or `default`.
+        """Return where a value comes from: `FILE:LINE`, the name of an environment variable, or `default`.
 
         Args:
             key: Dotted, such as `tools.timeout`; a list has one origin.
         """
-        return str(self._origins.get(key, Origin()))
+        return str(self._loaded.origins.get(key, Origin()))
 
     def warning(self, key: str, message: str, fix: str = "") -> Problem:
-        """Builds a warning about a value, with the place where it was set.
+        """Build a warning about a value, with the place where it was set.
 
         Args:
             key: Dotted, such as `tools.timeout`.
             message: What is wrong with it.
             fix: What to do about it.
         """
-        return self._origins.get(key, Origin()).problem(message, fix, "warning")
+        return self._loaded.origins.get(key, Origin()).problem(message, fix, "warning")
+
+    def is_from_folder(self, key: str) -> bool:
+        """Return whether the `pegboard.toml` of the working directory sets a value."""
+        origin = self._loaded.origins.get(key)
+        return origin is not None and origin.file is not None and origin.file == self._loaded.folder_file
+
+    def base_url_of(self, model: str) -> str | None:
+        """Return the configured base URL of a model: only a model of the provider it was set for gets it.
+
+        Otherwise the key of one provider would go to the host of another.
+
+        Args:
+            model: `provider:model`.
+        """
+        meant = self._loaded.base_url_model or self.model.name
+        return self.model.base_url if meant is None or provider_of(meant) == provider_of(model) else None
+
+    def is_base_url_from_folder(self, base_url: str | None) -> bool:
+        """Return whether a base URL is the one that the working directory's `pegboard.toml` sets.
+
+        The user's keys are not meant for that host, only those of the folder's own `.env`.
+        """
+        configured = self.model.base_url
+        return (
+            base_url is not None
+            and configured is not None
+            and self.is_from_folder("model.base_url")
+            and base_url.rstrip("/") == configured.rstrip("/")
+        )
+
+    def packs_of_folder(self) -> frozenset[str]:
+        """Return the packs that the working directory's `pegboard.toml` configures.
+
+        Such a config may name another host, so these packs get secrets only from the folder's own `.env`.
+        """
+        keys = (key.split(".") for key in self._loaded.origins if key.startswith("packs.") and self.is_from_folder(key))
+        return frozenset(pack for _, pack, *inner in keys if inner)
+
+
+def provider_of(model: str) -> str:
+    """Return the provider in a model's name, `provider:model`."""
+    return model.partition(":")[0].strip()

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import BaseModel, JsonValue
 
@@ -47,10 +47,12 @@ class ShownSetting(Model):
     """`FILE:LINE`, the name of an environment variable, or `default`."""
     masked: bool
     """Whether something was masked."""
+    status: Literal["used", "trusted", "untrusted", "unknown"] = "used"
+    """*trusted*: set by the trusted `pegboard.toml` of the working directory; *untrusted* and *unknown*: not used."""
 
 
 def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSetting]:
-    """Gives every value as it may be shown.
+    """Yield every value as it may be shown, then the values that are not used.
 
     Masked are, in the config of packs and servers, values whose key speaks of a secret and all headers and variables
     of servers; and everywhere what looks like a secret, or is a known one.
@@ -60,10 +62,26 @@ def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSett
         redactor: Knows the secrets that there are.
     """
     for path, value in _leaves(settings):
-        plain = _plain(value)
-        safe = _masked(plain) if _is_for_secrets(path) else _without_secrets(plain, redactor)
         key = ".".join(path)
-        yield ShownSetting(key=redactor.text(key), value=safe, origin=settings.origin(key), masked=safe != plain)
+        status: Literal["trusted", "used"] = "trusted" if settings.is_from_folder(key) else "used"
+        yield _shown_value(path, value, settings.origin(key), status, redactor)
+    for unused in settings.loaded.unused:
+        yield _shown_value(tuple(unused.key.split(".")), unused.value, str(unused.origin), unused.reason, redactor)
+
+
+def _shown_value(
+    path: tuple[str, ...],
+    value: object,
+    origin: str,
+    status: Literal["used", "trusted", "untrusted", "unknown"],
+    redactor: Redactor,
+) -> ShownSetting:
+    plain = _plain(value)
+    # An unknown key says nothing about its value, which may be a secret.
+    is_secret = _is_for_secrets(path) or status == "unknown"
+    safe = _masked(plain) if is_secret else _without_secrets(plain, redactor)
+    key = redactor.text(".".join(path))
+    return ShownSetting(key=key, value=safe, origin=origin, masked=safe != plain, status=status)
 
 
 def credentials_in(settings: Settings) -> dict[str, str]:

@@ -19,6 +19,9 @@ from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, r
 from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 
+_NO_RULE_COUNTS = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule counts."
+"""Consequence of rules that can't be read."""
+
 
 class Verdict(NamedTuple):
     """What the rules say of one call."""
@@ -33,8 +36,7 @@ class Verdict(NamedTuple):
 class Rules:
     """The rules of the file, which is read again when it changes, and the approvals of this process's sessions.
 
-    A file that can't be used allows nothing, since what it would deny isn't known: then every call asks, of tools that
-    only read too.
+    While the file can't be used, no such call runs, since what it denies is unknown.
 
     Args:
         file: Where the rules are, which needn't be there; without one, only sessions' approvals are kept.
@@ -144,7 +146,7 @@ class Rules:
         if text == "" and self._file is not None and self._file.is_symlink() and not self._file.exists():
             text = unusable(self._file, "This link leads to no file.")
         if isinstance(text, Problem):
-            return RuleFile(file=shown(self._file), problem=text)
+            return RuleFile(file=shown(self._file), problem=text.model_copy(update={"fix": _NO_RULE_COUNTS}))
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
         return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
 
@@ -197,8 +199,7 @@ def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
     try:
         return read_rules(text), None
     except ValueError as error:
-        fix = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule counts."
-        return (), Problem(message=str(error), fix=fix, file=shown(file), line=line_of_error(text))
+        return (), Problem(message=str(error), fix=_NO_RULE_COUNTS, file=shown(file), line=line_of_error(text))
 
 
 @contextmanager

@@ -14,10 +14,20 @@ class AllowList:
     Args:
         patterns: Shell patterns, matched with case against a tool's qualified name; one without a dot is another name
             of a tool, to the letter. None admits every tool, an empty list none.
+        within: Another list that must admit a tool as well.
+        reason: Why the list is as it is, for messages about tools that it doesn't admit.
     """
 
-    def __init__(self, patterns: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, patterns: Iterable[str] | None = None, *, within: AllowList | None = None, reason: str = ""
+    ) -> None:
         self._patterns = None if patterns is None else tuple(pattern.strip() for pattern in patterns if pattern.strip())
+        self._within = within
+        self._reason = reason
+
+    def within(self, other: AllowList) -> AllowList:
+        """Return a list that admits what both lists admit."""
+        return AllowList(self._patterns, within=other, reason=self._reason)
 
     @classmethod
     def parse(cls, text: str) -> AllowList:
@@ -25,7 +35,9 @@ class AllowList:
         return cls(text.split(","))
 
     def admits(self, spec: ToolSpec) -> bool:
-        """Tells whether the tool may be used."""
+        """Return whether the tool may be used."""
+        if self._within is not None and not self._within.admits(spec):
+            return False
         if self._patterns is None:
             return True
         # an alias with a dot could pose as the name of a tool that somebody else was meant to have
@@ -35,6 +47,8 @@ class AllowList:
         )
 
     def __str__(self) -> str:
-        if self._patterns is None:
-            return "every tool"
-        return ", ".join(self._patterns) or "no tool"
+        own = "every tool" if self._patterns is None else ", ".join(self._patterns) or "no tool"
+        if self._reason:
+            own += f" ({self._reason})"
+        within = str(self._within) if self._within is not None else "every tool"
+        return own if within == "every tool" else f"{own}, within {within}"

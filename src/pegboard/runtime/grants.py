@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -45,9 +45,14 @@ class Grants:
         settings: `[packs]`.
         secrets: The user's secrets.
         redaction: Learns of every secret before its pack does.
+        of_folder: Packs that the working directory's `pegboard.toml` configures. They get secrets only from its
+            `.env` file, since the config may name the host that they are sent to.
     """
 
-    def __init__(self, settings: PacksSettings, secrets: Secrets, redaction: Redaction) -> None:
+    def __init__(
+        self, settings: PacksSettings, secrets: Secrets, redaction: Redaction, *, of_folder: Collection[str] = ()
+    ) -> None:
+        self._of_folder = of_folder
         self._settings = settings
         self._redaction = redaction
         self._secrets = secrets
@@ -92,7 +97,8 @@ class Grants:
             granted = Granted(self._config(handler.pack), {})
             self._without_secrets[handler.file, handler.pack] = stamp, granted
             return granted
-        found = {name: self._secrets.find(name) for name in names}
+        of_folder = handler.pack in self._of_folder
+        found = {name: self._secrets.find(name, of_folder=of_folder) for name in names}
         secrets = {name: secret.reveal() if secret else None for name, secret in found.items()}
         self._redaction.add({name: value for name, value in secrets.items() if value})
         return Granted(self._config(handler.pack), secrets)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pegboard.config import Paths, Settings, load, packs_folders
 from pegboard.config.paths import absolute
-from pegboard.errors import SessionError
+from pegboard.errors import ModelError, SessionError
 from pegboard.gateway import Gateway, Rules, Timeouts, Verdict
 from pegboard.models import (
     CallEvent,
@@ -97,6 +97,14 @@ class _ScriptTool:
         return ScriptSource(self._settings.seconds).scan()
 
 
+def _configured_allow_list(settings: Settings) -> AllowList:
+    """Return the allow list of the configuration; it admits nothing if what limits tools can't be used."""
+    blocked = settings.loaded.blocked
+    if blocked is not None:
+        return AllowList((), reason=f"the configuration can't be used: {blocked}")
+    return AllowList(settings.tools.allow)
+
+
 class Runtime:
     """One running Pegboard: its tools, the road of their calls, and the record.
 
@@ -107,7 +115,7 @@ class Runtime:
         settings: The configuration.
         paths: Where things are kept.
         packs: More packs folders, after the configured ones.
-        allow: Which tools may be used; what the configuration says unless given.
+        allow: Which tools may be used, as far as the configuration allows them too.
         problems: What was wrong with the configuration, to be shown with everything else.
     """
 
@@ -124,7 +132,8 @@ class Runtime:
         self.paths = paths
         self._given = {os.path.realpath(folder): str(folder.absolute()) for folder in packs}
         self.folders: tuple[Path, ...] = tuple(packs_folders(settings, paths, packs))
-        self._allow = AllowList(settings.tools.allow) if allow is None else allow
+        configured = _configured_allow_list(settings)
+        self._allow = configured if allow is None else allow.within(configured)
         self._timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
         self._problems = tuple(problems)
         self._models: dict[tuple[str, str | None], ProviderModel] = {}
@@ -144,7 +153,7 @@ class Runtime:
         Args:
             environ: The environment; that of the process unless given.
             packs: More packs folders for this run (`--packs`).
-            tool_allow: An allow list in place of the configured one: patterns separated by commas (`--tool-allow`).
+            tool_allow: Patterns separated by commas (`--tool-allow`). They narrow the configured allow list.
         """
         paths = Paths.from_environment(environ)
         settings, problems = load(environ)
@@ -315,8 +324,8 @@ class Runtime:
         """Gives the names of the tools that can't work without something."""
         return self._health.blocks(requirement)
 
-    def _find_secret(self, name: str) -> tuple[str | None, str]:
-        found = self._secrets.look_up(name)
+    def _find_secret(self, name: str, *, of_folder: bool = False) -> tuple[str | None, str]:
+        found = self._secrets.look_up(name, of_folder=of_folder)
         return (None, found.message) if isinstance(found, Problem) else (found.place, "")
 
     # Calls
@@ -490,7 +499,7 @@ class Runtime:
             base_url: Where an OpenAI-compatible server listens, if not where the configuration says.
 
         Raises:
-            ModelError: There is no such provider, or its key is missing.
+            ModelError: There is no such provider, its key is missing, or the configuration of models can't be used.
         """
         from pegboard.ask.offline import NAME, OfflineModel
 
@@ -501,13 +510,20 @@ class Runtime:
 
         where = self._base_url(name, base_url)
         known = self._models.get((name, where))
-        return known or self._models.setdefault((name, where), providers.model(name, base_url=where, key=self._key))
+        key = self._folder_key if self.settings.is_base_url_from_folder(where) else self._key
+        return known or self._models.setdefault((name, where), providers.model(name, base_url=where, key=key))
 
     def _base_url(self, name: str, given: str | None) -> str | None:
-        """Gives where a model is; the configured place is that of the configured provider, who alone gets its key."""
-        configured = self.settings.model
-        is_own = configured.name is None or configured.name.partition(":")[0] == name.partition(":")[0]
-        return given or (configured.base_url if is_own else None)
+        """Return the base URL of a model; only the provider that it was configured for gets the configured one.
+
+        Raises:
+            ModelError: `not_configured`, if the configured one can't be read: the question would go elsewhere.
+        """
+        blocked = self.settings.loaded.model_blocked
+        if blocked is not None and not given:
+            message = f"No model is used because the configuration of models can't be used: {blocked}"
+            raise ModelError(message, code="not_configured")
+        return given or self.settings.base_url_of(name)
 
     def preload_models(self) -> None:
         """Loads the library that talks to models, as the first turn would; blocks for a second."""
@@ -555,7 +571,9 @@ class Runtime:
 
         if name == NAME:
             return ModelNeeds(title="Built in", is_local=True)
-        return needs(name, self._base_url(name, base_url), lambda secret: self._find_secret(secret)[0])
+        where = self._base_url(name, base_url)
+        of_folder = self.settings.is_base_url_from_folder(where)
+        return needs(name, where, lambda secret: self._find_secret(secret, of_folder=of_folder)[0])
 
     def price(self, model: str, usage: Usage) -> float | None:
         """Gives what a model was paid for in US dollars, where its prices are known; blocks while they are loaded.
@@ -568,9 +586,13 @@ class Runtime:
 
         return price(model, usage)
 
-    def _key(self, name: str) -> str | None:
-        """Gives a provider's key, which from then on is taken out of everything that is told."""
-        found = self._secrets.find(name)
+    def _folder_key(self, name: str) -> str | None:
+        """Return a provider's key for a host that the working directory's configuration names."""
+        return self._key(name, of_folder=True)
+
+    def _key(self, name: str, *, of_folder: bool = False) -> str | None:
+        """Return a provider's key, and redact it everywhere from now on."""
+        found = self._secrets.find(name, of_folder=of_folder)
         if found is None:
             return None
         self._redaction.add({name: found.reveal()})
@@ -692,7 +714,7 @@ class Runtime:
     def _grants(self) -> Grants:
         from pegboard.runtime.grants import Grants
 
-        return Grants(self.settings.packs, self._secrets, self._redaction)
+        return Grants(self.settings.packs, self._secrets, self._redaction, of_folder=self.settings.packs_of_folder())
 
     @cached_property
     def _redaction(self) -> Redaction:

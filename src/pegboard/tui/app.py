@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from pegboard.models import Problem
+from pegboard.results.clean import clean_line
 from pegboard.tui import themes
 from pegboard.tui.checks import Checks, Known
 from pegboard.tui.collecting import IdleCollector
@@ -65,6 +66,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         Command("app.next", "tab", "focus_next", "Next", "Focus what comes next."),
         Command("app.previous", "shift+tab", "focus_previous", "Previous", "Focus what comes before."),
         Command("app.rules", "", "rules", "Rules", "Say which calls of models run, ask first or are refused."),
+        Command("app.trust", "", "trust", "Trust this folder…", "Review what this folder's files set, and trust them."),
         Command("app.theme", "", "change_theme", "Theme", "Choose another theme; the choice is kept."),
         Command("app.quit", "ctrl+q", "quit", "Quit", "End Pegboard; a running call ends with it.", priority=True),
         Command("app.interrupt", "ctrl+c", "help_quit", "Interrupt", "Copy what is selected; it doesn't quit."),
@@ -89,6 +91,8 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         self._checks = Checks(runtime, self._know)
         self._key_problems: tuple[Problem, ...] = ()
         self._is_entitled = False
+        self.wants_reload = False
+        """Whether to start the app again, with the configuration as it is then."""
         super().__init__((themes.shipped(), runtime.paths.themes), runtime.paths.state / "theme", runtime.settings)
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
@@ -104,6 +108,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
         self.call_after_refresh(self._watch_record)
+        self.call_after_refresh(self._notify_about_configuration)
         self.set_timer(_SWEEP_AFTER_SECONDS, self._sweep)
 
     async def on_unmount(self) -> None:
@@ -116,10 +121,24 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         await self.runtime.close()
 
     async def on_event(self, event: events.Event) -> None:
-        """Notes when the user does something."""
+        """Note when the user does something; drop input that was made before an important dialog was visible."""
         if isinstance(event, events.InputEvent):
             self._collector.touch()
+            ignores = getattr(self.screen, "ignores", None)
+            if ignores is not None and ignores(event):
+                return
         await super().on_event(event)
+
+    def _notify_about_configuration(self) -> None:
+        """Say in toasts that no tool runs, or that the folder's settings have no effect; the problems say more."""
+        loaded = self.runtime.settings.loaded
+        if loaded.blocked is not None:
+            message = clean_line(f"No tool runs: {loaded.blocked}")
+            self.notify(message, title="Configuration error", severity="error", timeout=20, markup=False)
+        if loaded.trust in {"untrusted", "changed"}:
+            change = "is not trusted" if loaded.trust == "untrusted" else "changed after you trusted it"
+            message = f'This folder {change}. Its settings have no effect. Run "Trust this folder…" to review them.'
+            self.notify(message, title="Folder not trusted", severity="warning", timeout=10, markup=False)
 
     @work
     async def _sweep(self) -> None:
@@ -278,6 +297,25 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         from pegboard.tui.screens.rules import RulesScreen
 
         self.push_screen(RulesScreen(self.runtime))
+
+    @work(exclusive=True, group="trust")
+    async def action_trust(self) -> None:
+        """Review the working directory's files; trust them if the user says so, and start again."""
+        from pegboard.config import TrustError, review_folder, trust_folder
+        from pegboard.tui.screens.trust import TrustScreen
+
+        request = await asyncio.to_thread(review_folder, self.runtime.paths)
+        if request.trust.state in {"trusted", "nothing"}:
+            is_trusted = request.trust.state == "trusted"
+            self.notify("This folder is already trusted." if is_trusted else request.obstacle, markup=False)
+        elif await self.push_screen_wait(TrustScreen(request)):
+            try:
+                await asyncio.to_thread(trust_folder, self.runtime.paths, request)
+            except TrustError as error:
+                self.notify(clean_line(str(error)), severity="error", markup=False)
+            else:
+                self.wants_reload = True
+                self.exit()
 
     @work(exclusive=True, group="jump")
     async def action_jump(self) -> None:

@@ -206,7 +206,8 @@ class ModelsScreen(ModalScreen[ModelChoice | None]):
         set_ = self._runtime.settings.model
         rows = [Row(ModelChoice(_OFFLINE, None), "built in, doesn't reason")]
         if set_.name and set_.name != _OFFLINE:
-            rows.insert(0, Row(ModelChoice(set_.name, set_.base_url), "configured"))
+            base_url = self._runtime.settings.base_url_of(set_.name)
+            rows.insert(0, Row(ModelChoice(set_.name, base_url), "configured"))
         for title, base_url, names in self._here.values():
             # the configured one is there already, unless it is said to be elsewhere
             known = set_.name if set_.base_url in {None, base_url} else None

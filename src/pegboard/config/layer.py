@@ -1,0 +1,357 @@
+"""One layer of settings, from a file or an environment variable: its values, their lines, and its errors."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+
+from pegboard.config.files import shown, unusable
+from pegboard.config.lines import key_lines
+from pegboard.config.paths import BUILT_IN_PACKS, absolute
+from pegboard.config.settings import Origin, Settings, Unused
+from pegboard.models import Problem
+
+Table: TypeAlias = dict[str, Any]  # outside data: TOML before validation
+Location: TypeAlias = tuple[str | int, ...]
+
+NO_TOOL: Final = "No tool runs until this is fixed."
+"""Consequence of an error in what limits tools: what the limit was is unknown."""
+NO_MODEL: Final = "No model is used until this is fixed."
+"""Consequence of an error in where models are."""
+
+_VARIABLE = re.compile(r"PEGBOARD_(\w+?(?:__\w+?)+)")
+_OTHER_VARIABLES = frozenset(
+    {"PEGBOARD_CONFIG", "PEGBOARD_DATA_DIR", "PEGBOARD_STATE_DIR", "PEGBOARD_CACHE_DIR", "PEGBOARD_PACKS"}
+)
+_DOTTED = (("keys",), ("tools", "timeouts"))
+"""Tables whose keys contain dots, which a user may leave unquoted."""
+_LIMITS = frozenset({"roots", "private", "secrets"})
+"""Keys in `[packs.NAME]` that limit what a pack may do."""
+
+_WANTED = {
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "is_instance_of": "the path of a folder",
+    "model_type": "a table",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
+"""What pydantic's errors about types ask for, in the words of TOML."""
+
+
+@dataclass
+class Layer:
+    """Settings from one place: a file, or one variable."""
+
+    table: Table
+    file: Path | None = None
+    variable: str = ""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    unused: list[Unused] = field(default_factory=list)
+    """Unknown settings."""
+    blocked: Problem | None = None
+    """Why no tool may run."""
+    model_blocked: Problem | None = None
+    """Why no model may be used."""
+    has_say: bool = True
+    """Whether an error may block tools or models; one of an untrusted file may not."""
+
+    def origin(self, key: str) -> Origin:
+        """Return where a value of this layer is set."""
+        if self.variable:
+            return Origin(variable=self.variable)
+        return Origin(shown(self.file), self.lines.get(key))
+
+    def add(self, problem: Problem, *, tools: bool = False, model: bool = False) -> None:
+        """Note a problem, and whether it blocks all tools or all models."""
+        tools, model = tools and self.has_say, model and self.has_say
+        if tools or model:
+            consequences = f"{NO_TOOL if tools else ''} {NO_MODEL if model else ''}".strip()
+            problem = problem.model_copy(update={"fix": f"{problem.fix} {consequences}".strip(), "severity": "error"})
+        self.problems.append(problem)
+        if tools:
+            self.blocked = self.blocked or problem
+        if model:
+            self.model_blocked = self.model_blocked or problem
+
+
+def file_layer(file: Path, text: str | Problem, *, has_say: bool = True) -> Layer:
+    """Parse a configuration file.
+
+    Args:
+        file: Its path.
+        text: Its text, or why it can't be read.
+        has_say: Whether its errors may block tools or models.
+    """
+    layer = Layer({}, file, has_say=has_say)
+    table = _parsed(file, text)
+    if isinstance(table, Problem):
+        layer.add(table if not has_say else table.model_copy(update={"fix": ""}), tools=True, model=True)
+        return layer
+    layer.table = table
+    # `\r\n` is one line break to TOML, as `\n` is.
+    layer.lines = key_lines(str(text).replace("\r\n", "\n"))
+    _join_dotted(layer.table)
+    return layer
+
+
+def _parsed(file: Path, text: str | Problem) -> Table | Problem:
+    if isinstance(text, Problem):
+        return text
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return unusable(file, f"This file is not valid TOML: {error}.", _line_of(error, text))
+    except (RecursionError, ValueError) as error:  # ValueError: an integer of thousands of digits
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else f"{error}"
+        return unusable(file, f"This file can't be parsed: {reason}.")
+
+
+def _line_of(error: tomllib.TOMLDecodeError, text: str) -> int:
+    match = re.search(r"at line (\d+)", str(error))
+    return int(match[1]) if match else text.rstrip("\n").count("\n") + 1
+
+
+def environment_layers(environ: Mapping[str, str]) -> Iterator[Layer]:
+    """Yield a layer for each `PEGBOARD_SECTION__KEY`, in the order of their names."""
+    for variable in sorted(environ):
+        match = _VARIABLE.fullmatch(variable)
+        if match is None:
+            if variable.startswith("PEGBOARD_") and variable not in _OTHER_VARIABLES:
+                yield _misspelt(variable)
+            continue
+        keys = match[1].lower().split("__")
+        candidates = [_nested(keys, value) for value in _meanings(environ[variable])]
+        # If no meaning fits, the problem is about the text: it is what the user wrote.
+        fitting = next((table for table in candidates if not _errors(table)), candidates[-1])
+        yield Layer(fitting, variable=variable)
+
+
+def _misspelt(variable: str) -> Layer:
+    """Return an empty layer, with a problem if the variable looks like a setting with one underscore."""
+    layer = Layer({}, variable=variable)
+    name = variable.removeprefix("PEGBOARD_").lower()
+    meant = next((key for key in _known_keys(Settings) if key.replace(".", "_") == name), None)
+    if meant is not None:
+        example = f"PEGBOARD_{meant.replace('.', '__').upper()}" + ("__KEY" if "." not in meant else "")
+        problem = Problem(message=f"{variable}: This variable has no effect.", fix=f"Did you mean `{example}`?")
+        layer.add(problem, tools=meant in {"tools", "tools.allow"}, model=meant in {"model", "model.base_url"})
+    return layer
+
+
+def _meanings(text: str) -> list[object]:
+    """Return what a variable's value may mean: a TOML value, or plain text."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return [text]
+    return [parsed["value"], text] if len(parsed) == 1 else [text]
+
+
+def _nested(keys: Sequence[str], value: object) -> Table:
+    table: Table = {keys[-1]: value}
+    for key in reversed(keys[:-1]):
+        table = {key: table}
+    _join_dotted(table)
+    return table
+
+
+def _join_dotted(table: Table) -> None:
+    """Make `keys = {tools = {run = …}}`, which `tools.run = …` means to TOML, `keys = {"tools.run" = …}`."""
+    for path in _DOTTED:
+        holder: object = table
+        for key in path[:-1]:
+            holder = holder.get(key) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and isinstance(holder.get(path[-1]), dict):
+            holder[path[-1]] = dict(_flat(holder[path[-1]]))
+
+
+def _flat(table: Table) -> Iterator[tuple[str, object]]:
+    # Not recursive: `a.a.a. …` makes tables nested deeper than Python's stack.
+    waiting: list[tuple[str, object]] = [*table.items()]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{key}.{inner}", value[inner]) for inner in value]
+        else:
+            yield key, value
+
+
+def leaves(table: Table) -> Iterator[str]:
+    """Yield the dotted key of every value."""
+    return (key for key, _ in _flat(table))
+
+
+def _errors(table: Table) -> list[tuple[Location, str, str]]:
+    """Return the errors of a table: the location, pydantic's name for the error, and its message."""
+    try:
+        Settings.model_validate(table)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        return [(_within(table, item["loc"]), item["type"], item["msg"]) for item in found]
+    return []
+
+
+def _within(table: Table, location: Location) -> Location:
+    """Cut what pydantic adds to a location (`[key]`, the branch of a union) and the table doesn't have."""
+    here: object = table
+    for depth, part in enumerate(location):
+        is_key = isinstance(here, dict) and part in here
+        is_item = isinstance(here, list) and isinstance(part, int) and part < len(here)
+        if not (is_key or is_item):
+            return location[:depth]
+        here = here[part]  # type: ignore[index]  # one of the two was just seen
+    return location
+
+
+def drop_errors(layer: Layer) -> None:
+    """Remove what is wrong from a layer, and note a problem for each; block what can't fall back safely."""
+    errors = {location: (kind, message) for location, kind, message in reversed(_errors(layer.table))}
+    noted = len(layer.problems)
+    # From the back, so that dropping one item of a list keeps the locations of those before it valid.
+    for location in sorted(errors, key=lambda place: [(isinstance(part, str), part) for part in place], reverse=True):
+        kind, message = errors[location]
+        key = ".".join(map(str, location))
+        value = _pop(layer.table, location)
+        origin = layer.origin(key)
+        if kind == "extra_forbidden" or _is_misspelt_pack_setting(location, value):
+            near = _nearest(key)
+            layer.unused.append(Unused(key, value, origin, "unknown"))
+            problem = origin.problem(f"Unknown setting `{key}`.", f"Did you mean `{near}`?" if near else "")
+            layer.add(
+                problem, tools=_may_limit_tools(location, value, near), model=_may_be_place(location, value, near)
+            )
+            continue
+        layer.add(
+            origin.problem(_complaint(key, kind, message, value), "This value is not used."),
+            tools=location in {("tools",), ("packs",)} or location[:2] == ("tools", "allow"),
+            model=location in {("model",), ("model", "base_url")},
+        )
+    _check_packs(layer)
+    layer.problems[noted:] = sorted(layer.problems[noted:], key=lambda problem: problem.line or 0)
+
+
+def _may_limit_tools(location: Location, value: object, near: str) -> bool:
+    """Return whether an unknown setting may be a misspelt limit of tools, such as `[tools] deny` or `[tool] allow`."""
+    if location[0] == "tools":
+        return near == "tools.allow" or isinstance(value, str | list)
+    if location[0] == "packs":
+        return location[-1] in _LIMITS
+    is_shallow = len(location) <= 2
+    return is_shallow and (
+        near in {"tools", "tools.allow"} or location[-1] == "allow" or (isinstance(value, dict) and "allow" in value)
+    )
+
+
+def _may_be_place(location: Location, value: object, near: str) -> bool:
+    """Return whether an unknown setting may be a misspelt `model.base_url`."""
+    if location[0] in {"packs", "mcp"}:
+        return False
+    is_url = isinstance(value, str) and "://" in value
+    return is_url or near == "model.base_url" or (isinstance(value, dict) and "base_url" in value)
+
+
+def _check_packs(layer: Layer) -> None:
+    """Check the types of what limits packs; each fails closed for its pack alone."""
+    packs = layer.table.get("packs", {})
+    for pack, config in packs.items():
+        if pack == "folders" or not isinstance(config, dict):
+            continue
+        is_built_in = (BUILT_IN_PACKS / f"{pack}.py").is_file() if str(pack).isidentifier() else False
+        for key in [*config]:
+            path = f"packs.{pack}.{key}"
+            fits = _fits_limit(key, config[key]) if is_built_in or key == "secrets" else True
+            if key in _LIMITS and not fits:
+                wanted = "true or false" if key == "private" else "a list of texts"
+                message = f"`{path}` should be {wanted}, but is {_kind(config[key])}."
+                if key == "roots":
+                    layer.add(layer.origin(path).problem(message, f"No tool of {pack} that uses files runs."))
+                else:
+                    layer.add(layer.origin(path).problem(message, "This value is not used."))
+                    del config[key]
+            elif is_built_in and _is_like_roots(key) and "roots" not in config:
+                fix = f"Did you mean `packs.{pack}.roots`? No tool of {pack} that uses files runs."
+                layer.add(layer.origin(path).problem(f"Unknown setting `{path}`.", fix))
+                config["roots"] = []
+
+
+def _fits_limit(key: str, value: object) -> bool:
+    if key == "private":
+        return isinstance(value, bool)
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+
+
+def _is_like_roots(key: str) -> bool:
+    from difflib import SequenceMatcher
+
+    return key != "roots" and SequenceMatcher(None, key.lower(), "roots").ratio() > 0.79
+
+
+def _is_misspelt_pack_setting(location: Location, value: object) -> bool:
+    return len(location) == 2 and location[0] == "packs" and location[1] != "folders" and not isinstance(value, dict)
+
+
+def _pop(table: Table, location: Location) -> object:
+    holder: Any = table  # outside data, at a place known to be in it
+    for part in location[:-1]:
+        holder = holder[part]
+    return holder.pop(location[-1])
+
+
+def _complaint(key: str, kind: str, message: str, value: object) -> str:
+    # Never the value itself: it may be a secret.
+    if kind in _WANTED:
+        return f"`{key}` should be {_WANTED[kind]}, but is {_kind(value)}."
+    return f"`{key}` {message.removeprefix('Value error, ').removeprefix('Input ')}."
+
+
+def _kind(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+        case _:
+            return "a date or time"
+
+
+def _nearest(key: str) -> str:
+    """Return the known key that is most likely meant, or an empty text."""
+    from difflib import get_close_matches
+
+    parent, _, name = key.rpartition(".")
+    known = list(_known_keys(Settings))
+    siblings = [other for other in known if other.rpartition(".")[0] == parent]
+    elsewhere = [other for other in known if other.rpartition(".")[2] == name]
+    near = get_close_matches(key, siblings, n=1) or elsewhere or get_close_matches(key, known, n=1)
+    return near[0] if near else ""
+
+
+def _known_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, info in model.model_fields.items():
+        yield prefix + name
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from _known_keys(info.annotation, f"{prefix}{name}.")
+
+
+def make_folders_absolute(layer: Layer) -> None:
+    """Make packs folders absolute: they are relative to the file that names them."""
+    folders = layer.table.get("packs", {}).get("folders")
+    if folders:
+        start = layer.file.parent if layer.file else None
+        layer.table["packs"]["folders"] = [absolute(folder, start) for folder in folders]

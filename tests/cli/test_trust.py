@@ -1,0 +1,85 @@
+"""`pegboard trust` shows what a folder sets, asks, and remembers the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+
+
+def pegboard(cwd: Path, *arguments: str, terminal: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command, on a terminal if something is typed there."""
+    command = [sys.executable, "-m", "pegboard", *arguments]
+    return subprocess.run(
+        command if terminal is None else [sys.executable, "-c", ON_A_TERMINAL, *command],
+        input=terminal or "",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
+        env=dict(os.environ),
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(home: Path, tmp_path: Path) -> Path:
+    """A folder that limits tools and sets a key."""
+    (tmp_path / "clone").mkdir()
+    (tmp_path / "clone" / "pegboard.toml").write_text('[tools]\nallow = ["time.now"]\n[packs.x]\ntoken = "hunter2"\n')
+    (tmp_path / "clone" / ".env").write_text("KEY=hunter2\n")
+    return tmp_path / "clone"
+
+
+@pytest.mark.promise("SEC-3")
+def test_a_folder_is_reviewed_trusted_listed_and_removed(folder: Path, tmp_path: Path) -> None:
+    done = pegboard(folder, "trust")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'tools.allow = ["time.now"]' in done.stderr
+    assert "pass --yes" in done.stderr
+    assert "hunter2" not in done.stderr
+    assert pegboard(tmp_path, "trust", "clone", "--yes").returncode == 0
+    assert json.loads(pegboard(tmp_path, "trust", "--list", "--json").stdout) == [str(folder)]
+    shown = pegboard(folder, "config", "show").stdout
+    assert f'tools.allow = ["time.now"]  # {folder}/pegboard.toml:2 (trusted folder)' in shown
+    assert pegboard(tmp_path, "trust", "clone", "--remove").returncode == 0
+    assert json.loads(pegboard(tmp_path, "trust", "--list", "--json").stdout) == []
+    listed = pegboard(folder, "config", "show", "--json")
+    rows = {(row["key"], row["status"]): row["value"] for row in json.loads(listed.stdout)}
+    assert rows["tools.allow", "untrusted"] == ["time.now"]
+    assert rows["tools.allow", "used"] is None
+    assert "hunter2" not in listed.stdout + listed.stderr
+    assert "Run `pegboard trust`" in listed.stderr
+
+
+@pytest.mark.promise("SEC-3")
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+def test_on_a_terminal_only_yes_trusts(folder: Path, answer: str, code: int) -> None:
+    done = pegboard(folder, "trust", terminal=answer)
+    assert done.returncode == code, done.stdout
+    assert "Trust this folder? [y/N]" in done.stdout
+    assert (str(folder) in pegboard(folder, "trust", "--list").stdout) is (code == 0)
+
+
+@pytest.mark.promise("SEC-3")
+def test_what_cannot_be_trusted_is_refused_with_a_reason(folder: Path, tmp_path: Path) -> None:
+    assert "is not a folder" in pegboard(tmp_path, "trust", "nowhere", "--yes").stderr
+    (folder / "pegboard.toml").write_text("[tools\n")
+    broken = pegboard(folder, "trust", "--yes")
+    assert (broken.returncode, "can't be reviewed" in broken.stderr) == (1, True)
+    (tmp_path / "empty").mkdir()
+    empty = pegboard(tmp_path, "trust", "empty", "--yes")
+    assert (empty.returncode, "has no pegboard.toml" in empty.stderr) == (0, True)
+
+
+@pytest.mark.promise("CFG-3")
+def test_config_show_reports_an_unknown_theme(home: Path, tmp_path: Path) -> None:
+    (home / "config.toml").write_text('[ui]\ntheme = "pegboard-drak"\n')
+    done = pegboard(tmp_path, "config", "show")
+    assert f"{home / 'config.toml'}:2: Unknown theme `pegboard-drak`. Did you mean `pegboard-dark`?" in done.stderr
