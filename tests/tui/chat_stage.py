@@ -225,7 +225,12 @@ def chat_app(
     Path(os.environ["PEGBOARD_CONFIG"]).write_text(config, encoding="utf-8")
     runtime = Runtime.from_environment(packs=[pack(folder)], tool_allow=allow)
     model = ScriptedModel(*turns)
-    runtime.model = lambda name=None, base_url=None: model  # type: ignore[method-assign]
+
+    def scripted(name: str | None = None, base_url: str | None = None, *, send_key: bool = False) -> Model:
+        del name, base_url, send_key
+        return model
+
+    runtime.model = scripted  # type: ignore[method-assign]
     for session, messages in sessions:
         runtime.sessions.start(session)
         for message in messages:
