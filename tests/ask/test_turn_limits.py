@@ -87,7 +87,9 @@ async def test_an_endless_turn_ends_at_its_limit_with_the_text_that_came(
     _, outcome = await asked(small, model=model, session="s")
     assert (outcome.stopped_by, outcome.tool_calls, model.is_closed) == ("size", (), True)
     assert model.said <= 210
-    written = "".join(piece.text for piece, _ in zip(endless(), range(model.said), strict=False) if isinstance(piece, TextDelta))
+    written = "".join(
+        piece.text for piece, _ in zip(endless(), range(model.said), strict=False) if isinstance(piece, TextDelta)
+    )
     if written:
         assert outcome.answer == written[:2000]
         kept = [entry.message for entry in small.sessions.entries("s")]

@@ -16,6 +16,7 @@ from stage import Stage
 from textual.widgets import Static
 
 from pegboard.models.conversation import Message, ModelMessage, ToolMessage, UserMessage
+from pegboard.ports import Model
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.chat import transcript

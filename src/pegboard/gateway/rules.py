@@ -77,9 +77,7 @@ class Rules:
         if call.from_text:
             if problem is None and self._in_advance.names(spec):
                 return Verdict("allow", f"{spec.name} was approved by name in advance.")
-            return Verdict(
-                "ask", f"The model wrote the call of {spec.name} as text, where it may only quote it."
-            )
+            return Verdict("ask", f"The model wrote the call of {spec.name} as text, where it may only quote it.")
         if call.session is not None and (call.session, spec.name) in self._sessions:
             return Verdict("allow", f"{spec.name} was allowed in this session.")
         if problem is not None:

@@ -21,7 +21,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-from pegboard.ask.providers.failing import REFUSED_REDIRECT, Failing
+from pegboard.ask.providers.failing import Failing
 from pegboard.ask.providers.limits import bounded, is_foreign
 from pegboard.ask.providers.naming import Dialect, Endpoint, Patience
 from pegboard.errors import ModelError
@@ -56,23 +56,13 @@ class Connection:
     """
 
     def __init__(self, endpoint: Endpoint, key: str | None, patience: Patience) -> None:
-        self._http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(None, connect=patience.connect),
-            follow_redirects=True,
-            # A proxy of the environment leads away from this machine.
-            trust_env=not endpoint.is_local,
-            # What is compressed can't be bounded by what arrives.
-            headers={"accept-encoding": "identity"},
-            event_hooks={
-                "request": [_HeadersOfEnvironment(endpoint, key)],
-                "response": [_stay_at_host, _no_long_wait, bounded],
-            },
-        )
         self.declares_calls = endpoint.dialect == "anthropic" or (
             endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
         )
+        self._redirects = _Redirects()
         failure: ModelError | None = None
         try:
+            self._http = self._client(endpoint, key, patience)
             self.model = self._model(endpoint, key)
         except ModelError:
             raise
@@ -81,6 +71,25 @@ class Connection:
         # Out of the handler: the exception behind it holds the key.
         if failure is not None:
             raise failure
+
+    @property
+    def refused_redirect(self) -> str:
+        """Where the last response would have led, if that was another server; untrusted text."""
+        return self._redirects.refused
+
+    def _client(self, endpoint: Endpoint, key: str | None, patience: Patience) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=patience.connect),
+            follow_redirects=True,
+            # A proxy of the environment leads away from this machine.
+            trust_env=not endpoint.is_local,
+            # What is compressed can't be bounded by what arrives.
+            headers={"accept-encoding": "identity"},
+            event_hooks={
+                "request": [_HeadersOfEnvironment(endpoint, key)],
+                "response": [self._redirects, _no_long_wait, bounded],
+            },
+        )
 
     def _model(self, endpoint: Endpoint, key: str | None) -> Model:
         match endpoint.dialect:
@@ -172,10 +181,19 @@ class _HeadersOfEnvironment:
             request.headers[name] = value
 
 
-async def _stay_at_host(response: httpx2.Response) -> None:
-    """Let no redirect lead to another server: the key and the conversation would go there."""
-    if response.has_redirect_location and is_foreign(response):
-        response.headers[REFUSED_REDIRECT] = response.headers.pop("location")
+class _Redirects:
+    """Response hook that lets no redirect lead to another server: the key and the conversation would go there.
+
+    Attributes:
+        refused: Where the last response would have led; empty if it wasn't refused.
+    """
+
+    def __init__(self) -> None:
+        self.refused = ""
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        is_refused = response.has_redirect_location and is_foreign(response)
+        self.refused = response.headers.pop("location") if is_refused else ""
 
 
 async def _no_long_wait(response: httpx2.Response) -> None:

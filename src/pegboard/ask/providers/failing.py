@@ -32,9 +32,6 @@ from pegboard.ask.providers.naming import Endpoint
 from pegboard.errors import ModelError, ModelErrorCode
 from pegboard.results.clean import clean_line
 
-REFUSED_REDIRECT: Final = "x-refused-location"
-"""Header of a response that keeps where its redirect would have led, which wasn't followed."""
-
 _LONGEST_DETAIL: Final = 500
 _WINDOW: Final = 6
 """How many characters of a key, one after the other, give it away."""
@@ -48,6 +45,8 @@ _TOO_LONG: Final = re.compile(
     re.IGNORECASE,
 )
 """How servers say that a conversation is too long; few have a code for it."""
+
+_OVERLOADED: Final = (503, 529)
 
 _FILTERED: Final = re.compile(r"content.?(filter|policy|management)|moderation|safety system", re.IGNORECASE)
 
@@ -88,8 +87,6 @@ class Failing:
         """Return the error for a failure that another fact tells better than its kind."""
         if isinstance(root := _root(error), TooLargeError):
             return self.too_large(str(root))
-        if isinstance(error, ModelHTTPError) and 300 <= error.status_code < 400:
-            return self._redirected(error)
         return self._too_long(detail) if _is_too_long(error, detail) else None
 
     def _by_kind(self, error: Exception, detail: str, *, started: bool) -> ModelError:
@@ -209,8 +206,8 @@ class Failing:
             "auth", f"{self._title} rejected the key", f"Check {secret}, and set it again: {put}.", detail=detail
         )
 
-    def _redirected(self, error: ModelHTTPError) -> ModelError:
-        where = (error.headers or {}).get(REFUSED_REDIRECT, "")
+    def redirected(self, where: str) -> ModelError:
+        """Return the error for a redirect to another server, which wasn't followed."""
         try:
             split = urlsplit(where)
             host = (
@@ -251,7 +248,8 @@ class Failing:
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) and not error.in_stream else ""
         if error.in_stream:
             return self.own_error(detail)
-        if isinstance(error, ModelOverloadedError):
+        overloaded = isinstance(error, ModelHTTPError) and error.status_code in _OVERLOADED
+        if overloaded or isinstance(error, ModelOverloadedError):
             message = f"{self._title} is overloaded{status}"
         else:
             message = f"{self._title} failed with an internal error{status}"

@@ -58,7 +58,8 @@ async def turn(
     except ModelError as error:
         failure = error
     except Exception as error:  # noqa: BLE001 - the libraries rely on the shape of what a server sends, and raise anything
-        failure = failing.of(error, started=started)
+        where = connection.refused_redirect
+        failure = failing.redirected(where) if where and not started else failing.of(error, started=started)
     else:
         yield ended
         return
