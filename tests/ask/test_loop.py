@@ -194,8 +194,9 @@ async def test_a_model_that_says_nothing_at_the_end_is_spoken_for(asked: Asked, 
     ("written", "cut", "told"),
     [
         ('{"a": 1, "b"', False, "is not JSON"),
-        ('{"a": 1, "b"', True, "cut off after 12 characters"),
-        ("", True, "cut off"),
+        ('{"a": 1, "b"', True, "ended early, after 12 characters of arguments"),
+        ("", True, "ended early"),
+        ('{"a": 1, "b": 2}', True, "ended early"),
         ("[1]", False, "must be a JSON object"),
         ('{"a": 1, "a": 2, "b": 1}', False, "twice"),
         ("[" * 100_000, False, "nested too deeply"),
@@ -212,16 +213,10 @@ async def test_arguments_that_are_cut_or_malformed_are_never_run(
     assert outcome.tool_error.code == "invalid_args"
     assert not runtime.history()
     sent = [message for message in model.prompts[-1].messages if isinstance(message, ModelMessage)]
-    assert [call.arguments for call in sent[0].calls] == ["{}"], "no server is sent what is no JSON"
+    assert all(isinstance(json.loads(call.arguments), dict) for call in sent[0].calls), "no server is sent other text"
     kept = [entry.message for entry in runtime.sessions.entries("s")]
     assert isinstance(kept[1], ModelMessage)
     assert kept[1].calls[0].arguments == written
-
-
-async def test_of_a_cut_turn_the_calls_before_the_last_still_run(runtime: Runtime, asked: Asked) -> None:
-    model = ScriptedModel(calls(("shop_add", {"a": 1, "b": 2}), ("shop_add", '{"a": 1'), cut=True), says("3."))
-    _, outcome = await asked(runtime, model=model)
-    assert [result.ok for result in outcome.tool_results] == [True, False]
 
 
 @pytest.mark.promise("ASK-1")
@@ -257,58 +252,6 @@ async def test_without_tools_the_model_is_sent_none(runtime: Runtime, asked: Ask
     model = ScriptedModel(says("Hello."))
     await asked(runtime, model=model, with_tools=False)
     assert model.prompts[0].tools == ()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'I will add.\n```json\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n```',
-        '<tool_call>{"name": "shop.add", "arguments": {"a": 1, "b": 2}}</tool_call>',
-        '{"tool": "shop_add", "args": {"a": 1, "b": 2}}',
-        '```\n[{"function": {"name": "shop_add", "arguments": "{\\"a\\": 1, \\"b\\": 2}"}}]\n```',
-        '<tools>\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n</tools>',
-        '<tool_call>\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}',
-        'leton\n{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n</tool_call>',
-    ],
-)
-async def test_a_call_that_a_small_model_writes_as_text_is_a_call_marked_as_such(
-    runtime: Runtime, asked: Asked, text: str
-) -> None:
-    model = ScriptedModel(says(text), says("3."))
-    events, outcome = await asked(runtime, model=model)
-    [proposed] = [event.proposed for event in events if isinstance(event, CallProposed)]
-    assert proposed.from_text
-    assert outcome.tool_results[0].data == 3
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"name": "shop_add", "arguments": {"a": 1, "b": 2}}\n{\n"name": "shop_add",\n"arguments": {"a": 3, "b": 4}}\n',
-        '```\n{"name": "shop_add", "args": {"a": 1, "b": 2}}\n{"name": "shop_add", "args": {"a": 3, "b": 4}}\n```',
-    ],
-)
-async def test_calls_written_one_after_the_other_are_all_made(runtime: Runtime, asked: Asked, text: str) -> None:
-    _, outcome = await asked(runtime, model=ScriptedModel(says(text), says("3 and 7.")))
-    assert [result.data for result in outcome.tool_results] == [3, 7]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '```json\n{"name": "nobody", "arguments": {}}\n```',
-        "```json\n{\n```",
-        "{}",
-        "add(1, 2)",
-        '{"name": "shop_add", "arguments": {"a": 1, "b": 2}} would add them.',
-        '<tool_call>{"name": "shop_add", "arguments": {"a": 1',
-        "nothing</tool_call>",
-        '```\n{"function": {"name": "shop_add", "parameters": {"type": "object", "properties": {"a": {}}}}}\n```',
-    ],
-)
-async def test_other_text_is_no_call(runtime: Runtime, asked: Asked, text: str) -> None:
-    _, outcome = await asked(runtime, model=ScriptedModel(says(text)))
-    assert (outcome.answer, outcome.tool_calls) == (text, ())
 
 
 @pytest.mark.promise("EXE-6")

@@ -16,6 +16,7 @@ from stage import Stage
 from textual.widgets import Static
 
 from pegboard.models.conversation import Message, ModelMessage, ToolMessage, UserMessage
+from pegboard.ports import Model
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.chat import transcript
@@ -225,7 +226,12 @@ def chat_app(
     Path(os.environ["PEGBOARD_CONFIG"]).write_text(config, encoding="utf-8")
     runtime = Runtime.from_environment(packs=[pack(folder)], tool_allow=allow)
     model = ScriptedModel(*turns)
-    runtime.model = lambda name=None, base_url=None: model  # type: ignore[method-assign]
+
+    def scripted(name: str | None = None, base_url: str | None = None, *, send_key: bool = False) -> Model:
+        del name, base_url, send_key
+        return model
+
+    runtime.model = scripted  # type: ignore[method-assign]
     for session, messages in sessions:
         runtime.sessions.start(session)
         for message in messages:

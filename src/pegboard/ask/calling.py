@@ -18,6 +18,8 @@ from pegboard.models.ask import CallHappened
 from pegboard.models.conversation import ProposedCall
 from pegboard.ports import Calls
 
+UNFINISHED = "unfinished_turn"
+"""Detail of the result of a call whose turn didn't end properly."""
 _LONGEST_NAME = 200
 """Characters of a name that no tool has."""
 _AHEAD = 1_000
@@ -79,26 +81,38 @@ class Calling:
         self._limit = limit
         self._parallel = parallel
 
-    def read(self, proposed: Sequence[ProposedCall], *, is_cut: bool) -> list[Proposal]:
-        """Reads the calls of a turn; those that can't be run have their answer already.
+    def read(self, proposed: Sequence[ProposedCall], *, is_complete: bool) -> list[Proposal]:
+        """Read the calls of a turn; those that can't be run have their result already.
 
         Args:
             proposed: As the model wrote them.
-            is_cut: Whether the model ran out of tokens in the last of them.
+            is_complete: Whether the turn ended properly; none of the calls of any other may run, for arguments can be
+                valid and still not be all that the model meant.
         """
-        last = len(proposed) - 1
-        return [self._read(one, is_cut=is_cut and number == last) for number, one in enumerate(proposed)]
+        return [self._read(one, is_complete=is_complete) for one in proposed]
 
-    def _read(self, proposed: ProposedCall, *, is_cut: bool) -> Proposal:
+    def _read(self, proposed: ProposedCall, *, is_complete: bool) -> Proposal:
         spec = self._offer.find(proposed.name)
         # by the name too under which it was offered earlier in the session
         hidden = Offer(self._calls.callable()).find(proposed.name) if spec is None and proposed.name != MORE else None
         meant = spec or hidden
         name = proposed.name[:_LONGEST_NAME] if meant is None else meant.name
-        call = ToolCall(name=name, source="ask", session=self._session, provider_id=proposed.provider_id)
+        call = ToolCall(
+            name=name,
+            source="ask",
+            session=self._session,
+            provider_id=proposed.provider_id,
+            from_text=proposed.from_text,
+        )
         only_reads = spec is not None and bool(spec.hints.read_only)
+        if not is_complete:
+            message = (
+                f"{name} was not called because the model's answer ended early, after {len(proposed.arguments):,}"
+                " characters of arguments. Call it again with a shorter answer."
+            )
+            return Proposal(proposed, call, ToolResult.failed("invalid_args", message, UNFINISHED))
         try:
-            args = arguments(proposed.arguments, is_cut=is_cut)
+            args = arguments(proposed.arguments)
         except UnreadableArguments as unreadable:
             result = ToolResult.failed("invalid_args", f"{name} was not called. {unreadable}")
             return Proposal(proposed, call, result)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from pegboard.ask.allowance import Allowance
 from pegboard.ask.calling import Calling, Proposal
 from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
 from pegboard.ask.naming import Offer
@@ -50,13 +51,16 @@ INVALID_ROUNDS: Final = 2
 """How often in a row a model is told that all its calls of a turn had unfit arguments; after the next time it ends."""
 LAST_TURN_SECONDS: Final = 60.0
 """What a model gets for its last answer when the time is over."""
+LAST_TURN_TOKENS: Final = 10_000
+"""What a model may write as its last answer when the limit of tokens is reached."""
 _POLL_SECONDS: Final = 0.05
 
 _REASONS: Final[dict[StoppedBy, str]] = {
     "steps": "The limit of {steps} steps was reached.",
     "tokens": "The limit of {tokens:,} tokens was reached.",
     "time": "The limit of {seconds:g} seconds was reached.",
-    "invalid_args": "The model's calls had unfit arguments, over and over.",
+    "size": "The limit of one turn, {turn_bytes:,} bytes and {turn_calls:,} calls, was reached.",
+    "invalid_args": "The model's calls could not be run, several times in a row.",
 }
 
 ValueT = TypeVar("ValueT")
@@ -73,6 +77,10 @@ class Limits:
     seconds: float = 600.0
     result_bytes: int = 50_000
     """Of a result's text that the model is told at once."""
+    turn_bytes: int = 4_000_000
+    """Of the text, thinking and arguments of one turn."""
+    turn_calls: int = 100
+    """Calls that one turn may propose."""
 
 
 class Ask:
@@ -89,6 +97,8 @@ class Ask:
         without: Names of tools that it isn't offered.
         parallel: Whether calls that only read, one after the other in one turn, run at once.
         system: What the model is told beforehand, from now on in this session; None leaves that as it is.
+        text_calls: Tells by a model's name whether a message of it that is nothing but calls written as text is taken
+            for these calls.
     """
 
     def __init__(
@@ -104,6 +114,7 @@ class Ask:
         without: Collection[str] = (),
         parallel: bool = False,
         system: str | None = None,
+        text_calls: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.session = session
         self.model = model
@@ -115,6 +126,7 @@ class Ask:
         self.without = frozenset(without)
         self.parallel = parallel
         self.system = system
+        self.text_calls = text_calls
         self._asking: _Asking | None = None
 
     async def run(self, text: str) -> AsyncGenerator[AskEvent]:
@@ -168,6 +180,7 @@ class _Asking:
         self._messages: list[Message] = []
         self._shown: set[str] = set()
         self._has_shortened = False
+        self._has_native_calls = False
         self._system = ""
         specs = ask.calls.callable() if ask.with_tools else ()
         self._offer = Offer((spec for spec in specs if spec.name not in ask.without), taken=[MORE])
@@ -185,6 +198,7 @@ class _Asking:
         self._invalid_rounds = 0
         self._answer = ""
         self._usage = Usage()
+        self._unreported = 0
         self._steps = 0
         self._stopped_by: StoppedBy = "answer"
         self._failure: ModelFailure | None = None
@@ -284,30 +298,48 @@ class _Asking:
             return "time"
         if self._invalid_rounds > INVALID_ROUNDS:
             return "invalid_args"
-        if self._usage.input_tokens + self._usage.output_tokens >= self._limits.tokens:
+        if self._tokens >= self._limits.tokens:
             return "tokens"
         return "steps" if self._steps >= self._limits.steps else None
 
     async def _turn(self, model: Model, *, with_tools: bool) -> AsyncGenerator[ModelSaid]:
-        """Gives the model the word; then its message stands in the session."""
+        """Run a turn of the model, within its limits; then its message is in the session."""
         ended: TurnEnded | None = None
+        left = self._allowance()
         async with aclosing(model.stream(self._prompt(with_tools=with_tools))) as stream:
             while (event := await self._within(anext(stream, None))) is not None:
-                if isinstance(event, TextDelta):
-                    self._unsaid.append(event.text)
                 if isinstance(event, TurnEnded):
                     ended = event
                     break
-                yield ModelSaid.model_construct(event=event)
+                piece, exceeded = left.count(event)
+                if isinstance(piece, TextDelta):
+                    self._unsaid.append(piece.text)
+                yield ModelSaid.model_construct(event=piece)
+                if exceeded is not None:
+                    raise _StoppedError(exceeded)
         if ended is None:
             raise ModelError("The model's answer ended before its end.", code="broken_stream", fix="Ask again.")
         self._usage += ended.usage
-        message = self._read(ended.message, with_tools=with_tools)
-        self._open = self._calling.read(message.calls, is_cut=ended.reason == "length")
+        if not ended.usage.output_tokens:
+            self._unreported += left.estimate
+        message = self._read(ended, model.name, with_tools=with_tools)
+        self._open = self._calling.read(message.calls, is_complete=ended.is_complete)
         self._answer = message.text
         self._unsaid.clear()
         await self._say(message)
         yield ModelSaid(event=ended.model_copy(update={"message": message}))
+
+    @property
+    def _tokens(self) -> int:
+        """Tokens read and written so far, estimated where the provider doesn't report them."""
+        return self._usage.input_tokens + self._usage.output_tokens + self._unreported
+
+    def _allowance(self) -> Allowance:
+        """Return what the next turn may write; the last one has some tokens of its own."""
+        tokens = self._limits.tokens - self._tokens
+        if self._stopped_by != "answer":
+            tokens = max(tokens, LAST_TURN_TOKENS)
+        return Allowance(size=self._limits.turn_bytes, calls=self._limits.turn_calls, tokens=tokens)
 
     def _prompt(self, *, with_tools: bool) -> Prompt:
         system, tools = self._system, self._offer.tools() if with_tools else ()
@@ -317,10 +349,12 @@ class _Asking:
             system += f"\n\n{self._reason()} Answer now, without tools: say what was found, and what was not done."
         return Prompt(messages=sent(system.strip(), self._messages), tools=tools)
 
-    def _read(self, message: ModelMessage, *, with_tools: bool) -> ModelMessage:
-        """Gives a model's message as it is kept: with calls only where it may make any, and never empty."""
+    def _read(self, ended: TurnEnded, model: str, *, with_tools: bool) -> ModelMessage:
+        """Return a model's message as it is kept: with calls only where it may make any, and never empty."""
+        message = ended.message
         calls = with_own_ids(message).calls if with_tools else ()
-        if with_tools and not calls:
+        may_be_text = with_tools and ended.is_complete and not self._has_native_calls
+        if may_be_text and not calls and self._ask.text_calls(model):
             calls = calls_in_text(message.text, lambda name: self._offer.find(name) is not None)
         text = message.text if message.text.strip() or calls else self._own_words()
         return message.model_copy(update={"text": text, "calls": calls})
@@ -402,6 +436,8 @@ class _Asking:
             self._shown.add(call)
         if isinstance(message, ToolMessage) and is_shortened(message.text):
             self._has_shortened = True
+        if isinstance(message, ModelMessage) and not all(made.from_text for made in message.calls):
+            self._has_native_calls = True
 
     async def _within(self, wanted: Awaitable[ValueT]) -> ValueT:
         """Waits for something, unless the time is over or the user interrupts."""

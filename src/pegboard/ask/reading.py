@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pydantic import JsonValue
@@ -14,11 +14,8 @@ from pegboard.forms.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall
 
-_FENCED: Final = re.compile(
-    r"```[\w-]*\s*\n?(?P<fenced>.*?)```|<(?P<tag>tool_call|tools)>(?P<tagged>.*?)(?:</(?P=tag)>|\Z)", re.DOTALL
-)
-_CLOSING: Final = "</tool_call>"
-_LINE_OF_JSON: Final = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
+_BETWEEN: Final = re.compile(r"(?:```[\w-]*|</?(?:tool_call|tools)>|\s+)*")
+"""What may surround calls that are written as text; some servers swallow one of two tags."""
 _DECODER: Final = json.JSONDecoder()
 _NAME_KEYS: Final = ("name", "tool", "tool_name", "function")
 _ARGUMENT_KEYS: Final = ("arguments", "args", "parameters", "input")
@@ -32,26 +29,20 @@ class UnreadableArguments(Exception):  # noqa: N818 - it is what they are
     """Arguments that can't be run; the message tells the model what was wrong."""
 
 
-def arguments(text: str, *, is_cut: bool = False) -> JsonObject:
-    """Reads the arguments of a proposed call; none at all are an empty object.
+def arguments(text: str) -> JsonObject:
+    """Read the arguments of a proposed call; none at all are an empty object.
 
     Args:
         text: As the model wrote them.
-        is_cut: Whether the model ran out of tokens there, so that none at all are missing ones.
 
     Raises:
-        UnreadableArguments: They are no JSON object, or only the beginning of one.
+        UnreadableArguments: They are not a JSON object.
     """
-    if not text.strip() and not is_cut:
+    if not text.strip():
         return {}
     try:
         value = parse(text)
     except JsonTextError as error:
-        if is_cut:
-            raise UnreadableArguments(
-                f"The arguments were cut off after {len(text):,} characters, because the answer became too long."
-                " Call it again with shorter ones."
-            ) from None
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
         raise UnreadableArguments(f"The arguments text {error}. It was: {shown}") from None
     if value is None:
@@ -75,24 +66,29 @@ def with_own_ids(message: ModelMessage) -> ModelMessage:
 
 
 def calls_in_text(text: str, is_tool: Callable[[str], bool]) -> tuple[ProposedCall, ...]:
-    """Finds the calls that a small model wrote as text: JSON with the name of a known tool, fenced or alone.
+    """Return the calls of a message that a small model wrote as text, in order.
+
+    The whole message must be calls: JSON objects that name known tools, alone, in code fences or in `<tool_call>`
+    tags. Next to any other text, or to JSON that isn't a call, they are quotations: then there are none.
 
     Args:
-        text: What the model said.
+        text: The whole message.
         is_tool: Tells whether a tool of a name was offered.
     """
-    blocks = [one["fenced"] or one["tagged"] or "" for one in _FENCED.finditer(text)] or [_before_closing(text)]
-    found = []
-    for block in blocks:
-        for value in _objects(block.strip()):
-            within = value.get("function")  # {"function": {"name": …, "arguments": …}}
-            said = within if isinstance(within, dict) else value
-            name, given = _first(said, _NAME_KEYS), _first(said, _ARGUMENT_KEYS)
-            if isinstance(name, str) and is_tool(name) and not _is_schema(given):
-                written = given if isinstance(given, str) else write({} if given is None else given)
-                call = ProposedCall(provider_id=new_id(), name=name, arguments=written, from_text=True)
-                found.append(call)
-    return tuple(found)
+    calls = [_call(value, is_tool) for value in _values(text)]
+    return tuple(call for call in calls if call is not None) if None not in calls else ()
+
+
+def _call(value: JsonValue, is_tool: Callable[[str], bool]) -> ProposedCall | None:
+    if not isinstance(value, dict):
+        return None
+    within = value.get("function")  # {"function": {"name": …, "arguments": …}}
+    said = within if isinstance(within, dict) else value
+    name, given = _first(said, _NAME_KEYS), _first(said, _ARGUMENT_KEYS)
+    if not (isinstance(name, str) and is_tool(name)) or _is_schema(given):
+        return None
+    written = given if isinstance(given, str) else write({} if given is None else given)
+    return ProposedCall(provider_id=new_id(), name=name, arguments=written, from_text=True)
 
 
 def new_id() -> str:
@@ -100,31 +96,26 @@ def new_id() -> str:
     return f"call_{os.urandom(12).hex()}"
 
 
-def _before_closing(text: str) -> str:
-    """Gives the JSON before a closing tag whose opening one the model forgot, or all of the text."""
-    before, closing, _ = text.partition(_CLOSING)
-    start = _LINE_OF_JSON.search(before) if closing else None
-    return before[start.end() :] if start else text
-
-
-def _objects(text: str) -> Iterator[JsonObject]:
-    """Gives the objects of a text that is JSON and nothing else: one, a list of them, or one after the other."""
-    values = []
-    end = 0
+def _values(text: str) -> list[JsonValue]:
+    """Return the JSON objects of a text that is nothing else, those of lists too; none where it is more."""
+    values: list[JsonValue] = []
+    end = _end_of_gap(text, 0)
     try:
         while end < len(text):
             if text[end] not in "{[":
-                return
+                return []
             start, (_, end) = end, _DECODER.raw_decode(text, end)
-            values.append(parse(text[start:end]))
-            while text[end : end + 1].isspace():
-                end += 1
+            value = parse(text[start:end])
+            values += value if isinstance(value, list) else [value]
+            end = _end_of_gap(text, end)
     except (ValueError, RecursionError):  # JsonTextError is one
-        return
-    for value in values:
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, dict):
-                yield item
+        return []
+    return values
+
+
+def _end_of_gap(text: str, start: int) -> int:
+    gap = _BETWEEN.match(text, start)
+    return gap.end() if gap else start
 
 
 def _is_schema(given: JsonValue) -> bool:

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from pegboard.models.ask import AskEvent, Outcome
     from pegboard.runtime import Runtime
 
+_LIMITS = {
+    "size": ". The turn reached turn_bytes or turn_calls under [ask]; its calls were not run.",
+    "tokens": ". The limit is tokens under [ask].",
+    "time": ". The limit is seconds under [ask].",
+    "steps": ". The limit is steps under [ask].",
+}
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -57,15 +63,29 @@ def ask(
         typer.Option("--model", metavar="PROVIDER:NAME", help="The model, in place of the configured one."),
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option("--base-url", metavar="URL", help="Where an OpenAI-compatible server listens.")
+        str | None,
+        typer.Option(
+            "--base-url",
+            metavar="URL",
+            help="Where an OpenAI-compatible server listens; the key of the provider is sent there.",
+        ),
     ] = None,
     json: JsonOption = False,
+    approve: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--approve",
+            metavar="PATTERN",
+            help="Approve the calls of matching tools in advance, unless a rule denies them; may be repeated.",
+        ),
+    ] = None,
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
     """Ask a language model, which may use the tools; without one configured, the built-in offline model answers.
 
-    Tools that only read run; of the others, those that the rules in the file `approvals` of `pegboard paths` allow.
+    Read-only tools run. Others run if a rule in the file `approvals` of `pegboard paths` or --approve allows them; on a
+    terminal, you are asked about the rest. Elsewhere they are rejected.
     """
     import asyncio
 
@@ -80,6 +100,8 @@ def ask(
         raise typer.BadParameter("There is no question.", param_hint="QUESTION")
     runtime = scanned(context, tool_allow)
     narrate_problems(runtime.problems(packs=False))
+    if approve:
+        narrate_problems(runtime.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))
     shown = _Shown(streams=not json and sys.stdout.isatty())
     try:
         outcome = asyncio.run(
@@ -116,9 +138,13 @@ async def _run(
     import asyncio
     import signal
 
+    from pegboard.cli.approval import TerminalApprover, can_ask
     from pegboard.models.ask import AskFinished
 
-    asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools)
+    # the user names both the provider, with its key, and the server
+    asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools, send_key=True)
+    if can_ask():
+        runtime.approve_with(TerminalApprover(shown.end_line))
     loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -158,7 +184,7 @@ class _Shown:
             case ModelSaid(event=TextDelta(text=text)):
                 self._text(text)
             case ModelSaid(event=TurnEnded()):
-                self._end_line()
+                self.end_line()
             case CallProposed(call=call):
                 self._tell(f"→ {_line(call.name)} {_compact(call.args)}")
             case CallHappened(event=Log(text=text)):
@@ -176,14 +202,14 @@ class _Shown:
         """Prints what wasn't yet, and tells how it ended."""
         from pegboard.cli.output import narrate, print_data
 
-        self._end_line()
+        self.end_line()
         if not self._streams and outcome.answer:
             print_data(outcome.answer)
         if outcome.model_error is not None:
             error = outcome.model_error
             narrate(f"{error.code}: {error.message}{' ' + error.fix if error.fix else ''}")
         elif outcome.stopped_by != "answer":
-            narrate(f"stopped by: {outcome.stopped_by}")
+            narrate(f"stopped by: {outcome.stopped_by}{_LIMITS.get(outcome.stopped_by, '')}")
 
     def _tell(self, line: str) -> None:
         from pegboard.cli.output import narrate
@@ -204,7 +230,8 @@ class _Shown:
             print(clean(text), end="", flush=True)
             self._in_line = not text.endswith("\n")
 
-    def _end_line(self) -> None:
+    def end_line(self) -> None:
+        """End the line of text or log output that the last event left open."""
         if self._in_line:
             print(flush=True)
             self._in_line = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,24 +65,25 @@ PacksOption = Annotated[
 ]
 
 AllowOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--tool-allow",
         metavar="CSV",
-        help="The tools that may be used: names and patterns such as fs.*, separated by commas.",
+        help="Allow only these tools: names and patterns such as fs.*, separated by commas; may be repeated.",
     ),
 ]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def open_runtime(context: typer.Context, tool_allow: str | None = None) -> Runtime:
-    """Builds the runtime for one command, with the packs folders of its command line."""
+def open_runtime(context: typer.Context, tool_allow: Sequence[str] | None = None) -> Runtime:
+    """Build the runtime for one command, with the packs folders of its command line."""
     from pegboard.cli.output import begin_command
     from pegboard.runtime import Runtime
 
     begin_command()
-    runtime = Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=tool_allow)
+    allow = ",".join(tool_allow) if tool_allow else None
+    runtime = Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=allow)
     context.call_on_close(lambda: _report_record(runtime))
     return runtime
 
@@ -93,10 +95,17 @@ def _report_record(runtime: Runtime) -> None:
     narrate_problems(runtime.record_problems())
 
 
-def scanned(context: typer.Context, tool_allow: str | None = None) -> Runtime:
-    """Builds the runtime for one command, with the tools that its command line allows."""
-    runtime = open_runtime(context, context.meta.get("pegboard.allow") if tool_allow is None else tool_allow)
+def scanned(context: typer.Context, tool_allow: Sequence[str] | None = None) -> Runtime:
+    """Build the runtime for one command, with the tools that its command line allows.
+
+    Patterns of the allow list that match no tool are warnings on stderr.
+    """
+    runtime = open_runtime(context, tool_allow or context.meta.get("pegboard.allow"))
     runtime.scan()
+    if "pegboard.allow" in context.meta:  # not while the shell completes a command line
+        from pegboard.cli.output import narrate_problems
+
+        narrate_problems(runtime.allow_problems())
     return runtime
 
 
@@ -133,7 +142,8 @@ def root(
     if context.invoked_subcommand is None:
         from pegboard.cli.open import open_app
 
-        raise typer.Exit(open_app(context.meta.get("pegboard.packs", []), tool_allow))
+        allow = ",".join(tool_allow) if tool_allow else None
+        raise typer.Exit(open_app(context.meta.get("pegboard.packs", []), allow))
     context.meta["pegboard.allow"] = tool_allow
 
 

@@ -166,6 +166,8 @@ class ModelSettings(Section):
     """`provider:model`."""
     base_url: str | None = None
     """Where an OpenAI-compatible server listens."""
+    text_calls: bool = False
+    """Whether a message of this model that is nothing but calls, written as text, is taken for these calls."""
 
 
 class AskSettings(Section):
@@ -179,6 +181,10 @@ class AskSettings(Section):
     """How long it may take; after that likewise."""
     result_limit: Annotated[Bytes, Field(ge=1000)] = 50_000
     """The text of a result that reaches the model whole; of a longer one, the rest on demand."""
+    turn_bytes: Annotated[Bytes, Field(ge=1000)] = 4_000_000
+    """The text, thinking and arguments of one turn; the connection is closed where it becomes more."""
+    turn_calls: Annotated[int, Field(ge=1, le=10_000)] = 100
+    """How many calls one turn may propose; of one that proposes more, none runs."""
     parallel: bool = False
     """Whether calls that only read, one after the other in one turn, run at once."""
     cache: bool = True

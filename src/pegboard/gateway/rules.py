@@ -18,6 +18,7 @@ from pegboard.gateway.matching import Folders, escape, matches
 from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
 from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
+from pegboard.registry import AllowList
 
 _NO_RULE_COUNTS = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule counts."
 """Consequence of rules that can't be read."""
@@ -54,6 +55,7 @@ class Rules:
         self._problem: Problem | None = None
         self._unkept: Problem | None = None
         self._sessions: set[tuple[str, str]] = set()
+        self._in_advance = AllowList(())
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -75,10 +77,16 @@ class Rules:
         denying = next((number for number, action in fitting if action == "deny"), None)
         if denying is not None:
             return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
+        if call.from_text:
+            if problem is None and self._in_advance.names(spec):
+                return Verdict("allow", f"{spec.name} was approved by name in advance.")
+            return Verdict("ask", f"The model wrote the call of {spec.name} as text, where it may only quote it.")
         if problem is not None:  # whatever it denies isn't known, so approvals of the session don't count either
             return Verdict("ask", f"{self._name} can't be read: {problem.message}")
         if call.session is not None and (call.session, spec.name) in self._sessions:
             return Verdict("allow", f"{spec.name} was allowed in this session.")
+        if self._in_advance.admits(spec):
+            return Verdict("allow", f"{spec.name} was approved in advance.")
         if fitting:
             number, action = fitting[-1]
             said = "allows" if action == "allow" else "wants to be asked about"
@@ -121,6 +129,13 @@ class Rules:
         """Lets the tool's calls of this session run from now on, as long as this process lives."""
         if call.session is not None:
             self._sessions.add((call.session, spec.name))
+
+    def approve_in_advance(self, patterns: Sequence[str]) -> None:
+        """Let the calls of matching tools run as long as this process lives, unless a rule denies them.
+
+        A call that a model wrote as text runs only where a pattern is the tool's exact name.
+        """
+        self._in_advance = AllowList(patterns)
 
     def allow_always(self, spec: ToolSpec) -> None:
         """Adds a rule to the file that lets the tool run from now on; that it couldn't be done is a problem."""

@@ -12,9 +12,9 @@ from pegboard.models.events import CallEvent
 from pegboard.models.model import JsonObject, Model
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult
 
-StoppedBy = Literal["answer", "steps", "tokens", "time", "invalid_args", "interrupted", "model_error"]
-"""What ended an ask: the model had answered; a limit; calls that couldn't be read, over and over; the user; the
-provider."""
+StoppedBy = Literal["answer", "steps", "tokens", "time", "size", "invalid_args", "interrupted", "model_error"]
+"""What ended an ask: the model's answer; a limit (`size` is that of one turn); several turns in a row whose calls
+couldn't be run; the user; the provider."""
 
 
 class AskedCall(Model):

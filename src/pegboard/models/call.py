@@ -27,6 +27,8 @@ class ToolCall(Model):
     """The id of the call (or script run) that this one was made in."""
     provider_id: str | None = None
     """The id that the model's provider gave it."""
+    from_text: bool = False
+    """Whether a model wrote it into its text, where it may be a quotation; it always needs approval."""
     timeout: float | None = None
     """Seconds; wins over what the tool and the configuration say."""
 

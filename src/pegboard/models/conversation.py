@@ -126,8 +126,15 @@ class TurnEnded(Model):
     message: ModelMessage
     """All of it, from the final response and not put together from the pieces."""
     usage: Usage = Usage()
-    reason: Literal["stop", "calls", "length", "filter"] = "stop"
-    """Why it ended: it was done, it wants tools, it ran out of tokens (its last call may be cut), it was censored."""
+    reason: Literal["stop", "calls", "length", "filter", "unknown"] = "stop"
+    """Why it ended: complete, complete with calls, out of tokens, filtered, or for a reason that isn't known.
+
+    Only after `stop` and `calls` is it complete; after any other, none of its calls may run."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the model said all that it wanted to."""
+        return self.reason in ("stop", "calls")
 
 
 ModelEvent = Annotated[TextDelta | ThinkingDelta | CallDelta | TurnEnded, Field(discriminator="kind")]

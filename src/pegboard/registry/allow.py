@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from pegboard.models import ToolSpec
@@ -40,11 +40,16 @@ class AllowList:
             return False
         if self._patterns is None:
             return True
-        # an alias with a dot could pose as the name of a tool that somebody else was meant to have
-        return any(
-            fnmatchcase(spec.name, pattern) or ("." not in pattern and pattern in spec.aliases)
-            for pattern in self._patterns
-        )
+        return any(_matches(pattern, spec) for pattern in self._patterns)
+
+    def names(self, spec: ToolSpec) -> bool:
+        """Tell whether a pattern is the exact name of the tool."""
+        return spec.name in (self._patterns or ())
+
+    def unmatched(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
+        """Return the patterns that match none of these tools."""
+        patterns = dict.fromkeys(self._patterns or ())
+        return tuple(pattern for pattern in patterns if not any(_matches(pattern, spec) for spec in specs))
 
     def __str__(self) -> str:
         own = "every tool" if self._patterns is None else ", ".join(self._patterns) or "no tool"
@@ -52,3 +57,8 @@ class AllowList:
             own += f" ({self._reason})"
         within = str(self._within) if self._within is not None else "every tool"
         return own if within == "every tool" else f"{own}, within {within}"
+
+
+def _matches(pattern: str, spec: ToolSpec) -> bool:
+    # an alias with a dot could pose as the name of a tool that somebody else was meant to have
+    return fnmatchcase(spec.name, pattern) or ("." not in pattern and pattern in spec.aliases)

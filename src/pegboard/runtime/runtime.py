@@ -51,6 +51,13 @@ if TYPE_CHECKING:
     from pegboard.scripts import OrchestratorTool, ScriptRunner
 
 
+_ALLOW_FIX = "See `pegboard tools list` for the names."
+
+
+def _no_key(_: str) -> None:
+    """Find no key."""
+
+
 class ToolDetails(ToolInfo):
     """What `pegboard tools info` tells beyond the listing."""
 
@@ -134,9 +141,10 @@ class Runtime:
         self.folders: tuple[Path, ...] = tuple(packs_folders(settings, paths, packs))
         configured = _configured_allow_list(settings)
         self._allow = configured if allow is None else allow.within(configured)
+        self._allow_is_given = allow is not None
         self._timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
         self._problems = tuple(problems)
-        self._models: dict[tuple[str, str | None], ProviderModel] = {}
+        self._models: dict[tuple[str, str | None, bool], ProviderModel] = {}
         scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
         self._registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts])
 
@@ -173,6 +181,28 @@ class Runtime:
     def hidden(self) -> int:
         """Gives how many tools the last scan found that the allow list keeps out."""
         return sum(not self._allow.admits(spec) for spec in self._registry.tools())
+
+    def allow_problems(self) -> tuple[Problem, ...]:
+        """Return a warning for each pattern of the allow list that matches no tool of the last scan."""
+        unmatched = self._allow.unmatched(self._registry.tools())
+        told = [(f'"{pattern}" in the allow list matches no tool.', _ALLOW_FIX) for pattern in unmatched]
+        if self._allow_is_given:
+            return tuple(Problem(message=message, fix=fix, severity="warning") for message, fix in told)
+        return tuple(self.settings.warning("tools.allow", message, fix) for message, fix in told)
+
+    def approve_in_advance(self, patterns: Sequence[str]) -> tuple[Problem, ...]:
+        """Let calls of matching tools run without a question as long as this runtime lives; rules still deny.
+
+        Args:
+            patterns: As of an allow list. A call that a model wrote as text needs the exact name of its tool.
+
+        Returns:
+            A warning for each pattern that matches no tool.
+        """
+        self._rules.approve_in_advance(patterns)
+        unmatched = AllowList(patterns).unmatched(self.tools())
+        messages = (f'"{pattern}" approves no tool: none that may be used matches it.' for pattern in unmatched)
+        return tuple(Problem(message=message, fix=_ALLOW_FIX, severity="warning") for message in messages)
 
     def tool(self, name: str) -> ToolSpec | None:
         """Gives the tool of that name or alias, if it may be used."""
@@ -450,6 +480,7 @@ class Runtime:
         with_tools: bool = True,
         without: Collection[str] = (),
         system: str | None = None,
+        send_key: bool = False,
     ) -> Ask:
         """Gives what asks a model within a session; `run` of it says something and yields what happens.
 
@@ -460,22 +491,31 @@ class Runtime:
             with_tools: Whether the model is offered the tools that may be used.
             without: Names of tools that it isn't offered.
             system: What it is told beforehand, in this session from now on; as it was if left out.
+            send_key: As of `model`.
         """
         from pegboard.ask import Ask, Limits
 
         set_ = self.settings.ask
         return Ask(
             session if session is not None else os.urandom(8).hex(),
-            model=lambda: self.model(model, base_url) if model is None or isinstance(model, str) else model,
+            model=lambda: (
+                self.model(model, base_url, send_key=send_key) if model is None or isinstance(model, str) else model
+            ),
             calls=self._gateway,
             sessions=self.sessions,
             whole=self._whole_text,
-            limits=Limits(set_.steps, set_.tokens, set_.seconds, set_.result_limit),
+            limits=Limits(set_.steps, set_.tokens, set_.seconds, set_.result_limit, set_.turn_bytes, set_.turn_calls),
             with_tools=with_tools,
             without=without,
             parallel=set_.parallel,
             system=system,
+            text_calls=self._reads_text_calls,
         )
+
+    def _reads_text_calls(self, model: str) -> bool:
+        """Whether the model is configured to write its calls as text; without a configured name, any is."""
+        set_ = self.settings.model
+        return set_.text_calls and set_.name in {None, model}
 
     def offered_names(self) -> dict[str, str]:
         """Gives the names of the tools that may be used by those that a model has for them."""
@@ -491,15 +531,18 @@ class Runtime:
 
         return SYSTEM
 
-    def model(self, name: str | None = None, base_url: str | None = None) -> Model:
-        """Gives a language model: the same one for the same name and place, with the connections that it keeps.
+    def model(self, name: str | None = None, base_url: str | None = None, *, send_key: bool = False) -> Model:
+        """Return a language model: the same one for the same name and server, with the connections that it keeps.
 
         Args:
             name: `provider:model`, or `offline`; the configured one if left out, without one the offline one.
-            base_url: Where an OpenAI-compatible server listens, if not where the configuration says.
+            base_url: Where its server listens, if not where the configuration says.
+            send_key: Whether the provider's key goes to `base_url` although it isn't the configured server: only
+                where the user named it for this purpose.
 
         Raises:
-            ModelError: There is no such provider, its key is missing, or the configuration of models can't be used.
+            ModelError: There is no such provider, this can't be the name of one of its models, or the configuration
+                of models can't be used.
         """
         from pegboard.ask.offline import NAME, OfflineModel
 
@@ -509,9 +552,13 @@ class Runtime:
         from pegboard.ask import providers
 
         where = self._base_url(name, base_url)
-        known = self._models.get((name, where))
-        key = self._folder_key if self.settings.is_base_url_from_folder(where) else self._key
-        return known or self._models.setdefault((name, where), providers.model(name, base_url=where, key=key))
+        has_key = send_key or self._is_configured(name, where)
+        known = self._models.get((name, where, has_key))
+        if known is None:
+            is_of_folder = self.settings.is_base_url_from_folder(where)
+            key = _no_key if not has_key else self._folder_key if is_of_folder else self._key
+            known = providers.model(name, base_url=where, key=key)
+        return self._models.setdefault((name, where, has_key), known)
 
     def _base_url(self, name: str, given: str | None) -> str | None:
         """Return the base URL of a model; only the provider that it was configured for gets the configured one.
@@ -523,7 +570,33 @@ class Runtime:
         if blocked is not None and not given:
             message = f"No model is used because the configuration of models can't be used: {blocked}"
             raise ModelError(message, code="not_configured")
-        return given or self.settings.base_url_of(name)
+        return given or self._configured_url(name)
+
+    def _configured_url(self, name: str) -> str | None:
+        """Return the configured base URL if it is meant for the provider of a model."""
+        from pegboard.ask.providers.naming import is_own_provider
+
+        set_ = self.settings.model
+        if (set_.name is None or ":" not in set_.name) and is_own_provider(name.partition(":")[0].strip()):
+            return None
+        return self.settings.base_url_of(name) or None
+
+    def _is_configured(self, name: str, where: str | None) -> bool:
+        """Whether a provider's key is configured for a server: its usual one, or the one that the configuration names.
+
+        Raises:
+            ModelError: This is not the name of a model, or not a URL.
+        """
+        if where is None:
+            return True
+        from pegboard.ask.providers.naming import endpoint, origin
+
+        configured = self._configured_url(name)
+        try:
+            usual = endpoint(name, configured)
+        except ModelError:
+            return False  # a provider that isn't known by name and not configured
+        return origin(endpoint(name, where).base_url) == origin(usual.base_url)
 
     def preload_models(self) -> None:
         """Loads the library that talks to models, as the first turn would; blocks for a second."""
@@ -572,8 +645,11 @@ class Runtime:
         if name == NAME:
             return ModelNeeds(title="Built in", is_local=True)
         where = self._base_url(name, base_url)
+        has_key = self._is_configured(name, where)
         of_folder = self.settings.is_base_url_from_folder(where)
-        return needs(name, where, lambda secret: self._find_secret(secret, of_folder=of_folder)[0])
+        return needs(
+            name, where, lambda secret: self._find_secret(secret, of_folder=of_folder)[0] if has_key else None
+        )
 
     def price(self, model: str, usage: Usage) -> float | None:
         """Gives what a model was paid for in US dollars, where its prices are known; blocks while they are loaded.

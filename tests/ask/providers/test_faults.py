@@ -46,7 +46,7 @@ class Fault:
 
 ONE = delta(content="One ")
 FAULTS = {
-    "401": Fault([fails(401, LEAKS, code="invalid_api_key")], "auth", "doesn't accept the key", "OPENAI_API_KEY"),
+    "401": Fault([fails(401, LEAKS, code="invalid_api_key")], "auth", "rejected the key", "OPENAI_API_KEY"),
     "403": Fault([fails(403, "You may not use it.")], "auth", "doesn't let this key use fake", "another model"),
     "404 model": Fault(
         [fails(404, "The model `fake` does not exist", code="model_not_found")],
@@ -55,18 +55,22 @@ FAULTS = {
     "404 page": Fault([Answer(status=404, body=HTML, type="text/html")], "unknown_model", "has no model", "/v1"),
     "429 with Retry-After": Fault(
         [fails(429, "Rate limit reached", headers={"retry-after": "17"})],
-        "rate_limited", "takes no more requests", "in 17 s",
+        "rate_limited", "limits requests (HTTP 429): Rate limit reached.", "in 17 s",
     ),
     "429 for want of money": Fault(
         [fails(429, "You exceeded your current quota", code="insufficient_quota")],
         "rate_limited", "nothing left to spend", "plan",
     ),
-    "500": Fault([fails(500, "Internal failure")], "server", "an error of its own (HTTP 500)", "server's log"),
+    "500": Fault(
+        [fails(500, "Internal failure")], "server", "an internal error (HTTP 500): Internal failure.", "server's log",
+    ),
     "502 HTML": Fault(
         [Answer(status=502, body=HTML, type="text/html", headers={"retry-after-ms": "1"})],
         "server", "(HTTP 502)", "server's log",
     ),
-    "503 overloaded": Fault([fails(503, "The model is overloaded")], "server", "too much to do (HTTP 503)", "log"),
+    "503 overloaded": Fault(
+        [fails(503, "The model is busy")], "server", "is overloaded (HTTP 503): The model is busy.", "log",
+    ),
     "context too long": Fault(
         [fails(400, "This model's maximum context length is 8192 tokens.", code="context_length_exceeded")],
         "context_too_long", "too long for fake", "new session",
@@ -83,7 +87,7 @@ FAULTS = {
         [Answer(status=413, body=HTML, type="text/html")], "context_too_long", "too long for fake", "new session",
     ),
     "a place that takes no requests": Fault(
-        [Answer(status=405, body=b"", type="text/plain")], "bad_request", "doesn't take the request", "/v1",
+        [Answer(status=405, body=b"", type="text/plain")], "bad_request", "rejected the request", "/v1",
     ),
     "a body that isn't packed as it says": Fault(
         [Answer([b"no gzip"], headers={"content-encoding": "gzip", "retry-after-ms": "1"})],
@@ -95,7 +99,7 @@ FAULTS = {
     ),
     "a model without tools": Fault(
         [fails(400, "registry.ollama.ai/library/fake does not support tools")],
-        "bad_request", "doesn't take the request", "without tools",
+        "bad_request", "rejected the request", "without tools",
     ),
     "a censored prompt": Fault(
         [fails(400, "The response was filtered due to the content management policy", code="content_filter")],
@@ -243,14 +247,14 @@ async def test_a_refused_connection_says_where_nobody_answers_and_how_to_start_a
         taken.bind(("127.0.0.1", 0))  # bound and not listening: it refuses
         port = taken.getsockname()[1]
         heard = await hear(model(name, base_url=f"http://127.0.0.1:{port}/v1", key=lambda _: None))
-    assert_told(heard, "no_connection", f"No server answers at 127.0.0.1:{port}.")
+    assert_told(heard, "no_connection", f"No server answers at 127.0.0.1:{port}: ")
     assert start in heard.failed.fix
 
 
 async def test_a_host_that_is_not_there_is_told_by_name_and_without_its_password() -> None:
     url = f"http://user:{KEY}@nowhere.invalid/v1"
     heard = await hear(model("openai:x", base_url=url, key=lambda _: None))
-    assert_told(heard, "no_connection", "No server answers at nowhere.invalid.")
+    assert_told(heard, "no_connection", "No server answers at nowhere.invalid: ")
 
 
 async def test_a_certificate_that_nobody_trusts_is_told_as_that() -> None:
@@ -263,7 +267,7 @@ async def test_a_server_that_asks_for_a_key_where_there_is_none_says_which_one()
     with FakeProvider(fails(401, "Unauthorized")).running() as fake:
         failure = (await hear(reach(fake, "llamacpp:fake", key=None))).failed
     assert failure.code == "auth"
-    assert "asks for a key, and there is none" in str(failure)
+    assert "requires a key, and none was sent: Unauthorized." in str(failure)
     assert "LLAMA_API_KEY" in failure.fix
 
 

@@ -5,6 +5,8 @@ Imported late: it loads the libraries.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from math import inf
 from typing import Final
 
@@ -19,11 +21,20 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-from pegboard.ask.providers.naming import Endpoint, Patience
+from pegboard.ask.providers.failing import Failing
+from pegboard.ask.providers.limits import bounded, is_foreign
+from pegboard.ask.providers.naming import Dialect, Endpoint, Patience
 from pegboard.errors import ModelError
 
 _NO_KEY: Final = "none"
 """What is sent where a server needs no key: the library wants something."""
+
+_CREDENTIALS: Final[Mapping[Dialect, tuple[str, str, str]]] = {
+    "openai": ("OPENAI_CUSTOM_HEADERS", "authorization", "Bearer "),
+    "anthropic": ("ANTHROPIC_CUSTOM_HEADERS", "x-api-key", ""),
+    "google": ("", "x-goog-api-key", ""),
+}
+"""By dialect: the environment variable from which the library takes headers, and the header of the key."""
 
 _LONGEST_WAIT: Final = 5.0
 """Seconds that a provider may ask us to wait before the library's retries; longer, and the user is told instead."""
@@ -41,27 +52,53 @@ class Connection:
         declares_calls: Whether a conversation with calls may be refused there unless tools are declared.
 
     Raises:
-        ModelError: `not_configured`, if the provider's library isn't installed.
+        ModelError: `not_configured`, if the provider's library isn't installed or refuses the model.
     """
 
     def __init__(self, endpoint: Endpoint, key: str | None, patience: Patience) -> None:
-        self._http = httpx2.AsyncClient(
+        self.declares_calls = endpoint.dialect == "anthropic" or (
+            endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
+        )
+        self._redirects = _Redirects()
+        failure: ModelError | None = None
+        try:
+            self._http = self._client(endpoint, key, patience)
+            self.model = self._model(endpoint, key)
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - three libraries, each with exceptions of its own
+            failure = Failing(endpoint, key).unusable(error)
+        # Out of the handler: the exception behind it holds the key.
+        if failure is not None:
+            raise failure
+
+    @property
+    def refused_redirect(self) -> str:
+        """Where the last response would have led, if that was another server; untrusted text."""
+        return self._redirects.refused
+
+    def _client(self, endpoint: Endpoint, key: str | None, patience: Patience) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=patience.connect),
             follow_redirects=True,
             # A proxy of the environment leads away from this machine.
             trust_env=not endpoint.is_local,
-            event_hooks={"response": [_no_long_wait]},
+            # What is compressed can't be bounded by what arrives.
+            headers={"accept-encoding": "identity"},
+            event_hooks={
+                "request": [_HeadersOfEnvironment(endpoint, key)],
+                "response": [self._redirects, _no_long_wait, bounded],
+            },
         )
-        self.declares_calls = endpoint.dialect == "anthropic" or (
-            endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
-        )
+
+    def _model(self, endpoint: Endpoint, key: str | None) -> Model:
         match endpoint.dialect:
             case "openai":
-                self.model = _openai(endpoint, key, self._http)
+                return _openai(endpoint, key, self._http)
             case "anthropic":
-                self.model = _anthropic(endpoint, key, self._http)
+                return _anthropic(endpoint, key, self._http)
             case "google":
-                self.model = _google(endpoint, key, self._http)
+                return _google(endpoint, key, self._http)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -121,6 +158,42 @@ def _not_installed(endpoint: Endpoint) -> ModelError:
         code="not_configured",
         fix=f"Run `pip install 'pegboard[{endpoint.dialect}]'`, then start Pegboard again.",
     )
+
+
+class _HeadersOfEnvironment:
+    """Request hook that removes the headers which a library takes from the environment for its own provider.
+
+    They may hold credentials, and those of OpenAI are no business of another server.
+    """
+
+    def __init__(self, endpoint: Endpoint, key: str | None) -> None:
+        variable, name, scheme = _CREDENTIALS[endpoint.dialect]
+        is_meant = endpoint.provider == endpoint.dialect and not endpoint.own_url
+        lines = "" if is_meant else os.environ.get(variable, "")
+        self._names = tuple(line.partition(":")[0].strip() for line in lines.split("\n") if ":" in line)
+        self._key = name, f"{scheme}{key or _NO_KEY}"
+
+    async def __call__(self, request: httpx2.Request) -> None:
+        for name in self._names:
+            request.headers.pop(name, None)
+        if self._names:
+            name, value = self._key
+            request.headers[name] = value
+
+
+class _Redirects:
+    """Response hook that lets no redirect lead to another server: the key and the conversation would go there.
+
+    Attributes:
+        refused: Where the last response would have led; empty if it wasn't refused.
+    """
+
+    def __init__(self) -> None:
+        self.refused = ""
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        is_refused = response.has_redirect_location and is_foreign(response)
+        self.refused = response.headers.pop("location") if is_refused else ""
 
 
 async def _no_long_wait(response: httpx2.Response) -> None:

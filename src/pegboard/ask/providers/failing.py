@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic_ai.exceptions import (
     ModelAPIError,
@@ -23,8 +24,10 @@ from pydantic_ai.exceptions import (
     ModelServerError,
     ModelUnavailableError,
     UnexpectedModelBehavior,
+    UserError,
 )
 
+from pegboard.ask.providers.limits import TooLargeError
 from pegboard.ask.providers.naming import Endpoint
 from pegboard.errors import ModelError, ModelErrorCode
 from pegboard.results.clean import clean_line
@@ -33,6 +36,9 @@ _LONGEST_DETAIL: Final = 500
 _WINDOW: Final = 6
 """How many characters of a key, one after the other, give it away."""
 
+_SHORTEST_SECRET: Final = 4
+"""Characters of a value in the base URL that is taken for a secret."""
+
 _TOO_LONG: Final = re.compile(
     r"context.?(length|window|size)|(prompt|input) is too long|too many (input )?tokens"
     r"|exceeds? .{0,60}\b(context|n_ctx)\b",
@@ -40,7 +46,12 @@ _TOO_LONG: Final = re.compile(
 )
 """How servers say that a conversation is too long; few have a code for it."""
 
+_OVERLOADED: Final = (503, 529)
+
 _FILTERED: Final = re.compile(r"content.?(filter|policy|management)|moderation|safety system", re.IGNORECASE)
+
+_MASKED: Final = re.compile(r"[^\s*•….]+(?:\*{2,}|•{2,}|…|\.{3,})[^\s*•….]+")
+"""A key as providers quote it, most of it hidden."""
 
 _AGAIN: Final = "Ask again."
 
@@ -56,6 +67,11 @@ class Failing:
     def __init__(self, endpoint: Endpoint, key: str | None) -> None:
         self._at = endpoint
         self._key = key
+        split = urlsplit(endpoint.base_url)
+        values = (value for _, value in parse_qsl(split.query))
+        others = (split.password or "", unquote(split.password or ""), *values)
+        # Shorter ones would hide ordinary words.
+        self._secrets = tuple({*([key] if key else []), *(one for one in others if len(one) >= _SHORTEST_SECRET)})
 
     def of(self, error: Exception, *, started: bool) -> ModelError:
         """Gives the error for an exception of the library's.
@@ -65,8 +81,15 @@ class Failing:
             started: Whether some of the answer had come.
         """
         detail = self._without_key(_said(error))
-        if _is_too_long(error, detail):
-            return self._too_long(detail)
+        return self._by_content(error, detail) or self._by_kind(error, detail, started=started)
+
+    def _by_content(self, error: Exception, detail: str) -> ModelError | None:
+        """Return the error for a failure that another fact tells better than its kind."""
+        if isinstance(root := _root(error), TooLargeError):
+            return self.too_large(str(root))
+        return self._too_long(detail) if _is_too_long(error, detail) else None
+
+    def _by_kind(self, error: Exception, detail: str, *, started: bool) -> ModelError:
         match error:
             case ModelRequestTimeout():
                 return self._error("timeout", f"{self._title} sent nothing in {error.timeout:g} s.", fix=self._waiting)
@@ -75,21 +98,35 @@ class Failing:
             case ModelQuotaExceededError() | ModelRateLimitError():
                 return self._rate_limited(error, detail)
             case ModelAuthenticationError():
-                return self._auth(error)
+                return self._auth(error, detail)
             case ModelNotFoundError():
                 return self._unknown_model(error, detail)
             case ModelUnavailableError() | ModelServerError():
                 return self._server(error, detail)
             case ModelRequestRejectedError():
-                return self._rejected(detail)
+                return self._rejected(error, detail)
             case ModelAPIError(in_stream=True):
                 return self.own_error(detail)
             case ModelHTTPError():
-                return self._rejected(detail)
+                return self._rejected(error, detail)
             case ModelAPIError() | UnexpectedModelBehavior():
                 return self.nonsense(error) if started else self._no_answer(detail)
+            case UserError():
+                return self._rejected(error, detail)
             case _:
-                return self._rejected(detail)
+                return self.nonsense(error)
+
+    def unusable(self, error: Exception) -> ModelError:
+        """Return the error for a model that the library refuses to build."""
+        message = f"{self._at.name} can't be used"
+        return self._error(
+            "not_configured", message, "Check the model's name and its base_url.", detail=self._without_key(str(error))
+        )
+
+    def too_large(self, detail: str) -> ModelError:
+        """Return the error for an answer that exceeded what is read of one."""
+        message = f"The answer of {self._title} is too large, and the connection was closed"
+        return self._error("broken_stream", message, "Ask again, or use another model.", detail=detail)
 
     def silence(self, seconds: float) -> ModelError:
         """Gives the error for an answer that stopped coming."""
@@ -146,20 +183,41 @@ class Failing:
         detail: str = "",
         retry_after: float | None = None,
     ) -> ModelError:
+        """Build an error whose message ends with the other side's own words, where there are any."""
+        message = message.removesuffix(".")
+        said = detail if not detail or detail[-1] in ".!?…" else f"{detail}."
+        message = f"{message}: {said}" if said else f"{message}."
         return ModelError(clean_line(message), code=code, fix=clean_line(fix), detail=detail, retry_after=retry_after)
 
-    def _auth(self, error: ModelAuthenticationError) -> ModelError:
+    def _auth(self, error: ModelAuthenticationError, detail: str) -> ModelError:
         secret = self._at.secrets[0]
         put = f"`pegboard auth set {secret}`, or {secret} in the environment"
-        # Without detail: providers quote the key.
+        # Providers quote the key, most of it hidden.
+        detail = _MASKED.sub("[hidden]", detail)
         if self._key is None:
-            return self._error("auth", f"{self._title} asks for a key, and there is none.", f"Set it: {put}.")
+            fix = f"Set it: {put}."
+            if self._at.own_url:
+                fix += f" If it is set: a key is only sent to the configured server. Set base_url to {self._at.where}."
+            return self._error("auth", f"{self._title} requires a key, and none was sent", fix, detail=detail)
         if isinstance(error, ModelHTTPError) and error.status_code == 403:
-            message = f"{self._title} doesn't let this key use {self._at.model}."
-            return self._error("auth", message, f"Choose another model, or another key: {put}.")
+            message = f"{self._title} doesn't let this key use {self._at.model}"
+            return self._error("auth", message, f"Choose another model, or another key: {put}.", detail=detail)
         return self._error(
-            "auth", f"{self._title} doesn't accept the key.", f"Check {secret}, and set it again: {put}."
+            "auth", f"{self._title} rejected the key", f"Check {secret}, and set it again: {put}.", detail=detail
         )
+
+    def redirected(self, where: str) -> ModelError:
+        """Return the error for a redirect to another server, which wasn't followed."""
+        try:
+            split = urlsplit(where)
+            host = (
+                f"{split.scheme}://{split.hostname}{f':{split.port}' if split.port else ''}" if split.hostname else ""
+            )
+        except ValueError:
+            host = ""
+        target = clean_line(host) or "another address"
+        message = f"{self._title} redirects to {target}, where Pegboard sends neither the key nor the conversation"
+        return self._error("bad_request", message, "If you trust that server, set base_url to its address.")
 
     def _unknown_model(self, error: ModelNotFoundError, detail: str) -> ModelError:
         fixes = []
@@ -182,28 +240,31 @@ class Failing:
             return self._error("rate_limited", message, fix, detail=detail)
         wait = error.retry_after
         fix = f"Ask again in {_seconds(wait)}." if wait else "Ask again in a minute."
-        message = f"{self._title} takes no more requests for now."
+        status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
+        message = f"{self._title} limits requests{status}"
         return self._error("rate_limited", message, fix, detail=detail, retry_after=wait)
 
     def _server(self, error: ModelAPIError, detail: str) -> ModelError:
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) and not error.in_stream else ""
         if error.in_stream:
             return self.own_error(detail)
-        if isinstance(error, ModelOverloadedError):
-            message = f"{self._title} has too much to do{status}."
+        overloaded = isinstance(error, ModelHTTPError) and error.status_code in _OVERLOADED
+        if overloaded or isinstance(error, ModelOverloadedError):
+            message = f"{self._title} is overloaded{status}"
         else:
-            message = f"{self._title} failed with an error of its own{status}."
+            message = f"{self._title} failed with an internal error{status}"
         fix = "Look at the server's log." if self._at.is_local else "Ask again in a while, or use another model."
         return self._error("server", message, fix, detail=detail, retry_after=error.retry_after)
 
-    def _rejected(self, detail: str) -> ModelError:
+    def _rejected(self, error: Exception, detail: str) -> ModelError:
+        status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
         if _FILTERED.search(detail):
             return self.refusal(detail)
         if "tool" in detail.lower():
             fix = "Choose a model that can use tools, or ask without tools."
         else:
             fix = "Check base_url: it usually ends in /v1." if self._at.own_url and not detail else ""
-        return self._error("bad_request", f"{self._title} doesn't take the request.", fix, detail=detail)
+        return self._error("bad_request", f"{self._title} rejected the request{status}", fix, detail=detail)
 
     def _too_long(self, detail: str) -> ModelError:
         fix = "Begin a new session, branch from an earlier message, or let the model see fewer tools."
@@ -237,9 +298,9 @@ class Failing:
     def _without_key(self, text: str) -> str:
         """Gives a provider's text in one line, cut, and with each word hidden that holds a piece of the key."""
         line = clean_line(" ".join(text[: 4 * _LONGEST_DETAIL].split()))
-        if self._key:
-            size = min(_WINDOW, len(self._key))
-            pieces = {self._key[at : at + size] for at in range(len(self._key) - size + 1)}
+        for secret in self._secrets:
+            size = min(_WINDOW, len(secret))
+            pieces = {secret[at : at + size] for at in range(len(secret) - size + 1)}
             line = " ".join("[hidden]" if any(piece in word for piece in pieces) else word for word in line.split(" "))
         return line if len(line) <= _LONGEST_DETAIL else f"{line[: _LONGEST_DETAIL - 1]}…"
 

@@ -12,13 +12,13 @@ from contextlib import aclosing
 
 from pydantic_ai import messages as theirs
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import AgentRunError, UserError
 from pydantic_ai.models import StreamedResponse
 
 from pegboard.ask.providers.connecting import Connection
 from pegboard.ask.providers.failing import Failing
 from pegboard.ask.providers.mapping import their_messages, their_settings, their_tools
 from pegboard.ask.providers.naming import Patience
+from pegboard.errors import ModelError
 from pegboard.models.conversation import (
     CallDelta,
     ModelEvent,
@@ -55,11 +55,11 @@ async def turn(
             ended = _ended(stream, failing)
     except TimeoutError:
         failure = failing.silence(patience.silence)
-    except (AgentRunError, UserError) as error:
-        failure = failing.of(error, started=started)
-    except (ValueError, TypeError, AttributeError, LookupError, AssertionError) as error:
-        # The library relies on the shape of what a server sends.
-        failure = failing.nonsense(error)
+    except ModelError as error:
+        failure = error
+    except Exception as error:  # noqa: BLE001 - the libraries rely on the shape of what a server sends, and raise anything
+        where = connection.refused_redirect
+        failure = failing.redirected(where) if where and not started else failing.of(error, started=started)
     else:
         yield ended
         return
@@ -131,9 +131,14 @@ def _ended(stream: StreamedResponse, failing: Failing) -> TurnEnded:
     # Where a stream ended without a reason, the library makes one up; what the provider said is in the details only.
     if not details.get("finish_reason"):
         raise failing.cut_off(calls=len(calls))
-    if response.finish_reason == "error":
-        raise failing.own_error()
-    if response.finish_reason == "length":
-        return TurnEnded(message=message, usage=usage, reason="length")
-    # Not by the reason given: many servers say `stop` where they mean calls.
-    return TurnEnded(message=message, usage=usage, reason="calls" if calls else "stop")
+    match response.finish_reason:
+        case "error":
+            raise failing.own_error()
+        case "length":
+            return TurnEnded(message=message, usage=usage, reason="length")
+        case "stop" | "tool_call":
+            # Not by the reason given: many servers say `stop` where they mean calls.
+            return TurnEnded(message=message, usage=usage, reason="calls" if calls else "stop")
+        case _:
+            # A reason that the library doesn't know: nothing says that the answer is complete.
+            return TurnEnded(message=message, usage=usage, reason="unknown")

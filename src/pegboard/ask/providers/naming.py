@@ -17,8 +17,16 @@ Dialect: TypeAlias = Literal["openai", "anthropic", "google"]
 
 _SHAPE: Final = "Name it as provider:model, such as openai:gpt-5-mini or ollama:qwen3."
 _PROVIDER: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_UPSTREAM: Final = re.compile(r"[^/]+/.*[^/].*")
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
+_LONGEST_MODEL: Final = 200
+"""Characters of a model's name; longer ones are mistakes, and would fill every message about them."""
+_LONGEST_HOST: Final = 253
+_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
+"""One part of a host's name, between the dots."""
+_UNSAFE_IN_URL: Final = frozenset(' \\<>"^`')
+"""What libraries read differently, so that a URL could lead elsewhere than it seems."""
 
 
 class Patience(NamedTuple):
@@ -119,9 +127,11 @@ def endpoint(name: str, base_url: str | None) -> Endpoint:
     Raises:
         ModelError: `not_configured`, if it is no model's name or no place.
     """
+    base_url = base_url or None
     provider_name, colon, wanted = (part.strip() for part in name.partition(":"))
-    if not (colon and wanted and _PROVIDER.fullmatch(provider_name)):
-        raise ModelError(f"“{clean_line(name)}” is not the name of a model.", code="not_configured", fix=_SHAPE)
+    if not (colon and wanted and _PROVIDER.fullmatch(provider_name) and _is_model(wanted)):
+        shown = name if len(name) <= _LONGEST_MODEL else f"{name[:_LONGEST_MODEL]}…"
+        raise ModelError(f"“{clean_line(shown)}” is not the name of a model.", code="not_configured", fix=_SHAPE)
     known = PROVIDERS.get(provider_name)
     url = base_url or (known.base_url if known else None)
     if url is None:
@@ -131,6 +141,12 @@ def endpoint(name: str, base_url: str | None) -> Endpoint:
             f"There is no provider called {provider_name}.",
             code="not_configured",
             fix=f"{hint}Known are {', '.join(PROVIDERS)}; for any other, give the base_url of its server.",
+        )
+    if provider_name == "openrouter" and not _UPSTREAM.fullmatch(wanted):
+        raise ModelError(
+            f"“{clean_line(wanted)}” is not the name of a model of OpenRouter: the upstream provider is missing.",
+            code="not_configured",
+            fix="Name it as openrouter:UPSTREAM/MODEL, such as openrouter:openai/gpt-5-mini.",
         )
     _check_url(url)
     provider = known or Provider(provider_name, None, (f"{re.sub('-', '_', provider_name).upper()}_API_KEY",))
@@ -149,6 +165,15 @@ def endpoint(name: str, base_url: str | None) -> Endpoint:
     )
 
 
+def is_own_provider(provider: str) -> bool:
+    """Tell whether a provider has a server of its own on the internet, so that no other speaks for it.
+
+    Only that of OpenAI is spoken to like many others.
+    """
+    known = PROVIDERS.get(provider)
+    return known is not None and provider != "openai" and not known.start
+
+
 def is_loopback(host: str) -> bool:
     """Tells whether a host is this machine."""
     if host == "localhost":
@@ -164,13 +189,45 @@ def allowed_name(name: str) -> str:
     return _NOT_ALLOWED.sub("_", name)[:_LONGEST_NAME] or "_"
 
 
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of a URL that was checked; two URLs with the same ones lead to the same server."""
+    split = urlsplit(url)
+    scheme = split.scheme.lower()
+    return scheme, (split.hostname or "").rstrip("."), split.port or {"http": 80, "https": 443}.get(scheme)
+
+
+def _is_model(name: str) -> bool:
+    return len(name) <= _LONGEST_MODEL and name.isprintable()
+
+
 def _check_url(url: str) -> None:
     try:
         split = urlsplit(url)
-        good = split.scheme in {"http", "https"} and bool(split.hostname) and split.port != 0 and url.isprintable()
+        good = (
+            split.scheme in {"http", "https"}
+            and split.port != 0
+            and url.isprintable()
+            and _UNSAFE_IN_URL.isdisjoint(url)
+            and _is_host(split.hostname or "", in_brackets="[" in split.netloc)
+        )
     except ValueError:  # a port that is no number, half an IPv6 address
         good = False
     if not good:
         # Without the URL: it may hold a password.
         fix = "Write it with http:// or https://, such as http://127.0.0.1:8080/v1."
         raise ModelError("The base_url of the model is not a URL.", code="not_configured", fix=fix)
+
+
+def _is_host(host: str, *, in_brackets: bool) -> bool:
+    """Whether it is an IP address or can be the name of a host.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    try:
+        return (ip_address(host).version == 6) is in_brackets
+    except ValueError:
+        if in_brackets:
+            raise
+        ascii_host = host.removesuffix(".").encode("idna").decode("ascii")
+    return len(ascii_host) <= _LONGEST_HOST and all(_LABEL.fullmatch(label) for label in ascii_host.split("."))

@@ -65,7 +65,7 @@ def _client() -> httpx.AsyncClient:
     import httpx
 
     # Without the environment's proxies, which lead away from this machine; its certificates are not needed.
-    return httpx.AsyncClient(trust_env=False, verify=False, timeout=None)  # noqa: S113, S501 - see `patience`; no TLS here
+    return httpx.AsyncClient(trust_env=False, verify=False, timeout=None, headers={"accept-encoding": "identity"})  # noqa: S113, S501 - see `patience`; no TLS here
 
 
 async def _look(client: httpx.AsyncClient, provider: str, port: int, patience: float) -> LocalServer | None:
@@ -86,7 +86,7 @@ async def _read(client: httpx.AsyncClient, url: str) -> bytes:
     body = b""
     async with client.stream("GET", url) as response:
         response.raise_for_status()
-        async for chunk in response.aiter_bytes():
+        async for chunk in response.aiter_raw():  # decompressed, it could be of any size
             body += chunk
             if len(body) > _LARGEST_LIST:
                 break

@@ -39,7 +39,8 @@ _WHY: dict[StoppedBy, str] = {
     "tokens": "It reached the limit of tokens.",
     "time": "It reached the limit of time.",
     "interrupted": "You interrupted it.",
-    "invalid_args": "Its calls had unfit arguments, over and over.",
+    "size": "It reached the limit of one turn (turn_bytes and turn_calls under [ask]).",
+    "invalid_args": "Its calls could not be run, several times in a row.",
 }
 
 _HELD_BYTES = 50_000

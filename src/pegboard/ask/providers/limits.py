@@ -1,0 +1,92 @@
+"""Limits of what a provider may send in one answer, kept while it arrives.
+
+Imported late: it loads the library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Final
+
+import httpx2
+
+LARGEST_EVENT: Final = 16 * 2**20
+"""Bytes of one event of a stream; a whole answer has room in it."""
+LARGEST_ANSWER: Final = 512 * 2**20
+"""Bytes of a whole stream: each token comes with some hundred bytes around it."""
+LARGEST_ERROR: Final = 64 * 2**10
+"""Bytes of the body of a failure that are read."""
+
+_END_OF_EVENT: Final = re.compile(rb"\n\r?\n|\r\r")
+_LONGEST_END: Final = 3
+
+
+class TooLargeError(httpx2.ReadError):
+    """An answer, or one event of it, exceeded its limit; the connection is closed."""
+
+
+async def bounded(response: httpx2.Response) -> None:
+    """Bound the body of a response; a hook of the client."""
+    # Never decompressed: a few bytes could become any number of them. None of it was asked for.
+    response.headers.pop("content-encoding", None)
+    stream = response.stream
+    assert isinstance(stream, httpx2.AsyncByteStream), "the client is asynchronous"
+    response.stream = _BoundedStream(stream, is_answer=response.is_success)
+
+
+def is_foreign(response: httpx2.Response) -> bool:
+    """Tell whether a redirect leads to another server, or where it can't be read."""
+    try:
+        target = response.url.join(response.headers["location"])
+    except httpx2.InvalidURL:
+        return True
+    return _origin(target) != _origin(response.url)
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """Body of a response that ends where it becomes too large.
+
+    Args:
+        stream: The body as it arrives.
+        is_answer: Whether it is a stream of events, which fails then; a failure's body is just cut.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, *, is_answer: bool) -> None:
+        self._stream = stream
+        self._is_answer = is_answer
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._events() if self._is_answer else self._beginning()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def _events(self) -> AsyncGenerator[bytes]:
+        total = of_event = 0
+        tail = b""
+        async for chunk in self._stream:
+            total += len(chunk)
+            of_event += len(chunk)
+            seen = tail + chunk
+            end = max((match.end() for match in _END_OF_EVENT.finditer(seen)), default=None)
+            if end is not None:
+                of_event = len(seen) - end
+            tail = seen[-_LONGEST_END:]
+            if of_event > LARGEST_EVENT:
+                raise TooLargeError(f"It sent more than {LARGEST_EVENT // 2**20} MiB without completing an event.")
+            if total > LARGEST_ANSWER:
+                raise TooLargeError(f"It sent more than {LARGEST_ANSWER // 2**20} MiB.")
+            yield chunk
+
+    async def _beginning(self) -> AsyncGenerator[bytes]:
+        left = LARGEST_ERROR
+        async for chunk in self._stream:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return

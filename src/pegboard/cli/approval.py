@@ -1,0 +1,153 @@
+"""Approval of calls on a terminal: shown in full on stderr, answered with y, N or e."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pegboard.cli.output import narrate
+from pegboard.models import JsonObject, ToolCall, ToolSpec
+from pegboard.models.approval import Approval
+from pegboard.results.clean import clean, clean_line
+
+_SOURCES: Final = {"ask": "the model", "script": "a script of the model", "mcp": "an MCP client", "sdk": "another tool"}
+_LONGEST_LINE: Final = 1_000_000
+_REJECTED: Final = Approval(answer="reject")
+
+
+def can_ask() -> bool:
+    """Tell whether a person can see a question and answer it."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+
+
+class TerminalApprover:
+    """Asks on the terminal about each call, one after the other. A `pegboard.ports.Approver`.
+
+    Args:
+        before: Called before anything is shown, to end an unfinished line.
+    """
+
+    def __init__(self, before: Callable[[], None]) -> None:
+        self._before = before
+        self._one_at_a_time = asyncio.Lock()
+
+    async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+        """Show a call and wait for the answer; whatever isn't `y` or `e` rejects it."""
+        async with self._one_at_a_time:
+            self._before()
+            args, edited = call.args, False
+            while True:
+                _show(spec, call, args, edited=edited)
+                match (await _answer("Run it? [y/N/e] ")).strip().casefold():
+                    case "y" | "yes":
+                        return Approval(answer="once", args=args if edited else None)
+                    case "e" | "edit":
+                        changed = await _edited(args)
+                        args, edited = (args, edited) if changed is None else (changed, True)
+                    case _:
+                        narrate("Rejected.")
+                        return _REJECTED
+
+
+def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> None:
+    manner = "may delete or overwrite data" if spec.hints.destructive else "may change data"
+    manner = "read-only" if spec.hints.read_only else manner
+    source = _SOURCES.get(call.source, call.source)
+    lines = [f"Approval required: {clean_line(spec.name)} ({manner}), called by {source}"]
+    if call.from_text:
+        lines.append("The model wrote this call into its text, where it may only quote it.")
+    lines.append("Edited arguments:" if edited else "Arguments:")
+    narrate("\n".join([*lines, _shown(args)]))
+
+
+def _shown(args: JsonObject) -> str:
+    """Return arguments as JSON whose text can't pretend to be a line of ours."""
+    return clean(json.dumps(args, indent=2, ensure_ascii=False))
+
+
+async def _answer(question: str) -> str:
+    """Ask for a line; what was typed before the question was shown doesn't count, and no line is an empty one."""
+    narrate(question, end="")
+    descriptor = sys.stdin.fileno()
+    # typed before anybody could have read the question
+    with suppress(termios.error):
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        try:
+            typed = os.read(descriptor, _LONGEST_LINE)
+        except OSError:  # the terminal is gone
+            typed = b""
+        if not line.done():
+            line.set_result(typed)
+
+    loop.add_reader(descriptor, read)
+    try:
+        typed = await line
+    except asyncio.CancelledError:
+        narrate("\nRejected.")
+        raise
+    finally:
+        loop.remove_reader(descriptor)
+    if not typed.endswith(b"\n"):
+        narrate("")
+    return typed.decode("utf-8", "replace")
+
+
+async def _edited(args: JsonObject) -> JsonObject | None:
+    """Let the user edit arguments in the configured editor, or as one line; None if they stay as they are."""
+    from pegboard.forms.json_text import JsonTextError, parse
+
+    has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
+    text = await _in_editor(args) if has_editor else await _answer("Arguments as JSON, in one line: ")
+    if text is None or not text.strip():
+        narrate("The arguments are unchanged.")
+        return None
+    try:
+        value = parse(text)
+    except JsonTextError as error:
+        narrate(f"The arguments are unchanged because the text {error}.")
+        return None
+    if not isinstance(value, dict):
+        narrate('The arguments are unchanged because they must be a JSON object such as {"path": "."}.')
+        return None
+    return value
+
+
+async def _in_editor(args: JsonObject) -> str | None:
+    from pegboard.tui.editor import editor_command
+
+    with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
+        file = Path(folder) / "arguments.json"
+        await asyncio.to_thread(file.write_text, json.dumps(args, indent=2) + "\n", encoding="utf-8")
+        command = editor_command(str(file), None, os.environ)
+        try:
+            process = await asyncio.create_subprocess_exec(*command)
+        except OSError as error:
+            narrate(f"Can't start {command[0]}: {error.strerror}. Set $VISUAL or $EDITOR to your editor.")
+            return None
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            with suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+            raise
+        if code:
+            narrate(f"{command[0]} exited with code {code}.")
+            return None
+        try:
+            return await asyncio.to_thread(file.read_text, encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            narrate(f"The edited arguments can't be read: {error}.")
+            return None

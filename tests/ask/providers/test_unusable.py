@@ -1,0 +1,116 @@
+"""Providers, models and servers that can't be used: each is a model error of one sentence, none an exception."""
+
+from __future__ import annotations
+
+import pytest
+from listening import KEY, hear
+
+from pegboard.ask.providers import Patience, model
+from pegboard.errors import ModelError
+
+NAMES = [
+    "openrouter:gpt-4o", "openrouter:gpt-4o:free", "openrouter:/", "openrouter:a/", "openrouter:/b", "bedrock:x",
+    "azure:gpt", "google-vertex:x", "google-gla:x", "groq:x", "mistral:x", "cohere:x", "huggingface:x", "test", "test:x",
+    "gateway/openai:gpt", "openai:", ":x", "", "  ", ":", "openai:\x00", "openai:a\nb", f"openai:{'x' * 100_000}",
+    "openai:\ud800", "openai-chat:gpt-4", "openai-responses:gpt", "vercel:x", "xai:x", "moonshotai:x", "fireworks:x",
+    "together:x", "heroku:x", "github:x", "litellm:x", "nebius:x", "ovhcloud:x", "alibaba:x", "sambanova:x",
+    "outlines:x", "deepseek:x", "cerebras:x", "OPENAI:x", "openai\u202e:x", "\ud800:x", "openai:\u200b",
+]  # fmt: skip
+"""No model can be built of them, or nobody says where its server is."""
+
+ODD_MODELS = [
+    "é",
+    "[x]",
+    "%s",
+    "{x}",
+    ":",
+    "../../x",
+    "a?b#c",
+    "models/x",
+    "tunedModels/x",
+    "a b",
+    "a/b/c",
+    "'\"",
+    "$(x)",
+]
+
+BAD_URLS = [
+    "http://[", "ftp://x", "http://a b/", "http://", "//x", "http://x:99999", "http://x:abc", "http://\x00", "http://é..x",
+    "http:///v1", "http://127.0.0.1:0", "http://127.0.0.1:9\\@x", "http://*", "http://..", "http://a..b", "http://-",
+    "http://%zz", "http://\ud800", "http://ab\u200bc/", "http:/127.0.0.1:9", "http:127.0.0.1", "http://user@", "http://:80",
+    "http://[::1", "http://[1]:3/", "http://[v1.x]/", "http://\u00ad/", f"http://{'a' * 300}", f"http://{'a.' * 150}",
+    "http://[127.0.0.1]/", "localhost:8080", "javascript:alert(1)", "file:///etc/passwd", "http://x\ny",
+    f"http://u:{KEY}@[", f"http://[/?key={KEY}",
+]  # fmt: skip
+
+GOOD_URLS = ["http://a_b.invalid/", "http://xn--a.invalid/", "http://127.0.0.1:9/é", "HTTP://127.0.0.1:9", "http://[::1]:9", "http://bücher.invalid", "http://127.0.0.1:9/v1?x=#y", f"http://u:{KEY}@127.0.0.1:9/v1", f"http://127.0.0.1:9/?key={KEY}"]  # fmt: skip
+
+BRIEF = Patience(connect=5, first=20, silence=5)
+
+
+def texts(failure: ModelError) -> str:
+    return f"{failure} {failure.fix} {failure.detail}"
+
+
+def assert_clear(failure: ModelError) -> None:
+    assert str(failure).endswith((".", "!", "?", "…"))
+    assert failure.fix
+    assert "\n" not in texts(failure)
+    assert texts(failure).isprintable()
+    assert len(texts(failure)) < 2_000
+    assert not any(KEY[at : at + 6] in texts(failure) for at in range(len(KEY) - 5))
+    assert (failure.__cause__, failure.__context__) == (None, None) or failure.code == "not_configured"
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_name_of_which_no_model_can_be_built_is_a_model_error(name: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        model(name, base_url=None, key=lambda _: KEY)
+    assert caught.value.code == "not_configured"
+    assert_clear(caught.value)
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("url", BAD_URLS)
+async def test_what_is_no_url_is_a_model_error_without_it(url: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        model("openai:x", base_url=url, key=lambda _: KEY)
+    assert caught.value.code == "not_configured"
+    assert_clear(caught.value)
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "ollama", "my-own"])
+@pytest.mark.parametrize("wanted", ODD_MODELS)
+async def test_an_odd_model_fails_as_a_model_error_at_the_latest_when_it_is_asked(provider: str, wanted: str) -> None:
+    unusable = model(f"{provider}:{wanted}", base_url="http://127.0.0.1:9/v1", key=lambda _: KEY, patience=BRIEF)
+    assert_clear((await hear(unusable)).failed)
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
+@pytest.mark.parametrize("url", GOOD_URLS)
+async def test_an_odd_url_fails_as_a_model_error_when_the_model_is_asked(provider: str, url: str) -> None:
+    assert_clear((await hear(model(f"{provider}:x", base_url=url, key=lambda _: KEY, patience=BRIEF))).failed)
+
+
+@pytest.mark.promise("ASK-5")
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("ALL_PROXY", "socks9://x"),
+        ("ALL_PROXY", "http://["),
+        ("HTTPS_PROXY", "nonsense"),
+        ("SSL_CERT_FILE", "/nowhere"),
+    ],
+)
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
+async def test_an_environment_in_which_no_client_can_be_built_is_a_model_error(
+    monkeypatch: pytest.MonkeyPatch, provider: str, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    failure = (
+        await hear(model(f"{provider}:x", base_url="https://x.invalid/v1", key=lambda _: KEY, patience=BRIEF))
+    ).failed
+    assert_clear(failure)

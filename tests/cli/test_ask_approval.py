@@ -1,0 +1,230 @@
+"""`pegboard ask` and its calls that need approval: asked about on a real terminal, rejected where nobody can answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PACK = '''
+from pathlib import Path
+
+def scribble(*, text: str) -> str:
+    """Scribbles."""
+    Path("scribbled").write_text(text)
+    return text
+'''
+
+
+class Terminal:
+    """A process on a terminal of its own.
+
+    Attributes:
+        process: The process.
+        seen: All that it has shown so far.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], parent: int) -> None:
+        self.process = process
+        self._parent = parent
+        self.seen = ""
+
+    def until(self, text: str, *, count: int = 1) -> None:
+        """Wait until a text was shown so many times."""
+        end = time.monotonic() + 60
+        while self.seen.count(text) < count and self._read():
+            assert time.monotonic() < end, self.seen
+        assert self.seen.count(text) >= count, self.seen
+
+    def type(self, keys: str) -> None:
+        os.write(self._parent, keys.encode())
+
+    def end(self) -> int:
+        while self._read():
+            pass
+        return self.process.wait(60)
+
+    def _read(self) -> bool:
+        try:
+            piece = os.read(self._parent, 65536)
+        except OSError:  # Linux says so that the other side is closed
+            return False
+        self.seen += piece.decode("utf-8", "replace").replace("\r\n", "\n")
+        return bool(piece)
+
+
+@pytest.fixture
+def on_terminal(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]) -> Callable[..., object]:
+    """Runs `pegboard ask` with the pack `pad` on a terminal."""
+    packs = str(write_pack("pad.py", PACK))
+
+    @contextmanager
+    def run(question: str, *arguments: str, typed: str = "", **environ: str) -> Iterator[Terminal]:
+        parent, child = pty.openpty()
+        if typed:
+            os.write(parent, typed.encode())
+        code = "import os, sys; os.setsid(); import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+        code += "from pegboard.__main__ import main; sys.exit(main())"
+        command = [sys.executable, "-c", code, "ask", question, "--packs", packs, *arguments]
+        surroundings = {name: value for name, value in os.environ.items() if name not in {"VISUAL", "EDITOR"}}
+        process = subprocess.Popen(
+            command, stdin=child, stdout=child, stderr=child, cwd=tmp_path, env={**surroundings, **environ}
+        )
+        os.close(child)
+        terminal = Terminal(process, parent)
+        try:
+            yield terminal
+        finally:
+            process.kill()
+            process.wait(60)
+            os.close(parent)
+
+    return run
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize(
+    ("answer", "runs"), [("y", True), ("yes", True), ("Y", True), ("n", False), ("", False), ("sure", False)]
+)
+def test_on_a_terminal_only_y_approves(
+    on_terminal: Callable[..., object], tmp_path: Path, answer: str, runs: bool
+) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("[y/N/e] ")
+        assert "pad.scribble" in terminal.seen
+        assert "called by the model" in terminal.seen
+        assert '"text": "hello"' in terminal.seen
+        terminal.type(f"{answer}\n")
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").exists() is runs
+    assert ("denied" in terminal.seen or "rejected this call" in terminal.seen) is not runs
+
+
+@pytest.mark.promise("SEC-2")
+def test_what_was_typed_before_the_question_answers_nothing(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+    with on_terminal("pad.scribble text=hello", typed="y\ny\ny\n") as terminal:
+        terminal.until("[y/N/e] ")
+        terminal.type("\n")
+        terminal.end()
+    assert not (tmp_path / "scribbled").exists()
+
+
+@pytest.mark.promise("ASK-7", "ASK-4")
+def test_ctrl_c_at_the_question_rejects_and_interrupts(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("[y/N/e] ")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+    assert "Rejected." in terminal.seen
+    assert not (tmp_path / "scribbled").exists()
+
+
+@pytest.mark.promise("ASK-7")
+def test_a_closed_input_rejects(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("[y/N/e] ")
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    assert not (tmp_path / "scribbled").exists()
+
+
+@pytest.mark.promise("ASK-7", "SEC-5")
+def test_arguments_are_shown_whole_and_steer_nothing(on_terminal: Callable[..., object]) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun it? [y/N/e] y" + "x" * 3000
+    with on_terminal(f"pad.scribble text={json.dumps(evil)}") as terminal:
+        terminal.until("[y/N/e] ", count=2)
+        terminal.type("n\n")
+        terminal.end()
+    assert "\x1b" not in terminal.seen
+    assert not {"\u202e", "\u200b", "\x07"} & set(terminal.seen)
+    assert "x" * 3000 in terminal.seen.replace("\n", "")
+    assert "\nRun it? [y/N/e] y" not in terminal.seen
+
+
+@pytest.mark.promise("ASK-7")
+def test_arguments_are_edited_in_one_line_and_asked_about_again(
+    on_terminal: Callable[..., object], tmp_path: Path
+) -> None:
+    with on_terminal("pad.scribble text=hello") as terminal:
+        terminal.until("[y/N/e] ")
+        terminal.type("e\n")
+        terminal.until("in one line: ")
+        terminal.type("[1\n")
+        terminal.until("[y/N/e] ", count=2)
+        assert "The arguments are unchanged" in terminal.seen
+        terminal.type("e\n")
+        terminal.until("in one line: ", count=2)
+        terminal.type('{"text": "edited"}\n')
+        terminal.until("[y/N/e] ", count=3)
+        assert "Edited arguments:" in terminal.seen
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").read_text() == "edited"
+
+
+@pytest.mark.promise("ASK-7")
+def test_arguments_are_edited_in_the_editor(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho \'{"text": "from the editor"}\' > "$1"\n')
+    editor.chmod(0o700)
+    with on_terminal("pad.scribble text=hello", EDITOR=str(editor)) as terminal:
+        terminal.until("[y/N/e] ")
+        terminal.type("e\n")
+        terminal.until("[y/N/e] ", count=2)
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert (tmp_path / "scribbled").read_text() == "from the editor"
+
+
+@pytest.mark.promise("ASK-7")
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [
+        ([], False),
+        (["--approve", "pad.*"], True),
+        (["--approve", "fs.*", "--approve", "pad.scribble"], True),
+        (["--approve", "fs.*,pad.scribble"], True),
+        (["--approve", "fs.*"], False),
+        (["--approve", ""], False),
+    ],
+)
+def test_without_a_terminal_only_what_is_approved_in_advance_runs(
+    home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path], options: list[str], runs: bool
+) -> None:
+    done = ask(write_pack, tmp_path, *options)
+    result = json.loads(done.stdout)["toolResults"][0]
+    assert (done.returncode, result["ok"]) == (0, runs)
+    assert runs or result["error"]["detail"] == "denied"
+
+
+@pytest.mark.promise("ASK-7")
+def test_approval_in_advance_does_not_overrule_a_rule_that_denies(
+    home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "pad.*"\n')
+    done = ask(write_pack, tmp_path, "--approve", "pad.scribble")
+    assert json.loads(done.stdout)["toolResults"][0]["error"]["detail"] == "denied"
+    (home / "approvals.toml").write_text("[[rule\n")
+    done = ask(write_pack, tmp_path, "--approve", "pad.scribble")
+    assert json.loads(done.stdout)["toolResults"][0]["error"]["detail"] == "denied"
+
+
+def test_an_approval_that_matches_nothing_is_a_warning(
+    home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]
+) -> None:
+    done = ask(write_pack, tmp_path, "--approve", "pad.scribbel")
+    assert 'warning: "pad.scribbel" approves no tool' in done.stderr
+
+
+def ask(write_pack: Callable[[str, str], Path], folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pegboard", "ask", "pad.scribble text=hello", "--json"]
+    command += ["--packs", str(write_pack("pad.py", PACK)), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
