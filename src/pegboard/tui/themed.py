@@ -97,8 +97,6 @@ class ThemedApp(App[None]):
 
     def search_themes(self) -> None:
         """Opens a palette of themes."""
-        from textual.theme import ThemeProvider
-
-        from pegboard.tui.palette import Palette
+        from pegboard.tui.palette import Palette, ThemeProvider
 
         self.push_screen(Palette([ThemeProvider], "Choose a theme…"))

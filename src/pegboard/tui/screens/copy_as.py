@@ -153,6 +153,7 @@ class CopyScreen(ModalScreen[None]):
         if way is None:
             self.query_one("#text", Static).update("")
             return
+        shown: Content
         shown, length = await asyncio.to_thread(_written, way)
         about = Content.assemble(
             (way.title, "bold"), (f"  {size(length)}", "$text-muted"), (self._trouble, "$text-warning")

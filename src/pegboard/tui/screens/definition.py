@@ -65,7 +65,7 @@ class DefinitionScreen(ModalScreen[None]):
         """The JSON, to be scrolled."""
         with Vertical(id="box") as box:
             box.border_title = Content(clean_line(self._spec.name))
-            box.border_subtitle = f"≈ {token_weight(self._spec):,} tokens · c copies · esc closes"
+            box.border_subtitle = Content(f"≈ {token_weight(self._spec):,} tokens · c copies · esc closes")
             with VerticalScroll(id="scroll"):
                 yield Static(_coloured(clean(self._text)), id="json")
 

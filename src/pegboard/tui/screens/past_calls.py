@@ -112,7 +112,7 @@ class PastCallsScreen(ModalScreen[str | None]):
             self._ticked ^= {self._list.marked}
             self._list.action_move(1)
             self._list.refresh()
-            self.query_one("#box").border_subtitle = f"{len(self._ticked):,} ticked" if self._ticked else ""
+            self.query_one("#box").border_subtitle = Content(f"{len(self._ticked):,} ticked" if self._ticked else "")
 
     def action_close(self) -> None:
         """Closes without a call."""

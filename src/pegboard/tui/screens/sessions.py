@@ -330,6 +330,7 @@ class SessionsScreen(ModalScreen[str | None]):
     async def _show_end(self, session: Session | None, sought: str) -> None:
         """Shows where something was said in a session; where nothing is sought or only its name fits, its end."""
         await asyncio.sleep(_PREVIEW_PAUSE)
+        said: Content
         about, said, is_end = Content("A new session, with nothing said yet."), Content(), False
         if session is not None:
             try:
