@@ -50,6 +50,9 @@ def _mend_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    from pegboard.cli.output import guard_terminals
+
+    guard_terminals()
 
 
 if __name__ == "__main__":

@@ -90,28 +90,7 @@ class _Reader(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         if node.name in {"render", "render_line"} and node.returns is not None and ast.unparse(node.returns) == "str":
             self._report(node, "render() that returns a str")
-        bound: dict[str, list[ast.expr | None]] = {}
-        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-            bound[argument.arg] = [PLAIN if _is_plain_type(argument.annotation) else None]
-        for inner in ast.walk(node):
-            match inner:
-                case ast.Assign(targets=targets, value=value):
-                    for target in targets:
-                        for name, part in _bound(target, value):
-                            bound.setdefault(name, []).append(part)
-                case (
-                    ast.AugAssign(target=ast.Name(id=name), value=value)
-                    | ast.NamedExpr(target=ast.Name(id=name), value=value)
-                ):
-                    bound.setdefault(name, []).append(value)
-                case ast.For(target=target) | ast.comprehension(target=target):
-                    for part in ast.walk(target):
-                        if isinstance(part, ast.Name):
-                            bound.setdefault(part.id, []).append(None)
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
-                bound[inner.target.id] = [PLAIN if _is_plain_type(inner.annotation) else None]
-        self._scopes.append(bound)
+        self._scopes.append(_bindings(node))
         self.generic_visit(node)
         self._scopes.pop()
 
@@ -191,8 +170,8 @@ class _Reader(ast.NodeVisitor):
             case ast.Attribute(attr=name):
                 return name in self.package.plain_names
             case ast.Name(id=name):
-                values = self._scopes[-1].get(name, [])
-                return name in seen or (bool(values) and all(self._is_plain(one, seen | {name}) for one in values))
+                bound = self._scopes[-1].get(name, [])
+                return name in seen or (bool(bound) and all(self._is_plain(one, seen | {name}) for one in bound))
         return False
 
     def _report(self, node: ast.AST, what: str) -> None:
@@ -202,6 +181,32 @@ class _Reader(ast.NodeVisitor):
 CONTENT_METHODS = {"stylize", "stylize_before", "truncate", "join", "append", "expand_tabs", "pad", "rstrip"}
 
 
+def _bindings(node: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[ast.expr | None]]:
+    """Return what each local name of a function is bound to; None for what isn't known."""
+    bound: dict[str, list[ast.expr | None]] = {}
+    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        bound[argument.arg] = [PLAIN if _is_plain_type(argument.annotation) else None]
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    for name, part in _bound(target, value):
+                        bound.setdefault(name, []).append(part)
+            case (
+                ast.AugAssign(target=ast.Name(id=name), value=value)
+                | ast.NamedExpr(target=ast.Name(id=name), value=value)
+            ):
+                bound.setdefault(name, []).append(value)
+            case ast.For(target=target) | ast.comprehension(target=target):
+                names = [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]
+                for one in names:
+                    bound.setdefault(one, []).append(None)
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+            bound[inner.target.id] = [PLAIN if _is_plain_type(inner.annotation) else None]
+    return bound
+
+
 def _bound(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | None]]:
     match target, value:
         case ast.Name(id=name), _:
@@ -209,8 +214,8 @@ def _bound(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | 
         case ast.Tuple(elts=targets), ast.Tuple(elts=values):
             for one, part in zip(targets, values, strict=False):
                 yield from _bound(one, part)
-        case ast.Tuple(elts=targets), _:
-            yield from ((one.id, None) for one in targets if isinstance(one, ast.Name))
+        case ast.Tuple(elts=others), _:
+            yield from ((one.id, None) for one in others if isinstance(one, ast.Name))
 
 
 def _found(sources: dict[str, str]) -> list[str]:

@@ -198,10 +198,10 @@ class _Shown:
         self._in_log_line = not text.endswith("\n")
 
     def _text(self, text: str) -> None:
-        from pegboard.results.clean import clean
+        from pegboard.cli.output import print_text
 
         if self._streams and text:
-            print(clean(text), end="", flush=True)
+            print_text(text)
             self._in_line = not text.endswith("\n")
 
     def _end_line(self) -> None:

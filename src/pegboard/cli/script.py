@@ -201,10 +201,6 @@ class _Shown:
                 self._begun[call.id] = event
 
     def _print(self, stream: str, text: str) -> None:
-        from pegboard.cli.output import narrate
-        from pegboard.results.clean import clean
+        from pegboard.cli.output import print_text
 
-        if stream == "stderr":
-            narrate(text, end="")
-        else:
-            print(clean(text) if sys.stdout.isatty() else text, end="", flush=True)
+        print_text(text, to_stderr=stream == "stderr")

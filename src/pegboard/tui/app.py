@@ -7,7 +7,9 @@ import os
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
+from textual.app import ScreenStackError
 from textual.binding import BindingType
+from textual.errors import NoWidget
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -113,10 +115,23 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         await self.runtime.close()
 
     async def on_event(self, event: events.Event) -> None:
-        """Notes when the user does something."""
+        """Note when the user does something; ignore a click on a widget that is being removed."""
         if isinstance(event, events.InputEvent):
             self._collector.touch()
+        if isinstance(event, events.MouseDown) and self._is_on_removed(event):
+            return
         await super().on_event(event)
+
+    def _is_on_removed(self, event: events.MouseDown) -> bool:
+        """Return whether the widget at the mouse was removed and is only still painted, such as an expired toast.
+
+        Textual raises an AttributeError when it begins a selection there.
+        """
+        try:
+            widget, _ = self.get_widget_at(event.x, event.y)
+        except (NoWidget, ScreenStackError):
+            return False
+        return not widget.is_attached and widget is not self.screen
 
     @work
     async def _sweep(self) -> None:

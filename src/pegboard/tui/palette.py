@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from textual.app import App
+from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider, ProviderSource, SearchIcon
 from textual.content import Content
 from textual.dom import DOMNode
@@ -15,6 +16,7 @@ from textual.style import Style
 from pegboard.results.clean import clean_line
 from pegboard.tui.catalogue import match_positions
 from pegboard.tui.commands import Command, in_reach
+from pegboard.tui.dialog import is_topmost
 from pegboard.tui.messages import OpenTool
 from pegboard.tui.screens.help import place_name, shown_keys
 from pegboard.tui.screens.tools import ToolsScreen
@@ -48,6 +50,10 @@ class Palette(CommandPalette):
 
     def __init__(self, providers: ProviderSource, placeholder: str) -> None:
         super().__init__(providers, placeholder=placeholder, id="--command-palette")
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close the palette if it is the topmost screen; see `Dialog`."""
+        return super().dismiss(result) if is_topmost(self) else AwaitComplete()
 
     def on_mount(self) -> None:
         """Shows a mark that every font has."""

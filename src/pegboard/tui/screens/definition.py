@@ -9,19 +9,19 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.models import ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.definition import definition, token_weight
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.messages import Copy
 
 _LONGEST = 200_000
 
 
-class DefinitionScreen(ModalScreen[None]):
+class DefinitionScreen(Dialog[None]):
     """Name, description and schemas of a tool, raw.
 
     Args:

@@ -13,10 +13,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.keys import format_key
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.tui.commands import Command, bindings, in_reach
+from pegboard.tui.dialog import Dialog
 
 _KEYS_WIDTH, _KEYS_WIDTH_NARROW, _NARROW = 19, 16, 75
 _LEAST_HELP = 16
@@ -25,7 +25,7 @@ _WIDTH, _SHARE, _EDGES = 92, 0.94, 7
 """The width of the box, what it may take of the screen, and its border, padding and scrollbar."""
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """A table of keys, place by place, the focused one first.
 
     Args:
