@@ -17,9 +17,15 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("pegboard needs a terminal; `pegboard --help` lists what works without one.", file=sys.stderr)
         return 2
+    from pegboard.cli import crash
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
 
-    app = PegboardApp(Runtime.from_environment(packs=packs, tool_allow=tool_allow))
-    app.run()
+    runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
+    crash.follow(runtime)
+    app = PegboardApp(runtime)
+    with crash.Held():
+        app.run()
+    if app.crash is not None:
+        print(crash.report(app.crash, "the app"), file=sys.stderr)
     return app.return_code or 0

@@ -77,9 +77,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def open_runtime(context: typer.Context, tool_allow: str | None = None) -> Runtime:
     """Builds the runtime for one command, with the packs folders of its command line."""
+    from pegboard.cli import crash
     from pegboard.runtime import Runtime
 
-    return Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=tool_allow)
+    runtime = Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=tool_allow)
+    crash.follow(runtime)
+    return runtime
 
 
 def scanned(context: typer.Context, tool_allow: str | None = None) -> Runtime:

@@ -223,6 +223,10 @@ class Runtime:
         refused = self._grants.problems() if packs and "_grants" in self.__dict__ else ()
         return (*self._problems, *of_packs, *refused, *kept)
 
+    def redacted(self, text: str) -> str:
+        """Return a text without the secrets that are known now; reads the disk."""
+        return self._redaction.text_now(text)
+
     async def watch(self) -> AsyncGenerator[None]:
         """Scans and follows the packs folders; never ends by itself.
 
