@@ -85,7 +85,7 @@ def say(*, text: Annotated[str, Field(title=EVIL, description=EVIL)] = "x") -> s
     progress(1, 2, EVIL)
     return EVIL + text
 
-@hints(read_only=True, title="[@click=app.quit]t[/] [/] [bold")
+@hints(read_only=True)
 def choose(*, how: Literal["[/]", "[bold", "\\x1b]0;x\\x07", "\\x9b31m", "a\\u202eb", "z\\u200bw"] = "[/]",
            many: list[Literal["[@click=app.quit]x[/]", "[/]", "\\x1b[31m"]] = [], mapping: dict[str, int] = {}) -> dict:
     """[@click=app.quit]Choose[/] [-o FILE] [--name="x] DOC"""

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from textual.app import App
+from textual import events
+from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider, ProviderSource, SearchIcon
+from textual.command import (
+    CommandInput,
+    CommandList,
+    CommandPalette,
+    DiscoveryHit,
+    Hit,
+    Hits,
+    Provider,
+    ProviderSource,
+    SearchIcon,
+)
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.style import Style
+from textual.widgets import LoadingIndicator
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.catalogue import match_positions
@@ -51,6 +64,16 @@ class Palette(CommandPalette):
     def __init__(self, providers: ProviderSource, placeholder: str) -> None:
         super().__init__(providers, placeholder=placeholder, id="--command-palette")
 
+    def compose(self) -> ComposeResult:
+        """Compose Textual's palette with a list of our own."""
+        with Vertical(id="--container"):
+            with Horizontal(id="--input"):
+                yield SearchIcon()
+                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+            with Vertical(id="--results"):
+                yield _Commands()
+                yield LoadingIndicator()
+
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close the palette if it is the topmost screen; see `Dialog`."""
         return super().dismiss(result) if is_topmost(self) else AwaitComplete()
@@ -58,6 +81,16 @@ class Palette(CommandPalette):
     def on_mount(self) -> None:
         """Shows a mark that every font has."""
         self.query_one(SearchIcon).icon = "›"
+
+
+class _Commands(CommandList):
+    """Textual's list, which fails when a command is clicked that went away since it was painted."""
+
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]  # Textual calls both, one after another
+        """Ignore a click on a command that went away."""
+        option = event.style.meta.get("option")
+        if option is not None and option >= self.option_count:
+            event.prevent_default()
 
 
 class CommandProvider(Provider):
