@@ -68,7 +68,9 @@ class Palette(CommandPalette):
         """Compose Textual's palette with a list of our own."""
         with Vertical(id="--container"):
             with Horizontal(id="--input"):
-                yield SearchIcon()
+                icon = SearchIcon()
+                icon.icon = "›"  # every font has it
+                yield icon
                 yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
             with Vertical(id="--results"):
                 yield _Commands()
@@ -77,10 +79,6 @@ class Palette(CommandPalette):
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close the palette if it is the topmost screen; see `Dialog`."""
         return super().dismiss(result) if is_topmost(self) else AwaitComplete()
-
-    def on_mount(self) -> None:
-        """Shows a mark that every font has."""
-        self.query_one(SearchIcon).icon = "›"
 
 
 class _Commands(CommandList):
