@@ -15,6 +15,9 @@ INTERRUPTED = 130
 def main() -> NoReturn:
     """Opens the app when there is nothing else on the command line, else does what the command line says."""
     _mend_streams()
+    from pegboard.cli import crash
+
+    crash.install()
     try:
         try:
             _run()
@@ -27,6 +30,10 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         with suppress(OSError):
             sys.stderr.write(f"pegboard: {error.strerror or error}\n")
+        sys.exit(1)
+    except Exception as error:  # noqa: BLE001 - nobody else caught it, and Python would print it with a traceback
+        with suppress(OSError):
+            sys.stderr.write(f"{crash.report(error)}\n")
         sys.exit(1)
     sys.exit()
 
@@ -50,6 +57,9 @@ def _mend_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    from pegboard.cli.output import guard_terminals
+
+    guard_terminals()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,14 +23,14 @@ _PREFILLING = {"required", "allOf", "$ref"}
 def complete_tools(context: typer.Context, incomplete: str) -> list[str]:
     """Gives the names of the tools that begin like what is typed."""
     runtime = scanned(context)
-    return [spec.name for spec in runtime.tools() if spec.name.startswith(incomplete)]
+    return _completions((spec.name for spec in runtime.tools()), incomplete)
 
 
 def complete_presets(context: typer.Context, incomplete: str) -> list[str]:
     """Gives the names of the tool's presets that begin like what is typed."""
     runtime = scanned(context)
     presets = runtime.presets(_named(context))
-    return [preset.name for preset in presets if preset.name.startswith(incomplete)]
+    return _completions((preset.name for preset in presets), incomplete)
 
 
 def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
@@ -41,7 +41,12 @@ def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
         saved = open_runtime(context).saved_scripts.list()
     except SavedScriptError:
         return []
-    return [script.name for script in saved if script.name.startswith(incomplete)]
+    return _completions((script.name for script in saved), incomplete)
+
+
+def _completions(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return the names that begin with what is typed; the shell prints them as they are, so printable ones only."""
+    return [name for name in names if name.startswith(incomplete) and name.isprintable()]
 
 
 def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:
@@ -49,7 +54,7 @@ def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:
 
     runtime = scanned(context)
     spec = runtime.tool(_named(context))
-    return [] if spec is None else keys(spec.input_schema, incomplete)
+    return [] if spec is None else _completions(keys(spec.input_schema, incomplete), incomplete)
 
 
 def _named(context: typer.Context) -> str:

@@ -104,7 +104,7 @@ def ask(
         narrate_problems(runtime.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))
     shown = _Shown(streams=not json and sys.stdout.isatty())
     try:
-        outcome = asyncio.run(
+        outcome, interruption = asyncio.run(
             _run(runtime, text, shown, session=session, model=model, base_url=base_url, with_tools=tools in _TRUE)
         )
     except SessionError as error:
@@ -117,7 +117,7 @@ def ask(
         print_json(outcome)
     else:
         shown.answer(outcome)
-    raise typer.Exit(_exit_code(outcome))
+    raise typer.Exit(interruption or _exit_code(outcome))
 
 
 def _exit_code(outcome: Outcome) -> int:
@@ -133,33 +133,31 @@ async def _run(
     model: str | None,
     base_url: str | None,
     with_tools: bool,
-) -> Outcome:
-    """Asks; the first ctrl+c interrupts, a second one ends the program."""
-    import asyncio
-    import signal
+) -> tuple[Outcome, int]:
+    """Ask; the first ctrl+c interrupts, a second one ends the program.
+
+    Returns:
+        The outcome, and the exit code if a signal interrupted it, else 0.
+    """
+    from contextlib import aclosing
 
     from pegboard.cli.approval import TerminalApprover, can_ask
+    from pegboard.cli.interruption import interruptible
     from pegboard.models.ask import AskFinished
 
     # the user names both the provider, with its key, and the server
     asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools, send_key=True)
     if can_ask():
         runtime.approve_with(TerminalApprover(shown.end_line))
-    loop = asyncio.get_running_loop()
-
-    def interrupt() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
-        asking.interrupt()
-
-    loop.add_signal_handler(signal.SIGINT, interrupt)
     outcome: Outcome | None = None
-    async with runtime:
-        async for event in asking.run(text):
-            shown.event(event)
-            if isinstance(event, AskFinished):
-                outcome = event.outcome
+    with interruptible(asking.interrupt) as interruption:
+        async with runtime, aclosing(asking.run(text)) as events:
+            async for event in events:
+                shown.event(event)
+                if isinstance(event, AskFinished):
+                    outcome = event.outcome
     assert outcome is not None, "asking always ends with it"
-    return outcome
+    return outcome, interruption.exit_code if interruption and outcome.stopped_by == "interrupted" else 0
 
 
 class _Shown:
@@ -224,10 +222,10 @@ class _Shown:
         self._in_log_line = not text.endswith("\n")
 
     def _text(self, text: str) -> None:
-        from pegboard.results.clean import clean
+        from pegboard.cli.output import print_text
 
         if self._streams and text:
-            print(clean(text), end="", flush=True)
+            print_text(text)
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:

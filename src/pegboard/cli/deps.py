@@ -99,11 +99,16 @@ class _Table:
 
     def print(self, row: HealthRow) -> None:
         """Prints one row."""
+        from pegboard.cli.output import print_coloured
+
         status = row.status.ljust(self._status)
+        if self._coloured:
+            print_coloured(status, _COLOURS[row.status])
+        else:
+            print(status, end="")
         cells = [
-            typer.style(status, fg=_COLOURS[row.status]) if self._coloured else status,
             self._clean(row.tool).ljust(self._tool),
             self._clean(str(row.requirement)).ljust(self._need),
             self._clean(described(row)),
         ]
-        print("  ".join(cells), flush=True)
+        print("", *cells, sep="  ", flush=True)

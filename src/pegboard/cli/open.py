@@ -17,13 +17,18 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print("pegboard needs a terminal; `pegboard --help` lists what works without one.", file=sys.stderr)
         return 2
+    from pegboard.cli import crash
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
 
     while True:
         runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
+        crash.follow(runtime)
         app = PegboardApp(runtime)
-        app.run()
+        with crash.Held():
+            app.run()
+        if app.crash is not None:
+            print(crash.report(app.crash, "the app"), file=sys.stderr)
         lost = runtime.unrecorded()
         if lost is not None:
             from pegboard.cli.output import narrate_problems

@@ -1,45 +1,111 @@
-"""What the command line prints: data to stdout, narration to stderr."""
+"""What the command line prints: data to stdout, narration to stderr.
+
+No text that reaches a terminal steers it, whoever prints it: `guard_terminals` replaces each standard stream that is a
+terminal by one that cleans. Files and pipes get the text as it is.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pegboard.results.clean import clean, clean_line, escaped_json, without_halves
 
-from pegboard.models import Problem
-from pegboard.results.clean import clean, clean_line
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from pegboard.models import Problem
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33}
+
+
+class _Terminal(TextIOWrapper):
+    """A standard stream that is a terminal: every text is cleaned, whoever writes it.
+
+    Args:
+        stream: The stream that it replaces.
+    """
+
+    def __init__(self, stream: TextIOWrapper) -> None:
+        super().__init__(stream.buffer, stream.encoding, "backslashreplace", line_buffering=True)
+        self._before = ""
+
+    def write(self, text: str, /) -> int:
+        """Write a text, cleaned as the continuation of the text before it."""
+        cleaned = clean(self._before + text)[len(self._before) :]
+        # a joiner is judged by the character before it, which may have come with the text before
+        self._before = text[-1:] if text[-1:].isprintable() else ""
+        super().write(cleaned)
+        return len(text)
+
+    def write_colour(self, code: int) -> None:
+        """Change the colour of the text that follows; 0 is the default colour."""
+        super().write(f"\x1b[{code}m")
+
+
+def guard_terminals() -> None:
+    """Make each of stdout and stderr that is a terminal show text and never obey it."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper) and not isinstance(stream, _Terminal) and stream.isatty():
+            stream.flush()
+            setattr(sys, name, _Terminal(stream))
+
 
 _printed: set[str] = set()
 """The problems that this command has printed."""
 
 
 def print_json(value: object) -> None:
-    """Prints models, JSON values or containers of them to stdout, indented by two."""
+    """Print models, JSON values or containers of them to stdout, indented by two.
+
+    On a terminal, characters that it would obey or hide are written as escapes.
+    """
+    from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
     sys.stdout.flush()
     try:
         text = to_json(value, indent=2, by_alias=True, inf_nan_mode="strings")
     except PydanticSerializationError:
-        # a lone surrogate is a legal JSON escape but no UTF-8
+        # half a surrogate pair is no UTF-8, and its escape is refused by other programs
         import json
 
-        text = json.dumps(to_jsonable_python(value, by_alias=True), indent=2).encode()
-    sys.stdout.buffer.write(text + b"\n")
+        plain = to_jsonable_python(value, by_alias=True, inf_nan_mode="strings")
+        text = without_halves(json.dumps(plain, indent=2, ensure_ascii=False)).encode()
+    _write_json(text)
+
+
+def print_json_text(json: str) -> None:
+    """Print what is JSON already to stdout, as `print_json` does."""
+    sys.stdout.flush()
+    _write_json(without_halves(json).encode())
+
+
+def _write_json(text: bytes) -> None:
+    if sys.stdout.isatty():
+        text = escaped_json(text.decode()).encode()
+    sys.stdout.buffer.write(text.removesuffix(b"\n") + b"\n")
     sys.stdout.buffer.flush()
 
 
 def print_data(data: JsonValue) -> None:
-    """Prints a result alone: text as it is, anything else as JSON; cleaned where a terminal would interpret it."""
-    if not isinstance(data, str):
+    """Print a result alone: text as it is, anything else as JSON."""
+    if isinstance(data, str):
+        print_text(data, end="\n")
+    else:
         print_json(data)
-        return
-    print(clean(data) if sys.stdout.isatty() else data)
+
+
+def print_text(text: str, end: str = "", *, to_stderr: bool = False) -> None:
+    """Print text that is data, as it is but for halves of surrogate pairs."""
+    print(without_halves(text), end=end, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
 def narrate(text: str, end: str = "\n") -> None:
-    """Tells the user something on stderr; where nobody can be told, the data still comes."""
+    """Tell the user something on stderr; where that fails, the data still comes."""
     with suppress(OSError):
         print(clean(text), end=end, file=sys.stderr, flush=True)
 
@@ -59,7 +125,7 @@ def begin_command() -> None:
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Prints rows of untrusted text as aligned columns, the last one cut at a terminal's width."""
+    """Print rows of untrusted text as aligned columns, the last one cut at a terminal's width."""
     import shutil
 
     cleaned = [tuple(clean_line(cell) for cell in row) for row in rows]
@@ -68,3 +134,14 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
     for row in cleaned:
         cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
         print("  ".join([*cells, row[-1]])[:limit].rstrip())
+
+
+def print_coloured(word: str, colour: str) -> None:
+    """Print a word without a line break, in a colour if stdout is a terminal."""
+    stream = sys.stdout
+    if not isinstance(stream, _Terminal):
+        print(word, end="")
+        return
+    stream.write_colour(_COLOURS[colour])
+    stream.write(word)
+    stream.write_colour(0)

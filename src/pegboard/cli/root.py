@@ -78,12 +78,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def open_runtime(context: typer.Context, tool_allow: Sequence[str] | None = None) -> Runtime:
     """Build the runtime for one command, with the packs folders of its command line."""
+    from pegboard.cli import crash
     from pegboard.cli.output import begin_command
     from pegboard.runtime import Runtime
 
     begin_command()
     allow = ",".join(tool_allow) if tool_allow else None
     runtime = Runtime.from_environment(packs=context.meta.get("pegboard.packs", []), tool_allow=allow)
+    crash.follow(runtime)
     context.call_on_close(lambda: _report_record(runtime))
     return runtime
 

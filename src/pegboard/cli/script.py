@@ -10,7 +10,6 @@ import typer
 
 from pegboard.cli.arguments import complete_scripts
 from pegboard.cli.root import (
-    INTERRUPTED,
     OK,
     TOOL_FAILED,
     USAGE,
@@ -60,10 +59,10 @@ def run(
     text = _read(runtime, file)
     narrate_problems(runtime.problems(packs=False))
     shown = _Shown(prints=not json)
-    result, interrupted = asyncio.run(_run(runtime, text, shown, timeout))
+    result, interruption = asyncio.run(_run(runtime, text, shown, timeout))
     if result.error is not None:
         narrate(f"{result.error.code}: {result.error.message}")
-        raise typer.Exit(INTERRUPTED if interrupted else TOOL_FAILED)
+        raise typer.Exit(interruption or TOOL_FAILED)
     assert isinstance(result.data, dict), "its output schema says so"
     if json:
         calls = [{"call": done.call.shown(), "result": done.result} for done in shown.calls]
@@ -171,29 +170,29 @@ def _read(runtime: Runtime, file: str) -> str:
     return script_
 
 
-async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None) -> tuple[ToolResult, bool]:
-    """Runs the script; the first ctrl+c cancels it, a second one ends the program."""
+async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None) -> tuple[ToolResult, int]:
+    """Run the script; the first ctrl+c cancels it, a second one ends the program.
+
+    Returns:
+        Its result, and the exit code if it was interrupted, else 0.
+    """
     import asyncio
     import os
-    import signal
+    from contextlib import aclosing
 
+    from pegboard.cli.interruption import interruptible
     from pegboard.models import Finished
 
     loop = asyncio.get_running_loop()
     call_id = os.urandom(16).hex()
-    interruptions: list[asyncio.Task[bool]] = []
-
-    def interrupt() -> None:
-        loop.remove_signal_handler(signal.SIGINT)
-        interruptions.append(loop.create_task(runtime.cancel(call_id)))
-
-    loop.add_signal_handler(signal.SIGINT, interrupt)
+    cancelling: list[asyncio.Task[bool]] = []
     event: CallEvent | None = None
-    async with runtime:
-        async for event in runtime.run_script(text, call_id=call_id, timeout=seconds):
-            shown.event(event, call_id)
+    with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call_id)))) as interruption:
+        async with runtime, aclosing(runtime.run_script(text, call_id=call_id, timeout=seconds)) as events:
+            async for event in events:
+                shown.event(event, call_id)
     assert isinstance(event, Finished), "a call always ends with it"
-    return event.result, bool(interruptions)
+    return event.result, interruption.exit_code if interruption else 0
 
 
 class _Shown:
@@ -227,10 +226,6 @@ class _Shown:
                 self._begun[call.id] = event
 
     def _print(self, stream: str, text: str) -> None:
-        from pegboard.cli.output import narrate
-        from pegboard.results.clean import clean
+        from pegboard.cli.output import print_text
 
-        if stream == "stderr":
-            narrate(text, end="")
-        else:
-            print(clean(text) if sys.stdout.isatty() else text, end="", flush=True)
+        print_text(text, to_stderr=stream == "stderr")

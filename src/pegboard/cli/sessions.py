@@ -19,7 +19,8 @@ sessions = group("sessions", "Look at conversations with models, and keep or dro
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
     """Gives the ids of sessions that begin like what is typed."""
-    return [session.id for session in open_runtime(context).sessions.list() if session.id.startswith(incomplete)]
+    found = (session.id for session in open_runtime(context).sessions.list())
+    return [id_ for id_ in found if id_.startswith(incomplete) and id_.isprintable()]
 
 
 SessionArgument = Annotated[
@@ -70,17 +71,21 @@ def export(
     packs: PacksOption = None,
 ) -> None:
     """Write a session as Markdown or JSON."""
-    from pegboard.cli.output import narrate, print_data
+    from pegboard.cli.output import narrate, print_json_text, print_text
+    from pegboard.results.clean import without_halves
 
     runtime = open_runtime(context)
     with _said(runtime):
         text = runtime.exported(session, format_)
     if output is None:
-        print_data(text.removesuffix("\n"))
+        if format_ == "json":
+            print_json_text(text)
+        else:
+            print_text(text.removesuffix("\n"), end="\n")
         return
     try:
-        with output.open("x", encoding="utf-8", errors="backslashreplace") as opened:
-            opened.write(text)
+        with output.open("x", encoding="utf-8") as opened:
+            opened.write(without_halves(text))
     except OSError as error:
         narrate(f"{output}: {error.strerror or error}")
         raise typer.Exit(USAGE) from error

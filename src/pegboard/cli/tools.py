@@ -16,7 +16,6 @@ from pegboard.cli.arguments import (
     read_object,
 )
 from pegboard.cli.root import (
-    INTERRUPTED,
     NOT_FOUND,
     OK,
     TOOL_FAILED,
@@ -111,14 +110,14 @@ def invoke(
     runtime = scanned(context, tool_allow)
     spec = runtime.tool(name)
     call = ToolCall(name=name, source="cli", timeout=timeout)
-    interrupted = False
+    interruption = 0
     try:
         # that there is no such tool, the call itself will tell
         read = read_object(args) if spec is None else read_arguments(runtime, spec, args, arg or [], preset)
         if print_ is not None:
             _print_call(runtime, find(runtime, name), read, print_)
             return
-        call, result, interrupted = _run(runtime, call.model_copy(update={"args": read}))
+        call, result, interruption = _run(runtime, call.model_copy(update={"args": read}))
     except UnreadableError as unreadable:
         result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
     not_found = result.error is not None and result.error.code == "tool_not_found"
@@ -129,7 +128,7 @@ def invoke(
         print_data(result.data)
     else:
         print_json({"call": call.shown(), "result": result})
-    raise typer.Exit(INTERRUPTED if interrupted else _exit_code(result))
+    raise typer.Exit(interruption or _exit_code(result))
 
 
 def _check(runtime: Runtime) -> None:
@@ -162,32 +161,28 @@ def _print_call(runtime: Runtime, spec: ToolSpec, args: JsonObject, kind: CopyKi
     print_data(copied_as(kind, spec, args, packs=runtime.packs_option(spec)))
 
 
-def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, bool]:
-    """Makes the call; the first ctrl+c cancels it, a second one ends the program.
+def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, int]:
+    """Make the call; the first ctrl+c cancels it, a second one ends the program.
 
     Returns:
-        The call as it was made, its result, and whether it was interrupted.
+        The call as it was made, its result, and the exit code if it was interrupted, else 0.
     """
     import asyncio
-    import signal
+    from contextlib import aclosing
 
+    from pegboard.cli.interruption import interruptible
     from pegboard.models import Finished
 
-    async def run() -> tuple[ToolCall, ToolResult, bool]:
+    async def run() -> tuple[ToolCall, ToolResult, int]:
         loop = asyncio.get_running_loop()
-        interruptions: list[asyncio.Task[bool]] = []
-
-        def interrupt() -> None:
-            loop.remove_signal_handler(signal.SIGINT)
-            interruptions.append(loop.create_task(runtime.cancel(call.id)))
-
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        cancelling: list[asyncio.Task[bool]] = []
         event: CallEvent | None = None
-        async with runtime:
-            async for event in runtime.call(call):
-                _narrate_event(event)
+        with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call.id)))) as interruption:
+            async with runtime, aclosing(runtime.call(call)) as events:
+                async for event in events:
+                    _narrate_event(event)
         assert isinstance(event, Finished), "a call always ends with it"
-        return event.call, event.result, bool(interruptions)
+        return event.call, event.result, interruption.exit_code if interruption else 0
 
     return asyncio.run(run())
 

@@ -170,6 +170,7 @@ class Secrets:
         if is_open_to_others(file):
             message = "Other users of this machine can read or change the secrets in this file."
             yield Problem(message=message, fix=f"Run `chmod 600 {shown(file)}`.", severity="warning", file=shown(file))
+
     def _sources_of_folder(self, name: str) -> Iterator[tuple[str | None, Source, Path]]:
         file = self._dotenv_of_folder()
         if file is not None:

@@ -18,6 +18,8 @@ _INVISIBLE = (
     (0xD800, 0xDFFF),  # halves of surrogate pairs: they can't be encoded, so not be written to a terminal
     (0xFEFF, 0xFEFF),  # byte order mark
     (0xFFF9, 0xFFFB),  # annotations
+    (0x1BCA0, 0x1BCA3),  # formats of shorthand
+    (0x1D173, 0x1D17A),  # formats of music
     (0xE0000, 0xE01EF),  # tags and variation selectors
 )
 _JOINERS = ((0x200C, 0x200D),)
@@ -50,6 +52,24 @@ def clean(text: str, *, keep_newlines: bool = True) -> str:
     return text if keep_newlines else text.replace("\n", "⏎")
 
 
+def escaped_json(json: str) -> str:
+    r"""Return JSON in which every character that isn't printable is written as an escape such as `\u202e`.
+
+    A line break stays: it is between values, as strings have it escaped already.
+    """
+    if json.isascii() and json.isprintable():
+        return json
+    unsafe = {sign for sign in set(json) if not sign.isprintable() and sign != "\n"}
+    return json.translate({ord(sign): _json_escape(ord(sign)) for sign in unsafe})
+
+
+def without_halves(text: str) -> str:
+    """Return `text` as UTF-8 can hold it: surrogate pairs joined, and halves of pairs replaced by `\ufffd`."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def clean_line(text: str) -> str:
     """Gives `text` clean and in one line, for titles, labels and cells: line breaks become `⏎`."""
     return clean(text, keep_newlines=False)
@@ -67,6 +87,13 @@ def _stand_in(point: int) -> str:
     if point < 0x20:
         return chr(0x2400 + point)
     return "␡" if point == 0x7F else _escape(point)
+
+
+def _json_escape(point: int) -> str:
+    if point < 0x10000:
+        return f"\\u{point:04x}"
+    high, low = divmod(point - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 def _escape(point: int) -> str:

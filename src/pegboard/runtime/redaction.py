@@ -55,6 +55,11 @@ class Redaction:
         """Gives a text without secrets."""
         return self._redactor.text(text) if self._values else text
 
+    def text_now(self, text: str) -> str:
+        """Return a text without secrets, those included that were added since the last look; read the disk."""
+        self._look()
+        return self.text(text)
+
     def value(self, value: JsonValue) -> JsonValue:
         """Gives a JSON value without secrets: itself where there are none."""
         return self._redactor.value(value) if self._values else value

@@ -277,6 +277,10 @@ class Runtime:
         """Call a function, on any thread, whenever `unrecorded` may have changed; it must not block."""
         self._history.on_trouble = changed
 
+    def redacted(self, text: str) -> str:
+        """Return a text without the secrets that are known now; reads the disk."""
+        return self._redaction.text_now(text)
+
     async def watch(self) -> AsyncGenerator[None]:
         """Scans and follows the packs folders; never ends by itself.
 
@@ -647,9 +651,7 @@ class Runtime:
         where = self._base_url(name, base_url)
         has_key = self._is_configured(name, where)
         of_folder = self.settings.is_base_url_from_folder(where)
-        return needs(
-            name, where, lambda secret: self._find_secret(secret, of_folder=of_folder)[0] if has_key else None
-        )
+        return needs(name, where, lambda secret: self._find_secret(secret, of_folder=of_folder)[0] if has_key else None)
 
     def price(self, model: str, usage: Usage) -> float | None:
         """Gives what a model was paid for in US dollars, where its prices are known; blocks while they are loaded.

@@ -7,7 +7,9 @@ import os
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on, work
+from textual.app import ScreenStackError
 from textual.binding import BindingType
+from textual.errors import NoWidget
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -121,13 +123,26 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         await self.runtime.close()
 
     async def on_event(self, event: events.Event) -> None:
-        """Note when the user does something; drop input that was made before an important dialog was visible."""
+        """Note when the user does something; drop input on what is not yet visible or already being removed."""
         if isinstance(event, events.InputEvent):
             self._collector.touch()
             ignores = getattr(self.screen, "ignores", None)
             if ignores is not None and ignores(event):
                 return
+        if isinstance(event, events.MouseDown) and self._is_on_removed(event):
+            return
         await super().on_event(event)
+
+    def _is_on_removed(self, event: events.MouseDown) -> bool:
+        """Return whether the widget at the mouse was removed and is only still painted, such as an expired toast.
+
+        Textual raises an AttributeError when it begins a selection there.
+        """
+        try:
+            widget, _ = self.get_widget_at(event.x, event.y)
+        except (NoWidget, ScreenStackError):
+            return False
+        return not widget.is_attached and widget is not self.screen
 
     def _notify_about_configuration(self) -> None:
         """Say in toasts that no tool runs, or that the folder's settings have no effect; the problems say more."""

@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from textual.app import App
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider, ProviderSource, SearchIcon
+from textual import events
+from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.command import (
+    CommandInput,
+    CommandList,
+    CommandPalette,
+    DiscoveryHit,
+    Hit,
+    Hits,
+    Provider,
+    ProviderSource,
+    SearchIcon,
+)
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.markup import escape
 from textual.screen import Screen
 from textual.style import Style
+from textual.widgets import LoadingIndicator
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.catalogue import match_positions
 from pegboard.tui.commands import Command, in_reach
+from pegboard.tui.dialog import is_topmost
 from pegboard.tui.messages import OpenTool
 from pegboard.tui.screens.help import place_name, shown_keys
 from pegboard.tui.screens.tools import ToolsScreen
@@ -50,9 +64,31 @@ class Palette(CommandPalette):
     def __init__(self, providers: ProviderSource, placeholder: str) -> None:
         super().__init__(providers, placeholder=placeholder, id="--command-palette")
 
-    def on_mount(self) -> None:
-        """Shows a mark that every font has."""
-        self.query_one(SearchIcon).icon = "›"
+    def compose(self) -> ComposeResult:
+        """Compose Textual's palette with a list of our own."""
+        with Vertical(id="--container"):
+            with Horizontal(id="--input"):
+                icon = SearchIcon()
+                icon.icon = "›"  # every font has it
+                yield icon
+                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+            with Vertical(id="--results"):
+                yield _Commands()
+                yield LoadingIndicator()
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close the palette if it is the topmost screen; see `Dialog`."""
+        return super().dismiss(result) if is_topmost(self) else AwaitComplete()
+
+
+class _Commands(CommandList):
+    """Textual's list, which fails when a command is clicked that went away since it was painted."""
+
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]  # Textual calls both, one after another
+        """Ignore a click on a command that went away."""
+        option = event.style.meta.get("option")
+        if option is not None and option >= self.option_count:
+            event.prevent_default()
 
 
 class CommandProvider(Provider):
@@ -61,7 +97,8 @@ class CommandProvider(Provider):
     async def discover(self) -> Hits:
         """Lists every command."""
         for node, command in self._commands():
-            yield DiscoveryHit(_title(node, command), self._runner(node, command), command.title, self._help(command))
+            shown, help_ = Content(_title(node, command)), self._help(command)
+            yield DiscoveryHit(shown, self._runner(node, command), command.title, help_)  # type: ignore[arg-type]
 
     async def search(self, query: str) -> Hits:
         """Lists the commands whose title or help fits."""
@@ -69,8 +106,8 @@ class CommandProvider(Provider):
             title = _title(node, command)
             score = _score(query, title, command)
             if score:
-                run = self._runner(node, command)
-                yield Hit(score, _highlighted(title, query, self.match_style), run, title, self._help(command))
+                run, help_ = self._runner(node, command), self._help(command)
+                yield Hit(score, _highlighted(title, query, self.match_style), run, title, help_)  # type: ignore[arg-type]
 
     def _commands(self) -> list[tuple[DOMNode, Command]]:
         seen: dict[str, tuple[DOMNode, Command]] = {}
@@ -82,9 +119,10 @@ class CommandProvider(Provider):
     def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
         return partial(self.app.run_action, command.action, node)
 
-    def _help(self, command: Command) -> str:
+    def _help(self, command: Command) -> Content:
+        # like every help here, Content: declared as str, which Textual would parse as markup
         keys = shown_keys(_tools(self.app).keymap.get(command.id, command.keys))
-        return escape(f"{command.help} ({keys})" if keys else command.help)
+        return Content(clean_line(f"{command.help} ({keys})" if keys else command.help))
 
 
 class ToolProvider(Provider):
@@ -93,10 +131,31 @@ class ToolProvider(Provider):
     async def search(self, query: str) -> Hits:
         """Lists the best tools; choosing one marks it."""
         for rank, entry in enumerate(list(_tools(self.app).catalogue.search(query))[:_TOOLS_SHOWN]):
-            shown = _highlighted(entry.name, query, self.match_style)
-            help_text = escape(clean_line(entry.spec.summary))
+            shown = _highlighted(clean_line(entry.name), query, self.match_style)
+            help_ = Content(clean_line(entry.spec.summary))
             go = partial(self.app.post_message, OpenTool(entry.spec.name))
-            yield Hit(2.0 - rank / _TOOLS_SHOWN, shown, go, entry.name, help_text)
+            yield Hit(2.0 - rank / _TOOLS_SHOWN, shown, go, entry.name, help_)  # type: ignore[arg-type]
+
+
+class ThemeProvider(Provider):
+    """Every theme by name."""
+
+    async def discover(self) -> Hits:
+        """List every theme."""
+        for name in sorted(self.app.available_themes):
+            yield DiscoveryHit(Content(clean_line(name)), self._chooser(name), name)
+
+    async def search(self, query: str) -> Hits:
+        """List the themes whose name matches."""
+        for name in sorted(self.app.available_themes):
+            shown = clean_line(name)
+            if positions := match_positions(query, shown):
+                yield Hit(
+                    1 / (1 + positions[0]), _highlighted(shown, query, self.match_style), self._chooser(name), name
+                )
+
+    def _chooser(self, name: str) -> Callable[[], None]:
+        return partial(setattr, self.app, "theme", name)
 
 
 def _tools(app: App[object]) -> ToolsScreen:

@@ -12,6 +12,7 @@ from textual.app import App
 from pegboard.config import Settings
 from pegboard.models import Problem
 from pegboard.tui import themes
+from pegboard.tui.ending import EndingApp
 
 DEFAULT_THEME = "pegboard-dark"
 _LOOK_SECONDS = 1.0
@@ -20,7 +21,7 @@ _STYLES_READ = 1024
 """More than there are kinds of widgets."""
 
 
-class ThemedApp(App[None]):
+class ThemedApp(EndingApp):
     """Registers the themes of some folders, follows their files, and remembers the choice.
 
     Args:
@@ -97,8 +98,6 @@ class ThemedApp(App[None]):
 
     def search_themes(self) -> None:
         """Opens a palette of themes."""
-        from textual.theme import ThemeProvider
-
-        from pegboard.tui.palette import Palette
+        from pegboard.tui.palette import Palette, ThemeProvider
 
         self.push_screen(Palette([ThemeProvider], "Choose a theme…"))

@@ -9,6 +9,7 @@ from rich.text import Text
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.strip import Strip
 from textual.widgets import TextArea
 from textual.widgets.text_area import EditResult, Location
 
@@ -130,6 +131,10 @@ class Lines(TextArea, inherit_bindings=False):
         """Says which key edits a text that is cut, once that is known."""
         if self._long is not None:
             self.load_text(self._long)
+
+    def render_line(self, y: int) -> Strip:
+        """Render a line; one without columns is empty, where Textual fails to wrap the placeholder."""
+        return super().render_line(y) if self.content_size.width else Strip.blank(self.size.width)
 
     def get_line(self, line_index: int) -> Text:
         """Gives a line as it can be shown."""

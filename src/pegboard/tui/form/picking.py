@@ -12,11 +12,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Region
 from textual.getters import query_one
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.widgets.pick_list import Line, PickList
 
 Answer = TypeVar("Answer")
@@ -34,7 +34,7 @@ def label(text: str) -> str:
     return clean_line(text[:_LONGEST_LABEL] + ("…" if len(text) > _LONGEST_LABEL else ""))
 
 
-class Popup(ModalScreen[Answer]):
+class Popup(Dialog[Answer]):
     """A list to pick from, beside what asked for it; what is typed filters it.
 
     Args:

@@ -214,7 +214,9 @@ class TreeView(LineView):
         left = self._tree.open_all(self.cursor)
         self.rows_changed()
         if left:
-            self.notify(f"Too much to open all of it: {self.row_count:,} rows are open.", severity="warning")
+            self.notify(
+                f"Too much to open all of it: {self.row_count:,} rows are open.", severity="warning", markup=False
+            )
 
     def action_move(self, rows: int) -> None:
         """Moves the cursor by some rows."""

@@ -9,14 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 
 
-class AskName(ModalScreen[str | None]):
+class AskName(Dialog[str | None]):
     """Closes with the name that was typed, or None.
 
     Args:

@@ -9,17 +9,17 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.form.editors import in_editor
 from pegboard.tui.form.lines import Lines
 from pegboard.tui.widgets.footer import KeysLine
 
 
-class AskText(ModalScreen[str | None]):
+class AskText(Dialog[str | None]):
     """Closes with the text as it was left, or None.
 
     Args:

@@ -8,16 +8,16 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.script.scripting import ScriptCommand
 from pegboard.tui.widgets.footer import KeysLine
 
 
-class CommandHelp(ModalScreen[bool]):
+class CommandHelp(Dialog[bool]):
     """Shows what `help COMMAND` prints in a script; closes with whether the command is to be put into the script.
 
     Args:

@@ -13,7 +13,6 @@ from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.getters import query_one
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.forms import CopyKind, Form, copied_as
@@ -21,6 +20,7 @@ from pegboard.models import ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, size
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.messages import Copy
 from pegboard.tui.script import copies
 from pegboard.tui.widgets.footer import KeysLine
@@ -54,7 +54,7 @@ class Way(NamedTuple):
     """Gives it as it may be shown."""
 
 
-class CopyScreen(ModalScreen[None]):
+class CopyScreen(Dialog[None]):
     """Shows something in several ways; enter copies the marked one.
 
     Args:
@@ -153,6 +153,7 @@ class CopyScreen(ModalScreen[None]):
         if way is None:
             self.query_one("#text", Static).update("")
             return
+        shown: Content
         shown, length = await asyncio.to_thread(_written, way)
         about = Content.assemble(
             (way.title, "bold"), (f"  {size(length)}", "$text-muted"), (self._trouble, "$text-warning")

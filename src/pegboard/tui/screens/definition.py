@@ -9,19 +9,19 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.models import ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.definition import definition, token_weight
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.messages import Copy
 
 _LONGEST = 200_000
 
 
-class DefinitionScreen(ModalScreen[None]):
+class DefinitionScreen(Dialog[None]):
     """Name, description and schemas of a tool, raw.
 
     Args:
@@ -65,7 +65,7 @@ class DefinitionScreen(ModalScreen[None]):
         """The JSON, to be scrolled."""
         with Vertical(id="box") as box:
             box.border_title = Content(clean_line(self._spec.name))
-            box.border_subtitle = f"≈ {token_weight(self._spec):,} tokens · c copies · esc closes"
+            box.border_subtitle = Content(f"≈ {token_weight(self._spec):,} tokens · c copies · esc closes")
             with VerticalScroll(id="scroll"):
                 yield Static(_coloured(clean(self._text)), id="json")
 

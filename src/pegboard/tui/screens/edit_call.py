@@ -8,16 +8,16 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from pegboard.models import JsonObject, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.form import FormPane
 from pegboard.tui.widgets.footer import KeysLine
 
 
-class EditCallScreen(ModalScreen[JsonObject | None]):
+class EditCallScreen(Dialog[JsonObject | None]):
     """Closes with the arguments to run with, or None where the call is to wait on.
 
     Args:

@@ -13,17 +13,19 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.keys import format_key
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.tui.commands import Command, bindings, in_reach
+from pegboard.tui.dialog import Dialog
 
 _KEYS_WIDTH, _KEYS_WIDTH_NARROW, _NARROW = 19, 16, 75
+_LEAST_HELP = 16
+"""Columns that a sentence needs beside its keys and id; with fewer it goes below them."""
 _WIDTH, _SHARE, _EDGES = 92, 0.94, 7
 """The width of the box, what it may take of the screen, and its border, padding and scrollbar."""
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """A table of keys, place by place, the focused one first.
 
     Args:
@@ -88,12 +90,16 @@ class HelpScreen(ModalScreen[None]):
         lines = [Content.styled(f"\n{place}", "$text-primary bold")]
         for command in commands:
             keys = shown_keys(self._keymap.get(command.id, command.keys)) or "palette"
-            help_lines = wrap(command.help, room - keys_width - len(command.id) - 2)
-            first = f"{help_lines[0]:<{room - keys_width - len(command.id)}}"
+            rest = room - keys_width - len(command.id) - 2
+            if rest < _LEAST_HELP:
+                lines += _stacked(keys, command, max(room, 1))
+                continue
+            first, *others = wrap(command.help, rest) or [""]
+            padded = f"{first:<{rest + 2}}"
             lines.append(
-                Content.assemble((f"{keys:<{keys_width}}", "$text-secondary"), first, (command.id, "$text-disabled"))
+                Content.assemble((f"{keys:<{keys_width}}", "$text-secondary"), padded, (command.id, "$text-disabled"))
             )
-            lines += [Content(" " * keys_width + line) for line in help_lines[1:]]
+            lines += [Content(" " * keys_width + line) for line in others]
         return Content("\n").join(lines)
 
 
@@ -113,6 +119,13 @@ def shown_key(key: str) -> str:
     """Gives one Textual key name as people write it: `escape` is `esc`, `question_mark` is `?`."""
     *modifiers, last = key.split("+")
     return "+".join([*modifiers, format_key(last)])
+
+
+def _stacked(keys: str, command: Command, room: int) -> list[Content]:
+    """Return the lines of a command for a narrow screen: keys and id, then the sentence."""
+    head = Content.assemble((keys, "$text-secondary"), "  ", (command.id, "$text-disabled"))
+    inset = "  " if room > _LEAST_HELP else ""
+    return [head, *(Content(inset + line) for line in wrap(command.help, room - len(inset)))]
 
 
 def _marks(legend: Iterable[tuple[str, str]]) -> Content:

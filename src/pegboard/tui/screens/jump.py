@@ -8,16 +8,16 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Label
 
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 
 _LETTERS = "asdfghjklqwertyuiopzxcvbnm1234567890"
 
 
-class JumpScreen(ModalScreen[Widget | None]):
+class JumpScreen(Dialog[Widget | None]):
     """Letters over the screen below; closes with the widget that was named.
 
     Args:

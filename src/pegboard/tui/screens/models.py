@@ -13,7 +13,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.errors import ModelError
@@ -21,6 +20,7 @@ from pegboard.models.needs import ModelNeeds
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.pick_list import Line, PickList, ranked
@@ -116,7 +116,7 @@ class ModelList(PickList):
         return "● " if self._rows[index - 1].choice.name == self._current else "  "
 
 
-class ModelsScreen(ModalScreen[ModelChoice | None]):
+class ModelsScreen(Dialog[ModelChoice | None]):
     """Lists the models; closes with the one that is to be asked from now on.
 
     Args:

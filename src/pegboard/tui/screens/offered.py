@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.models import ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, thousands
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.pick_list import Line, PickList
@@ -33,7 +33,7 @@ class Row(NamedTuple):
     is_pack: bool = False
 
 
-class OfferedScreen(ModalScreen[frozenset[str] | None]):
+class OfferedScreen(Dialog[frozenset[str] | None]):
     """Ticks the tools that a model sees; closes with the names of those that it doesn't, None if nothing was changed.
 
     Args:

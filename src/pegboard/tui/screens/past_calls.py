@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.errors import StoreError
@@ -21,6 +20,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import age, count, duration
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.pick_list import Line, PickList
@@ -34,7 +34,7 @@ _ARGUMENTS, _ALL_ARGUMENTS = 60, 300
 """Characters of arguments in the list, and of the marked call."""
 
 
-class PastCallsScreen(ModalScreen[str | None]):
+class PastCallsScreen(Dialog[str | None]):
     """Lists the last calls, newest first; closes with those that are ticked, or the marked one, as lines of a script.
 
     Args:
@@ -112,7 +112,7 @@ class PastCallsScreen(ModalScreen[str | None]):
             self._ticked ^= {self._list.marked}
             self._list.action_move(1)
             self._list.refresh()
-            self.query_one("#box").border_subtitle = f"{len(self._ticked):,} ticked" if self._ticked else ""
+            self.query_one("#box").border_subtitle = Content(f"{len(self._ticked):,} ticked" if self._ticked else "")
 
     def action_close(self) -> None:
         """Closes without a call."""

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.errors import PresetError
@@ -20,6 +19,7 @@ from pegboard.models import JsonObject, Preset, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.pick_list import Line, PickList
 
@@ -30,7 +30,7 @@ _LONGEST = 20_000
 _SUMMARY = 60
 
 
-class PresetsScreen(ModalScreen[Preset | None]):
+class PresetsScreen(Dialog[Preset | None]):
     """Lists the presets of a tool; closes with the one that is to be put into the form.
 
     Args:

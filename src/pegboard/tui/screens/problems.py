@@ -11,18 +11,18 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
 from pegboard.models import Problem
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.messages import Copy
 from pegboard.tui.problems import place, problem_heading
 from pegboard.tui.widgets.header import plural
 
 
-class ProblemsScreen(ModalScreen[Problem | None]):
+class ProblemsScreen(Dialog[Problem | None]):
     """The problems; closes with the one whose file shall be opened.
 
     Args:

@@ -10,17 +10,17 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.messages import TalkAbout
 from pegboard.tui.result import ResultPane
 from pegboard.tui.widgets.footer import KeysLine
 
 
-class ResultScreen(ModalScreen[None]):
+class ResultScreen(Dialog[None]):
     """Shows a call that is over in every view that fits it.
 
     Args:

@@ -17,7 +17,6 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static
 
@@ -28,6 +27,7 @@ from pegboard.models import JsonObject, PackHandler, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.form import FormPane
 from pegboard.tui.widgets.footer import KeysLine
 from pegboard.tui.widgets.pick_list import Line, PickList
@@ -59,7 +59,7 @@ class _Judged:
     """What is wrong with the arguments."""
 
 
-class RulesScreen(ModalScreen[None]):
+class RulesScreen(Dialog[None]):
     """Lists the rules, changes them, and tells which of them decides on a call.
 
     Args:
@@ -289,7 +289,7 @@ class RulesScreen(ModalScreen[None]):
             self._try()
 
 
-class RuleDialog(ModalScreen[Rule | None]):
+class RuleDialog(Dialog[Rule | None]):
     """Asks what a rule shall say; closes with it, or with None.
 
     Args:

@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -21,6 +20,7 @@ from pegboard.models import SavedScript
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.script.saving import InEditor
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.footer import KeysLine
@@ -33,7 +33,7 @@ _SHOWN: Final = 20_000
 """Characters of a script that are shown of it."""
 
 
-class SavedScriptsScreen(ModalScreen[str | None]):
+class SavedScriptsScreen(Dialog[str | None]):
     """Lists the saved scripts; closes with the name of the one that is to be opened.
 
     Args:

@@ -571,7 +571,7 @@ class ScriptScreen(PlaceScreen):
         if self.app.current_mode != "script" and result is not None:
             code = exit_code(result)
             how = f"ended with exit code {code}" if code is not None else "was ended"
-            self.notify(f"The script {how}.", severity="information" if code == 0 else "warning")
+            self.notify(f"The script {how}.", severity="information" if code == 0 else "warning", markup=False)
 
     def watch_running(self, running: bool) -> None:
         """Shows in header and footer whether a script runs."""

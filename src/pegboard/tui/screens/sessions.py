@@ -15,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pegboard.errors import SessionError, StoreError
@@ -25,6 +24,7 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.results.new_file import write_new
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialog import Dialog
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.footer import KeysLine
@@ -129,7 +129,7 @@ class SessionList(PickList):
         return "● " if self._sessions[index - 1].id == self._current else "  "
 
 
-class SessionsScreen(ModalScreen[str | None]):
+class SessionsScreen(Dialog[str | None]):
     """Lists the sessions; closes with the id of the one to go to, which is a new id where a new one is wanted.
 
     Args:
@@ -330,6 +330,7 @@ class SessionsScreen(ModalScreen[str | None]):
     async def _show_end(self, session: Session | None, sought: str) -> None:
         """Shows where something was said in a session; where nothing is sought or only its name fits, its end."""
         await asyncio.sleep(_PREVIEW_PAUSE)
+        said: Content
         about, said, is_end = Content("A new session, with nothing said yet."), Content(), False
         if session is not None:
             try:

@@ -394,7 +394,7 @@ class ToolsScreen(PlaceScreen):
         """Looks for tools again."""
         await asyncio.to_thread(self._runtime.scan)
         await self._list()
-        self.notify(f"{len(self.catalogue.entries):,} tools.")
+        self.notify(f"{len(self.catalogue.entries):,} tools.", markup=False)
 
     @property
     def keymap(self) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.cells import set_cell_size as fitted
 from textual import events
 from textual.binding import BindingType
+from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
@@ -123,7 +124,7 @@ class CallsTree(MarkedLines):
             self._more = [*_more(self.cursor)]
         if self._run is not None and self._run.calls:
             failed = f", {self._run.failed:,} failed" if self._run.failed else ""
-            self.border_title = f"Calls  {self._run.calls:,}{failed}"
+            self.border_title = Content(f"Calls  {self._run.calls:,}{failed}")
         self._resize()
         if self.cursor is None and self._following:
             self.scroll_end(animate=False, immediate=True, x_axis=False)

@@ -124,7 +124,7 @@ class KeysLine(Widget, can_focus=False):
         place = self._at(event.x)
         if place != self.hovered:
             self.hovered = place
-            self.tooltip = self._keys[place].tooltip if place is not None else None
+            self.tooltip = Content(self._keys[place].tooltip) if place is not None else None
 
     def on_leave(self) -> None:
         """Marks no key."""

@@ -1,0 +1,172 @@
+"""Reports of unexpected errors: private files without secrets and without the values of variables.
+
+Nothing else shows a traceback of Pegboard's own code. `install` catches what would be printed by Python itself;
+whoever catches an unexpected error calls `report`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import pegboard
+from pegboard.results.clean import clean, clean_line
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_KEPT: Final = 20
+"""Reports that are kept; the oldest go first."""
+_IN_BACKGROUND: Final = 5
+"""Reports that one process writes of errors in the background."""
+_LONGEST: Final = 200_000
+"""Characters of a report."""
+
+
+class _Reporter:
+    """Where reports of this process go, and how secrets get out of them."""
+
+    def __init__(self) -> None:
+        self.runtime: Runtime | None = None
+        self.waiting: list[str] | None = None
+        """Sentences for later, while something else has the terminal."""
+        self._left = _IN_BACKGROUND
+
+    def report(self, error: BaseException, where: str) -> str:
+        """Write a report and return a sentence that names it."""
+        kind = type(error).__name__
+        try:
+            runtime = self._runtime()
+            file = _write(runtime.paths.state / "crashes", clean(runtime.redacted(_text(error, where))))
+        except Exception as other:  # noqa: BLE001 - whatever is wrong with the report, the error is to be told
+            return f"pegboard: unexpected error ({kind}). A report could not be written ({type(other).__name__})."
+        return clean_line(f"pegboard: unexpected error ({kind}). The report is in {file}")
+
+    def in_background(self, error: BaseException, where: str) -> None:
+        """Report an error that ends nothing."""
+        if self._left <= 0:
+            return
+        self._left -= 1
+        sentence = self.report(error, where)
+        if self.waiting is not None:
+            self.waiting.append(sentence)
+        else:
+            with suppress(OSError, ValueError):
+                print(sentence, file=sys.stderr, flush=True)
+
+    def _runtime(self) -> Runtime:
+        if self.runtime is None:
+            from pegboard.runtime import Runtime
+
+            self.runtime = Runtime.from_environment()
+        return self.runtime
+
+
+_reporter = _Reporter()
+
+
+def follow(runtime: Runtime) -> None:
+    """Keep reports where a runtime keeps its state, without the secrets that it knows."""
+    _reporter.runtime = runtime
+
+
+def report(error: BaseException, where: str = "") -> str:
+    """Write a report of an unexpected error.
+
+    Args:
+        error: The error, with its traceback.
+        where: The part of the program that it ended.
+
+    Returns:
+        A sentence for the user, with the path of the report.
+    """
+    return _reporter.report(error, where)
+
+
+class Held:
+    """A context in which errors in the background are not printed until its end, as an app has the terminal."""
+
+    def __enter__(self) -> None:
+        """Hold sentences back."""
+        _reporter.waiting = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Print what was held back."""
+        waiting, _reporter.waiting = _reporter.waiting or [], None
+        for sentence in waiting:
+            with suppress(OSError, ValueError):
+                print(sentence, file=sys.stderr, flush=True)
+
+
+def install() -> None:
+    """Report errors that Python would print with a traceback: of threads, finalizers and forgotten tasks."""
+    before: Callable[..., Any] = sys.excepthook
+
+    def main(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, Exception):
+            print(_reporter.report(error, ""), file=sys.stderr, flush=True)
+        else:
+            before(kind, error, trace)
+
+    def thread(args: threading.ExceptHookArgs) -> None:
+        if isinstance(args.exc_value, Exception):
+            _reporter.in_background(args.exc_value, f"thread {args.thread.name if args.thread else '?'}")
+
+    def unraisable(args: sys.UnraisableHookArgs) -> None:
+        if isinstance(args.exc_value, Exception):
+            _reporter.in_background(args.exc_value, args.err_msg or "a finalizer")
+
+    sys.excepthook, threading.excepthook, sys.unraisablehook = main, thread, unraisable
+    tasks = logging.getLogger("asyncio")
+    tasks.addHandler(_Tasks())
+    tasks.propagate = False
+
+
+class _Tasks(logging.Handler):
+    """What asyncio logs of tasks whose error nobody asked for."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report the error of a record, if it has one."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, Exception):
+            _reporter.in_background(error, "a task")
+
+
+def _text(error: BaseException, where: str) -> str:
+    from importlib.metadata import version
+    from traceback import TracebackException
+
+    trace = "".join(TracebackException.from_exception(error, capture_locals=False).format())
+    if len(trace) > _LONGEST:
+        trace = f"{trace[: _LONGEST // 2]}\n…\n{trace[-_LONGEST // 2 :]}"
+    facts = (
+        f"Pegboard {pegboard.__version__}",
+        f"Python {platform.python_version()}, Textual {version('textual')}, {platform.platform()}",
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        *([f"in {where}"] if where else ()),
+    )
+    return "\n".join((*facts, "", trace))
+
+
+def _write(folder: Path, text: str) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in sorted(folder.glob("crash-*.txt"))[: -_KEPT + 1]:
+        with suppress(OSError):
+            old.unlink()
+    stem = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}-{os.getpid()}"
+    file = folder / f"{stem}.txt"
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as opened:  # noqa: PTH123 - it is open
+        opened.write(text)
+    return file

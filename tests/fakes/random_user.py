@@ -1,0 +1,277 @@
+"""A user who presses random keys and clicks anywhere, at every size of the terminal, with evil tools about."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import string
+import traceback
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import evil
+from textual import events
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+    from pegboard.tui.app import PegboardApp
+
+PAGES = {"tools": "f5", "chat": "f6", "script": "f7", "health": "f8"}
+"""Each page and its key."""
+_QUIT = {"quit", "app.quit"}
+_OFTEN = ("up", "down", "left", "right", "tab", "shift+tab", "enter", "space", "escape", "backspace", "ctrl+r")
+_LETTERS = string.ascii_letters + string.digits + "[]{}()<>\"'`\\/=;,.:!?-_*#@$%&|~^ é€😀"
+_SAID = (
+    "evil.say",
+    "fs.list_dir path=.",
+    "evil.destroy --path '[/]'",
+    "use evil.rows",
+    "for i in 1 2; do evil.say; done",
+)
+_SIZES = ((40, 10), (200, 60))
+
+
+@dataclass(frozen=True)
+class Crash:
+    """What ended the app, and how to get there again."""
+
+    page: str
+    seed: int
+    step: int
+    size: tuple[int, int]
+    did: tuple[str, ...]
+    """The last that was done."""
+    why: str
+
+    def __str__(self) -> str:
+        columns, rows = self.size
+        return f"{self.page} seed={self.seed} step={self.step} size={columns}×{rows}\n{self.did}\n{self.why}"
+
+
+async def play(page: str, seed: int, steps: int) -> Crash | None:
+    """Do random things on a page until one of them crashes the app or shows what it mustn't.
+
+    Args:
+        page: One of `PAGES`.
+        seed: What is done is the same for the same seed; when the app gets to it is not.
+        steps: How many things to do.
+    """
+    from pegboard.runtime import Runtime
+    from pegboard.tui.app import PegboardApp
+
+    dice = random.Random(f"{page} {seed}")
+    size = (dice.randint(40, 200), dice.randint(10, 60))
+    with _home() as packs, patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(seed)):
+        app = PegboardApp(Runtime.from_environment(packs=[packs]))
+        user = _User(app, page, dice, size)
+        step = 0
+        try:
+            async with app.run_test(size=size, notifications=True) as pilot:
+                await user.begin(pilot)
+                for step in range(steps):  # noqa: B007 - told when it fails
+                    await user.act()
+                    if app._exception is not None:
+                        break
+        except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
+            return Crash(page, seed, step, user.size, tuple(user.did), traceback.format_exc())
+        if app._exit or app.return_code:
+            return Crash(page, seed, step, user.size, tuple(user.did), "The app ended.")
+    return None
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
+    """Give a folder of evil packs, and keep the app away from everything else for so long."""
+    import tempfile
+
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        work = root / "work"
+        work.mkdir()
+        environ = {f"PEGBOARD_{name}_DIR": str(root / name.lower()) for name in ("DATA", "STATE", "CACHE")}
+        environ |= {
+            "PEGBOARD_CONFIG": str(root / "config.toml"),
+            "HOME": folder,
+            "VISUAL": "true",
+            "PAGER": "true",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "TEXTUAL_ANIMATIONS": "none",
+        }
+        (root / "data" / "themes").mkdir(parents=True)
+        (root / "data" / "themes" / "[bold.toml").write_text('name = "[bold"\nprimary = "#ff0000"\n')
+        (root / "data" / "scripts").mkdir(parents=True)
+        (root / "data" / "scripts" / "[-o FILE] [bold.sh").write_text("evil.say --text '[/]'\n")
+        with patch.dict(os.environ, environ):
+            os.chdir(work)
+            try:
+                yield evil.write(root / "packs")
+            finally:
+                os.chdir(before)
+
+
+class _User:
+    """Who presses and clicks.
+
+    Args:
+        app: The app.
+        page: Where to stay.
+        dice: What decides.
+        size: Of the terminal.
+    """
+
+    def __init__(self, app: PegboardApp, page: str, dice: random.Random, size: tuple[int, int]) -> None:
+        self.size = size
+        self.did: deque[str] = deque(maxlen=25)
+        self._app = app
+        self._page = page
+        self._dice = dice
+        self._pilot: Pilot[None] | None = None
+        self._keys = _keys()
+
+    async def begin(self, pilot: Pilot[None]) -> None:
+        """Go to the page."""
+        self._pilot = pilot
+        await pilot.press(PAGES[self._page])
+
+    async def act(self) -> None:
+        """Do one thing, and look at the screen now and then."""
+        acts = (self._press, self._type, self._click, self._drag, self._scroll, self._say, self._paste, self._resize)
+        [act] = self._dice.choices((*acts, self._go_back, self._click_toast), (40, 12, 22, 4, 6, 2, 2, 3, 3, 2))
+        await act()
+        if self._dice.random() < 0.3:
+            await self._settle()
+
+    async def _settle(self) -> None:
+        assert self._pilot is not None
+        await self._pilot.pause()
+        self._look()
+
+    def _look(self) -> None:
+        """Fail where something on the screen steers the terminal."""
+        app = self._app
+        if app._exception is not None or not app._running:
+            return
+        for strip in app.screen._compositor.render_strips(app.size):
+            for segment in strip:
+                found = evil.unsafe_in(segment.text) if segment.control is None else None
+                assert not found, f"{found!r} is on the screen: {segment.text!r}"
+                meta = segment.style.meta if segment.style is not None else {}
+                assert "app.quit" not in str(meta.get("@click", "")), f"a link of a tool's: {segment.text!r} {meta}"
+
+    async def _keyed(self, *keys: str) -> None:
+        self.did.append(" ".join(keys))
+        await self._app._press_keys(keys)
+
+    async def _press(self) -> None:
+        pool = _OFTEN if self._dice.random() < 0.5 else self._keys
+        await self._keyed(*self._dice.choices(pool, k=self._dice.choice((1, 1, 1, 2, 4))))
+
+    async def _type(self) -> None:
+        letters = self._dice.choices(_LETTERS, k=self._dice.choice((1, 2, 5)))
+        await self._keyed(*("space" if letter == " " else letter for letter in letters))
+
+    async def _say(self) -> None:
+        said = self._dice.choice(_SAID)
+        await self._keyed(*("space" if letter == " " else letter for letter in said), "enter")
+
+    async def _paste(self) -> None:
+        text = self._dice.choice((*evil.TEXTS, '{"text": "[/]"}', "[1, 2", "x" * 5000, "evil.say(text='[/]')"))
+        self.did.append(f"paste {text[:40]!r}")
+        self._send(events.Paste(text))
+
+    async def _resize(self) -> None:
+        (least_columns, least_rows), (columns, rows) = _SIZES
+        self.size = (self._dice.randint(least_columns, columns), self._dice.randint(least_rows, rows))
+        if self._dice.random() < 0.2:
+            self.size = self._dice.choice((*_SIZES, (48, 12), (60, 16), (80, 24)))
+        self.did.append(f"resize {self.size}")
+        assert self._pilot is not None
+        await self._pilot.resize_terminal(*self.size)
+
+    async def _go_back(self) -> None:
+        if self._dice.random() < 0.5:
+            await self._keyed("escape", "escape", PAGES[self._page])
+        else:
+            self.did.append(f"mode {self._page}")
+            if not self._app.screen.is_modal:
+                self._app.action_mode(self._page)
+
+    # The mouse
+
+    def _send(self, event: events.Event) -> None:
+        assert self._app._driver is not None
+        self._app._driver.process_message(event)
+
+    def _mouse(self, kind: type[events.MouseEvent], at: tuple[int, int], button: int = 1) -> None:
+        x, y = at
+        modifier = self._dice.random() < 0.05
+        self._send(kind(None, x, y, 0, 0, button, modifier, False, False, screen_x=x, screen_y=y))
+
+    def _anywhere(self) -> tuple[int, int]:
+        return self._dice.randrange(self.size[0]), self._dice.randrange(self.size[1])
+
+    async def _click(self, at: tuple[int, int] | None = None) -> None:
+        at = at or self._anywhere()
+        times = self._dice.choice((1, 1, 1, 2, 3))
+        self.did.append(f"click {at} ×{times}")
+        self._mouse(events.MouseMove, at, 0)
+        for _ in range(times):
+            self._mouse(events.MouseDown, at)
+            if self._dice.random() < 0.5:
+                await asyncio.sleep(0)
+            self._mouse(events.MouseUp, at)
+        await asyncio.sleep(0)
+
+    async def _click_toast(self) -> None:
+        """Click, more than once, where toasts come and go."""
+        from textual.widgets._toast import Toast
+
+        toasts = [toast.region for toast in self._app.screen.query(Toast) if toast.region.area]
+        if not toasts:
+            self._app.notify("[/] [bold", markup=False, timeout=self._dice.choice((0.01, 0.1, 5)))
+            await asyncio.sleep(0)
+            return
+        region = self._dice.choice(toasts)
+        for _ in range(3):
+            await self._click((min(region.x + 2, self.size[0] - 1), min(region.y + 1, self.size[1] - 1)))
+
+    async def _drag(self) -> None:
+        start, end = self._anywhere(), self._anywhere()
+        self.did.append(f"drag {start} {end}")
+        self._mouse(events.MouseDown, start)
+        for _ in range(2):
+            self._mouse(events.MouseMove, self._anywhere())
+            await asyncio.sleep(0)
+        self._mouse(events.MouseMove, end)
+        self._mouse(events.MouseUp, end)
+
+    async def _scroll(self) -> None:
+        at = self._anywhere()
+        kind = self._dice.choice((events.MouseScrollDown, events.MouseScrollUp))
+        self.did.append(f"{kind.__name__} {at}")
+        for _ in range(self._dice.choice((1, 3, 8))):
+            self._mouse(kind, at, 0)
+        await asyncio.sleep(0)
+
+
+def _keys() -> list[str]:
+    """Give every key of every command, but for those that end the app, which is what they are for."""
+    from pegboard.tui.keys import places
+
+    found = {
+        key.strip()
+        for _, commands in places()
+        for command in commands
+        if command.action not in _QUIT
+        for key in command.keys.split(",")
+        if key.strip()
+    }
+    return sorted(found | {f"f{number}" for number in range(1, 13)} | {"home", "end", "pageup", "pagedown", "delete"})

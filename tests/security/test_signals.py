@@ -1,0 +1,150 @@
+"""However Pegboard is ended, the terminal is as before and the call in flight is in the history."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from terminals import pegboard
+
+from pegboard.models import CallRecord
+from pegboard.runtime import Runtime
+
+PACK = '''
+"""Hangs."""
+import time
+from pegboard.sdk import hints, log
+
+@hints(read_only=True, timeout=60)
+def hang(*, marker: str) -> str:
+    """Hangs.
+
+    Args:
+        marker: A file to write at the beginning.
+    """
+    open(marker, "w").close()
+    log("it hangs now")
+    time.sleep(60)
+    return ""
+'''
+
+SIGNALS = [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+
+
+def _until(true: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end, f"not so after a while: {what}"
+        time.sleep(0.02)
+
+
+def _records() -> list[CallRecord]:
+    return [record for record in Runtime.from_environment().history() if record.tool == "hanging.hang"]
+
+
+@pytest.mark.parametrize(("number", "code"), SIGNALS)
+@pytest.mark.promise("SEC-7", "STO-3")
+def test_the_app_restores_the_terminal_at_a_signal(number: signal.Signals, code: int) -> None:
+    with pegboard() as terminal:
+        terminal.read_until("type to filter")
+        assert terminal.modes["1049"]
+        assert terminal.modes["1000"]
+        assert not terminal.is_as_before
+        terminal.process.send_signal(number)
+        assert terminal.read_all() == code
+        assert terminal.is_as_before
+        assert "Traceback" not in terminal.output
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "a closed terminal"])
+def test_a_call_of_the_app_that_runs_at_its_end_is_recorded(
+    how: str, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    folder, marker = write_pack("hanging.py", PACK), tmp_path / "marker"
+    with pegboard("--packs", str(folder)) as terminal:
+        terminal.read_until("type to filter")
+        terminal.type("hanging")
+        terminal.read_until("Hangs.")
+        terminal.type("\r")
+        terminal.read_until("A file to write")
+        terminal.type(str(marker))
+        terminal.read_until("/marker")
+        terminal.type("\x12")  # ctrl+r
+        terminal.until(marker.exists, "the call runs")
+        if how == "a closed terminal":
+            terminal.hang_up()
+            terminal.process.wait(40)
+        else:
+            terminal.process.send_signal(getattr(signal, how))
+            terminal.read_all()
+            assert terminal.is_as_before
+        assert terminal.process.returncode == (143 if how == "SIGTERM" else 129)
+    assert [record.ok for record in _records()] == [False]
+
+
+def test_the_app_ends_with_its_terminal_where_the_signal_is_ignored() -> None:
+    with pegboard_ignoring_hangup() as terminal:
+        terminal.read_until("type to filter")
+        terminal.hang_up()
+        assert terminal.process.wait(40) == 129
+
+
+def pegboard_ignoring_hangup():  # type: ignore[no-untyped-def]  # noqa: ANN201 - as what it calls
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        return pegboard()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def _commands(folder: Path, marker: Path) -> dict[str, list[str]]:
+    script = folder.parent / "script.sh"
+    script.write_text(f"hanging.hang --marker {marker}\n")
+    return {
+        "tools invoke": ["tools", "invoke", "hanging.hang", "--arg", f"marker={marker}"],
+        "ask": ["ask", f"hanging.hang marker={marker}"],
+        "script run": ["script", "run", str(script)],
+    }
+
+
+@pytest.mark.parametrize("command", ["tools invoke", "ask", "script run"])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGINT", "a closed terminal"])
+@pytest.mark.promise("SEC-7", "CLI-2")
+def test_a_call_of_a_command_that_runs_at_its_end_is_recorded(
+    how: str, command: str, write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    folder, marker = write_pack("hanging.py", PACK), tmp_path / "marker"
+    arguments = _commands(folder, marker)[command]
+    with pegboard("--packs", str(folder), *arguments) as terminal:
+        terminal.until(marker.exists, "the call runs")
+        if how == "a closed terminal":
+            terminal.hang_up()
+            terminal.process.wait(40)
+        else:
+            terminal.process.send_signal(getattr(signal, how))
+            assert terminal.read_all() == 128 + getattr(signal, how)
+    assert [record.ok for record in _records()] == [False]
+
+
+def test_a_signal_that_is_sent_twice_does_not_cut_the_record_short(
+    write_pack: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    folder, marker = write_pack("hanging.py", PACK), tmp_path / "marker"
+    command = [sys.executable, "-m", "pegboard", "--packs", str(folder)]
+    process = subprocess.Popen(
+        [*command, "tools", "invoke", "hanging.hang", "--arg", f"marker={marker}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ,
+    )
+    _until(marker.exists, "the call runs")
+    process.terminate()
+    process.terminate()
+    assert process.wait(30) == 143
+    assert [record.ok for record in _records()] == [False]
