@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from heapq import heappop, heappush
 
 import pygit2
-from pygit2.enums import SortMode
 
 from pegboard.sdk import ToolFailed
 
@@ -39,21 +39,30 @@ def walked(
     git: pygit2.Repository, start: pygit2.Commit, hidden: pygit2.Commit | None, paths: Sequence[Sequence[bytes]]
 ) -> Iterator[pygit2.Commit]:
     """Yield commits, the latest first; with paths, those that change them, as `git log` simplifies the history."""
-    walker = git.walk(start.id, SortMode.TIME | (SortMode.TOPOLOGICAL if paths else SortMode.NONE))
+    included = None
     if hidden is not None:
+        walker = git.walk(start.id)
         walker.hide(hidden.id)
-    if not paths:
-        yield from walker
-        return
+        included = {commit.id for commit in walker}
+    # by date, and of two with one date the one that was reached first: the order of git itself
+    waiting: list[tuple[int, int, pygit2.Commit]] = []
     reached = {start.id}
-    for commit in walker:
-        if commit.id not in reached:
-            continue
+
+    def reach(commit: pygit2.Commit) -> None:
+        if included is None or commit.id in included:
+            heappush(waiting, (-commit.commit_time, len(reached), commit))
+
+    reach(start)
+    while waiting:
+        *_, commit = heappop(waiting)
         here = [entry_at(git, commit, path) for path in paths]
         parents = commit.parents
-        equal = next((each for each in parents if [entry_at(git, each, path) for path in paths] == here), None)
-        reached |= {equal.id} if equal else {parent.id for parent in parents}
-        if equal is None and (parents or any(here)):
+        equal = [each for each in parents if paths and [entry_at(git, each, path) for path in paths] == here][:1]
+        for parent in equal or parents:
+            if parent.id not in reached:
+                reached.add(parent.id)
+                reach(parent)
+        if not equal and (parents or not paths or any(here)):
             yield commit
 
 
