@@ -264,10 +264,10 @@ def _copied(place: Place, database: str, scratch: Path) -> str:
             explained(database),
             suppress(*([FileNotFoundError] if suffix else [])),
             opened_file(part, database) as source,
+            Path(f"{copy}{suffix}").open("wb") as target,
         ):
-            with Path(f"{copy}{suffix}").open("wb") as target:
-                while chunk := os.read(source, _CHUNK):
-                    target.write(chunk)
+            while chunk := os.read(source, _CHUNK):
+                target.write(chunk)
     return str(copy)
 
 

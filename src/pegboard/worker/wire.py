@@ -3,7 +3,7 @@
 Executor → worker, one request at a time, and meanwhile a reply to whatever the tool asks::
 
     {"id": 7, "pack": "fs", "file": "/…/fs.py", "function": "read_file", "args": {…}, "keep": "/…/ab12.json",
-     "limit": 1000000, "config": {…}, "secrets": {"NAME": "…" | null}}
+     "limit": 1000000, "caller": "user" | "agent", "config": {…}, "secrets": {"NAME": "…" | null}}
     {"reply": 1, "data": …, "file": null | "/…/cd34.json", "error": null | {…}}
     {"reply": 2, "packs": {"fs": {"tools": ["read_file", …], "file": "/…/fs.py"}, …}}
     {"reply": 3, "source": null | "environment", "reason": ""}
@@ -19,9 +19,10 @@ Worker → executor, at the start and then for each request any number of those 
     {"id": 7, "refused": "NAME"}
     {"id": 7, "ms": 1.5, "size": 12, "data": …, "error": null | {…}, "truncated": null | {…}, "spent": false}
 
-`keep` is where a result of more than `limit` bytes is written whole; where a reply names a `file`, all of the data is
-there. `config` and `secrets` are what the pack may know, and are left out where that is nothing; a worker that was
-told any runs that pack only. It tells which secret was `refused`, and may ask where one comes from, not what it is.
+`caller` says who started the call, as `pegboard.sdk.caller` returns it. `keep` is where a result of more than `limit`
+bytes is written whole; where a reply names a `file`, all of the data is there. `config` and `secrets` are what the pack
+may know, and are left out where that is nothing; a worker that was told any runs that pack only. It tells which secret
+was `refused`, and may ask where one comes from, not what it is.
 `spent` says that the worker should not be used again. `error` has `code`, `message`, `detail`, `faults`,
 `traceback`, and `said` where the tool's author worded it. What has another `id` than the request that runs is
 nobody's, and dropped.
