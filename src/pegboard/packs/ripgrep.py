@@ -4,7 +4,7 @@ import base64
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import islice
@@ -224,7 +224,7 @@ def _shown(asked: str, name: bytes) -> str:
     return below if asked in {"", "."} else f"{asked.rstrip('/')}/{below}"
 
 
-def _listed(options: Sequence[str], place: Place, path: str, left_out: _Unread) -> Iterator[tuple[bytes, Place]]:
+def _listed(options: Sequence[str], place: Place, path: str, left_out: _Unread) -> Generator[tuple[bytes, Place]]:
     """Have rg list files below a folder: yield the name of each from there on, and where it is.
 
     rg follows a link that is swapped in while it looks. So its list says only where to look: what is shown comes from
@@ -288,7 +288,7 @@ def _searched(search: _Search) -> Iterator[Iterator[dict[str, Any]]]:
             yield events
 
 
-def _in_files(search: _Search, listed: Iterator[tuple[bytes, Place]]) -> Iterator[dict[str, Any]]:
+def _in_files(search: _Search, listed: Iterator[tuple[bytes, Place]]) -> Generator[dict[str, Any]]:
     """Search listed files, some at a time."""
     while batch := list(islice(listed, _MOST_AT_ONCE)):
         with ExitStack() as files:
@@ -300,7 +300,7 @@ def _in_files(search: _Search, listed: Iterator[tuple[bytes, Place]]) -> Iterato
                 yield from _in_open_files(search, shown, keeps_binary=False)
 
 
-def _in_open_files(search: _Search, files: Mapping[int, str], *, keeps_binary: bool) -> Iterator[dict[str, Any]]:
+def _in_open_files(search: _Search, files: Mapping[int, str], *, keeps_binary: bool) -> Generator[dict[str, Any]]:
     """Search open files.
 
     Args:
