@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from pegboard.packs import ripgrep
 from pegboard.sdk import ToolFailed, testing
+
+from .races import race, swapping
 
 pytestmark = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed here")
 
@@ -171,3 +174,29 @@ def test_other_folders_may_be_searched_where_the_configuration_says_so(tree: Pat
             ripgrep.search(pattern="hello", path=str(tree))
     with testing.host(config={"ripgrep": {"roots": 3}}), pytest.raises(ToolFailed, match="must be a list of folders"):
         ripgrep.search(pattern="hello")
+
+
+@pytest.mark.promise("PCK-3")
+@pytest.mark.parametrize(("name", "path"), [("sub", "."), ("sub", "sub"), ("sub", "sub/b.txt"), ("sub/b.txt", "sub")])
+def test_links_that_are_swapped_meanwhile_show_nothing_from_outside(tree: Path, name: str, path: str) -> None:
+    (tree / "sub" / "b.txt").write_text("needle public\n")
+    outside = tree.parent / "outside" / name
+    outside.parent.mkdir(exist_ok=True)
+    if name == "sub":
+        outside.mkdir()
+        (outside / "b.txt").write_text("needle s3cret\n")
+        (outside / "s3cret.txt").write_text("needle s3cret\nneedle\n")
+    else:
+        outside.write_text("needle s3cret\nneedle\n")
+
+    def attempt() -> None:
+        for call in (
+            lambda: ripgrep.search(pattern="needle", path=path, ignored=True),
+            lambda: ripgrep.count(pattern="s3cret", path=path),
+            lambda: ripgrep.files(path=path),
+        ):
+            with suppress(ToolFailed):
+                assert "s3cret" not in str(call())
+
+    with swapping(tree / name, outside):
+        assert race(attempt)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 
 from pegboard.packs import sqlite
 from pegboard.sdk import ToolFailed
+
+from .races import race, swapping
 
 
 @pytest.fixture
@@ -210,3 +214,70 @@ def test_a_database_with_a_log_is_read_and_nothing_is_left_beside_it(shop: Path)
 def test_names_that_mean_something_in_addresses_are_only_names(shop: Path) -> None:
     odd = shop.rename(shop.parent / "50%20 a?b#c.db")
     assert "customer" in {table["name"] for table in sqlite.tables(database=odd.name)}
+
+
+_HOLD = """
+import sqlite3, sys
+path, mode, text = sys.argv[1:]
+connection = sqlite3.connect(path)
+connection.execute(f"PRAGMA journal_mode = {mode}")
+connection.execute("CREATE TABLE t (a)")
+connection.execute("INSERT INTO t VALUES (?)", (text,))
+connection.commit()
+print("ready", flush=True)
+sys.stdin.readline()
+connection.close()
+"""
+
+
+@contextmanager
+def held(database: Path, mode: str, text: str) -> Iterator[subprocess.Popen[str]]:
+    """Have another process make a database and keep it open."""
+    command = [sys.executable, "-c", _HOLD, str(database), mode, text]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.communicate("\n", timeout=60)
+
+
+@pytest.mark.promise("PCK-3")
+@pytest.mark.parametrize("name", ["sub", "sub/x.db", "sub/x.db-wal"])
+@pytest.mark.parametrize("mode", ["delete", "wal", "open wal"])
+def test_links_that_are_swapped_meanwhile_show_nothing_from_outside(work: Path, name: str, mode: str) -> None:
+    outside = work.parent / "outside" / "sub"
+    outside.mkdir()
+    read = 0
+
+    def attempt() -> None:
+        nonlocal read
+        with suppress(ToolFailed):
+            assert sqlite.query(database="sub/x.db", sql="SELECT * FROM t")["rows"] == [{"a": "public"}]
+            read += 1
+
+    journal = mode.removeprefix("open ")
+    with held(work / "sub" / "x.db", journal, "public"), held(outside / "x.db", journal, "s3cret"):
+        if mode == "open wal":
+            run_race(work, name, attempt, outside)
+    if mode != "open wal":
+        (work / "sub" / "x.db-wal").touch()
+        run_race(work, name, attempt, outside)
+    assert read
+
+
+def run_race(work: Path, name: str, attempt: Callable[[], None], outside: Path) -> None:
+    """Swap a link in while a database is read, and see that nothing was written outside."""
+    before = sorted(outside.iterdir())
+    with swapping(work / name, work.parent / "outside" / name):
+        assert race(attempt)
+    assert sorted(outside.iterdir()) == before
+
+
+def test_a_database_that_this_process_has_open_is_read_again_and_again(work: Path) -> None:
+    with closing(sqlite3.connect(work / "x.db")) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        connection.execute("CREATE TABLE t (a)")
+        for number in range(3):
+            connection.execute("INSERT INTO t VALUES (?)", (number,))
+            connection.commit()
+            assert len(sqlite.query(database="x.db", sql="SELECT * FROM t")["rows"]) == number + 1

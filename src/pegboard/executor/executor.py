@@ -212,6 +212,7 @@ class Executor:
             "args": running.call.args,
             "keep": f"{self._results}/{_file_name(running.call.id)}.json",
             "limit": self._result_limit,
+            "caller": running.call.caller,
         }
         if granted.secrets:
             request["secrets"] = granted.secrets

@@ -15,7 +15,6 @@ from pegboard.gateway.timeouts import Timeouts
 from pegboard.models import (
     ApprovalRequested,
     CallEvent,
-    CallSource,
     Finished,
     JsonObject,
     Log,
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from pegboard.models.approval import Approval
-
-_OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
-"""Sources behind which the user stands; what they start needs nobody's approval."""
 
 
 class Gateway:
@@ -149,7 +145,7 @@ class Gateway:
         if (lacking := await self._lacking(found)) is not None:
             yield Finished(call=call, result=lacking)
             return
-        if call.source not in _OWN_ACTS:
+        if call.caller == "agent":
             verdict = await self._verdict(found, call)
             if verdict.action == "ask":
                 yield ApprovalRequested(call=call, reason=verdict.reason)

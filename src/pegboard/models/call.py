@@ -13,6 +13,10 @@ CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk"]
 """Who asked: a person at the form or the command line, a model, a script, an MCP client, another tool."""
 
 
+OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
+"""Sources of calls that a person makes; all others are calls of models and other agents."""
+
+
 class ToolCall(Model):
     """One request for a tool."""
 
@@ -31,6 +35,11 @@ class ToolCall(Model):
     """Whether a model wrote it into its text, where it may be a quotation; it always needs approval."""
     timeout: float | None = None
     """Seconds; wins over what the tool and the configuration say."""
+
+    @property
+    def caller(self) -> Literal["user", "agent"]:
+        """Who started the call in the end: the user, or a model or another agent."""
+        return "user" if self.source in OWN_ACTS else "agent"
 
     def shown(self) -> JsonObject:
         """The call as command lines print it: `{id, name, args, source}`."""

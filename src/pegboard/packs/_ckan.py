@@ -197,7 +197,16 @@ class Portal:
         while True:
             pause = next(pauses, None)
             try:
-                reply = await self._followed(self._client.build_request("GET", url, params=params))
+                request = self._client.build_request("GET", url, params=params)
+            except httpx.InvalidURL:
+                length = max(len(str(value)) for value in params.values())
+                message = f"{action} was not asked for because its arguments are too long: {length:,} characters."
+                raise failure(f"{message} Ask for less.", "query_too_long") from None
+            except UnicodeError:
+                message = f"{action} was not asked for because an argument is not valid text: it has lone surrogates."
+                raise failure(message, "invalid_query") from None
+            try:
+                reply = await self._followed(request)
             except httpx.RequestError as error:
                 if pause is None or not _was_broken(error):
                     raise self._unreached(error) from None

@@ -1,14 +1,18 @@
-"""Running programs that print what a tool is after: never by a shell, and never longer than they are of use."""
+"""Running programs and reading what they print: without a shell, and only as long as the output is needed."""
 
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, NamedTuple
+from pathlib import Path
+from typing import IO
 
 from pegboard.sdk import ToolFailed
 
 _LONGEST_ERROR = 2_000
+_DESCRIPTORS = "/proc/self/fd"
+_ENTER = "import os, sys; os.fchdir(int(sys.argv[1])); os.execvp(sys.argv[2], sys.argv[2:])"
 
 
 class Program:
@@ -30,42 +34,36 @@ class Program:
         """Waits for its end, and gives its exit code."""
         return self._process.wait()
 
-    def stop(self) -> None:
-        """Ends it, as nothing more is wanted of it."""
-        self._process.kill()
-
     def complaint(self) -> str:
         """Gives the beginning of what it said on standard error."""
         self._errors.seek(0)
         return self._errors.read(_LONGEST_ERROR).decode("utf-8", "replace").strip()
 
 
-class Printed(NamedTuple):
-    """What a program printed, and how it ended."""
-
-    output: bytes
-    status: int
-    complaint: str
-    cut: bool
-    """Whether it was stopped, as it printed more than was wanted."""
-
-
 @contextmanager
-def started(command: Sequence[str], folder: str, environ: Mapping[str, str] | None = None) -> Iterator[Program]:
-    """Starts a program, and sees to it that it has ended afterwards.
+def started(command: Sequence[str], folder: int | None = None, files: Sequence[int] = ()) -> Iterator[Program]:
+    """Start a program, and end it afterwards if it still runs.
 
     Args:
         command: Its name on the PATH, and its arguments.
-        folder: Where it runs.
-        environ: Its environment; ours if there is none.
+        folder: The descriptor of the folder to run it in; None for the working directory.
+        files: Descriptors that it inherits.
 
     Raises:
         ToolFailed: It can't be started.
     """
+    kept = [*files]
+    in_folder = [*command]
+    cwd = None
+    if folder is not None and Path(_DESCRIPTORS).is_dir():
+        cwd = f"{_DESCRIPTORS}/{folder}"
+    elif folder is not None:  # a system that can enter a folder by its descriptor only within a process
+        in_folder = [sys.executable, "-I", "-S", "-c", _ENTER, str(folder), *command]
+        kept.append(folder)
     with tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(  # noqa: S603 - no shell, and every pack checks the arguments that it gives
-                command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environ
+                in_folder, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, pass_fds=kept
             )
         except OSError as error:
             said = (error.strerror or str(error)).lower()
@@ -77,23 +75,3 @@ def started(command: Sequence[str], folder: str, environ: Mapping[str, str] | No
                 yield Program(process, errors)
             finally:
                 process.kill()
-
-
-def printed(command: Sequence[str], folder: str, most: int, environ: Mapping[str, str] | None = None) -> Printed:
-    """Runs a program to its end, or until it has printed enough.
-
-    Args:
-        command: Its name on the PATH, and its arguments.
-        folder: Where it runs.
-        most: How many bytes of its output are wanted.
-        environ: Its environment; ours if there is none.
-
-    Raises:
-        ToolFailed: It can't be started.
-    """
-    with started(command, folder, environ) as program:
-        output = program.output.read(most + 1)
-        cut = len(output) > most
-        if cut:
-            program.stop()
-        return Printed(output[:most], program.end(), program.complaint(), cut)

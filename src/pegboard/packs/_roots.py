@@ -7,7 +7,7 @@ the root.
 """
 
 # All of it is about descriptors and single system calls, which pathlib hides.
-# ruff: noqa: PTH111, PTH118, PTH123, PTH206
+# ruff: noqa: PTH111, PTH112, PTH118, PTH206
 
 import os
 import stat
@@ -38,6 +38,10 @@ class Place(NamedTuple):
     def path(self) -> str:
         """All of it as one path."""
         return os.path.join(self.root, *self.parts)
+
+    def below(self, *names: str) -> "Place":
+        """Return the place that these names lead to from here; no links are followed on the way."""
+        return Place(self.root, (*self.parts, *names))
 
 
 def roots() -> tuple[str, ...]:
@@ -117,6 +121,59 @@ def read_text(path: str, max_bytes: int) -> str:
     return decoded(content, path)
 
 
+@contextmanager
+def opened_file(place: Place, path: str) -> Iterator[int]:
+    """Open a regular file without following links; yield its descriptor.
+
+    Args:
+        place: Where the file is.
+        path: How messages name it.
+
+    Raises:
+        ToolFailed: It is a folder, a device, a pipe or a socket.
+        OSError: It can't be opened.
+    """
+    if not place.parts:
+        raise ToolFailed(f"{path} is a folder, not a file.", code="not_a_file")
+    with opened(place.root, place.parts[:-1], PASSAGE) as folder:
+        # Looked at before it is opened: opening a device may already do something.
+        require_file(os.stat(place.parts[-1], dir_fd=folder, follow_symlinks=False), path)
+        descriptor = os.open(place.parts[-1], _FILE, dir_fd=folder)
+    try:
+        require_file(os.fstat(descriptor), path)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_all(descriptor: int, path: str, max_bytes: int) -> bytes:
+    """Read an open file to its end.
+
+    Args:
+        descriptor: The file, opened with `opened_file`.
+        path: How messages name it.
+        max_bytes: The largest file to read, in bytes.
+
+    Raises:
+        ToolFailed: It is too large.
+    """
+    size = os.fstat(descriptor).st_size
+    if size > max_bytes:
+        raise _too_large(path, f"{size} bytes", max_bytes)
+    # A file that grows, or that the system makes up while it is read (/proc), has more than its size says.
+    content = bytearray()
+    while chunk := os.read(descriptor, min(_CHUNK, max_bytes + 1 - len(content))):
+        content += chunk
+        if len(content) > max_bytes:
+            raise _too_large(path, f"more than {max_bytes} bytes", max_bytes)
+    return bytes(content)
+
+
+def descriptor_path(descriptor: int) -> str:
+    """Return a path by which a library or program reaches an open file, whatever happens to its name."""
+    return f"/proc/self/fd/{descriptor}" if os.path.isdir("/proc/self/fd") else f"/dev/fd/{descriptor}"
+
+
 def decoded(content: bytes, path: str) -> str:
     """Gives the text that a file holds.
 
@@ -168,24 +225,8 @@ def printable(name: str) -> str:
 
 
 def _read(place: Place, path: str, max_bytes: int) -> bytes:
-    if not place.parts:
-        raise ToolFailed(f"{path} is a folder, not a file.", code="not_a_file")
-    with opened(place.root, place.parts[:-1], PASSAGE) as folder:
-        # Looked at before it is opened: opening a device may already do something.
-        require_file(os.stat(place.parts[-1], dir_fd=folder, follow_symlinks=False), path)
-        descriptor = os.open(place.parts[-1], _FILE, dir_fd=folder)
-    with open(descriptor, "rb", buffering=0) as file:
-        status = os.fstat(descriptor)
-        require_file(status, path)
-        if status.st_size > max_bytes:
-            raise _too_large(path, f"{status.st_size} bytes", max_bytes)
-        # What grows, or is made up while it is read (/proc), has more than its size says.
-        content = bytearray()
-        while chunk := file.read(min(_CHUNK, max_bytes + 1 - len(content))):
-            content += chunk
-            if len(content) > max_bytes:
-                raise _too_large(path, f"more than {max_bytes} bytes", max_bytes)
-    return bytes(content)
+    with opened_file(place, path) as descriptor:
+        return read_all(descriptor, path, max_bytes)
 
 
 def _too_large(path: str, size: str, limit: int) -> ToolFailed:

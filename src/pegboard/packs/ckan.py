@@ -4,7 +4,10 @@
 The secret CKAN_API_KEY is sent along where there is one; what is public can be had without.
 """
 
+from collections.abc import Callable, Coroutine
+from functools import wraps
 from textwrap import shorten
+from typing import Any, ParamSpec, TypeVar  # Any: what a coroutine is sent
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, validate_call
 
@@ -38,7 +41,24 @@ _SUMMARY = 240
 _EVERYTHING = frozenset({"", "*", "*:*"})
 """Queries that everybody takes for all datasets."""
 
-_strict = validate_call(config=ConfigDict(strict=True))
+_validated = validate_call(config=ConfigDict(strict=True))
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _strict(function: Callable[_P, Coroutine[Any, Any, _R]]) -> Callable[_P, Coroutine[Any, Any, _R]]:
+    """Have arguments checked: `TypeError` for positional ones, pydantic's `ValidationError` for all that don't fit."""
+    checked = _validated(function)
+
+    @wraps(function)
+    async def strict(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if args:
+            raise TypeError(
+                f"{function.__name__}() takes keyword arguments only, but {len(args)} positional were given"
+            )
+        return await checked(*args, **kwargs)
+
+    return strict
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)

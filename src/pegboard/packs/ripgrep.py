@@ -2,18 +2,21 @@
 
 import base64
 import json
+import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict  # Any: what rg prints is outside data
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict  # Any: what rg prints is outside data
 
 from annotated_types import Ge, Le
 
 from pegboard.sdk import ToolFailed, aliases, hints, requires_cli
 
 from ._programs import Program, started
-from ._roots import explained, require_file, resolve
+from ._roots import PASSAGE, Place, descriptor_path, explained, opened, opened_file, resolve
 
 requires_cli(
     "rg", min_version="13", install="apt install ripgrep, brew install ripgrep, or cargo install ripgrep --locked"
@@ -22,7 +25,8 @@ requires_cli(
 _LONGEST_LINE = 500
 """Characters of a line that are shown; of a longer one, those around its first match."""
 _LONGEST_EVENT = 20_000_000
-_LONGEST_PATH = 10_000
+_MOST_AT_ONCE = 50
+"""Files that one rg searches: each is an open descriptor."""
 _CHUNK = 2**16
 
 Case = Literal["smart", "sensitive", "ignore"]
@@ -118,18 +122,17 @@ def search(
         context: How many lines before and after each match to give.
         max_matches: How many matching lines to give at most.
     """
-    options = [
-        "--json", f"--context={context}", f"--max-count={max_matches + 1}", *(["--multiline"] if multiline else []),
-        *_pattern(pattern, fixed=fixed, case=case, word=word), *_choice(globs, hidden=hidden, ignored=ignored),
-    ]  # fmt: skip
+    matching = _pattern(pattern, fixed=fixed, case=case, word=word) + (["--multiline"] if multiline else [])
+    more = [f"--context={context}", f"--max-count={max_matches + 1}"]
+    choice = _choice(globs, hidden=hidden, ignored=ignored)
+    asked = _Search(matching, choice, more, {"match", "context", "end"}, path, {})
     found: list[Match] = []
-    with _ripgrep(options, path) as (program, shown):
-        for match in _matches(_events(program), shown, context):
+    with _searched(asked) as events:
+        for match in _matches(events, context):
             if len(found) == max_matches:
-                program.stop()
                 return {"matches": found, "truncated": True}
             found.append(match)
-        return {"matches": found, "truncated": False, **_left_out(program)}
+        return {"matches": found, "truncated": False, **asked.left_out}
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=30)
@@ -160,23 +163,21 @@ def count(
         ignored: Whether to search files that .gitignore and the like leave out, too.
         max_files: How many files to give at most.
     """
-    options = [
-        "--count-matches", "--with-filename", "--null", *_pattern(pattern, fixed=fixed, case=case, word=word),
-        *_choice(globs, hidden=hidden, ignored=ignored),
-    ]  # fmt: skip
+    matching, choice = (
+        _pattern(pattern, fixed=fixed, case=case, word=word),
+        _choice(globs, hidden=hidden, ignored=ignored),
+    )
+    asked = _Search(matching, choice, (), {"end"}, path, {})
     counts: list[Count] = []
-    truncated = False
-    with _ripgrep(options, path) as (program, shown):
-        while line := program.output.readline(_LONGEST_PATH):
-            if truncated := len(counts) == max_files:
-                program.stop()
-                break
-            name, _, number = line.partition(b"\0")
-            counts.append({"path": shown.path(name), "matches": int(number)})
+    with _searched(asked) as events:
+        for event in events:
+            number = event["data"]["stats"]["matches"]
+            if number and len(counts) == max_files:
+                return {"files": counts, "matches": sum(each["matches"] for each in counts), "truncated": True}
+            if number:
+                counts.append({"path": event["shown"], "matches": number})
         total = sum(each["matches"] for each in counts)
-        if truncated:
-            return {"files": counts, "matches": total, "truncated": True}
-        return {"files": counts, "matches": total, "truncated": False, **_left_out(program)}
+        return {"files": counts, "matches": total, "truncated": False, **asked.left_out}
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=30)
@@ -200,44 +201,129 @@ def files(
         max_files: How many files to give at most.
     """
     paths: list[str] = []
-    with _ripgrep(["--files", "--null", *_choice(globs, hidden=hidden, ignored=ignored)], path) as (program, shown):
-        for name in _parted(program):
+    left_out: _Unread = {}
+    choice = _choice(globs, hidden=hidden, ignored=ignored)
+    place = resolve(path)
+    with explained(path):
+        is_folder = stat.S_ISDIR(Path(place.path).stat().st_mode)
+    if not is_folder:
+        with explained(path), opened_file(place, path):
+            return {"paths": [path], "truncated": False}
+    with closing(_listed(["--files", *choice], place, path, left_out)) as listed:
+        for name, file in listed:
             if len(paths) == max_files:
-                program.stop()
                 return {"paths": paths, "truncated": True}
-            paths.append(shown.path(name))
-        return {"paths": paths, "truncated": False, **_left_out(program)}
+            if _is_there(file):
+                paths.append(_shown(path, name))
+    return {"paths": paths, "truncated": False, **left_out}
 
 
-class _Shown:
-    """How paths are shown: so that they begin like the one that was asked for."""
+def _shown(asked: str, name: bytes) -> str:
+    """Return a path below the folder that was asked for, so that it begins like that one."""
+    below = name.decode("utf-8", "backslashreplace")
+    return below if asked in {"", "."} else f"{asked.rstrip('/')}/{below}"
 
-    def __init__(self, asked: str, *, is_file: bool) -> None:
-        self._asked = asked
-        self._is_file = is_file
 
-    def path(self, name: bytes) -> str:
-        """Gives a path that rg printed, seen from where the tool was asked."""
-        if self._is_file:
-            return self._asked
-        below = name.decode("utf-8", "backslashreplace").removeprefix("./")
-        return below if self._asked in {"", "."} else f"{self._asked.rstrip('/')}/{below}"
+def _listed(options: Sequence[str], place: Place, path: str, left_out: _Unread) -> Generator[tuple[bytes, Place]]:
+    """Have rg list files below a folder: yield the name of each from there on, and where it is.
+
+    rg follows a link that is swapped in while it looks. So its list says only where to look: what is shown comes from
+    files that are opened below the root without following links.
+    """
+    # One thread in the order of paths: what a limit leaves out is the same each time.
+    command = ["rg", "--no-config", "--color=never", "--null", "--sort=path", *options, "--", "./"]
+    with ExitStack() as closing_folder:
+        with explained(path):
+            folder = closing_folder.enter_context(opened(place.root, place.parts, PASSAGE))
+        with started(command, folder) as program:
+            for printed in _parted(program):
+                name = printed.removeprefix(b"./")
+                yield name, place.below(*os.fsdecode(name).split("/"))
+            left_out.update(_left_out(program))
+
+
+def _is_there(file: Place) -> bool:
+    try:
+        with opened(file.root, file.parts[:-1], PASSAGE) as folder:
+            os.stat(file.parts[-1], dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+class _Search(NamedTuple):
+    """What to search for."""
+
+    matching: Sequence[str]
+    """The options of rg that say which lines match."""
+    choice: Sequence[str]
+    """Those that say which files are searched."""
+    more: Sequence[str]
+    """Those for what is shown."""
+    kinds: AbstractSet[str]
+    """The kinds of events that are needed."""
+    path: str
+    left_out: _Unread
+    """Gets what could not be read."""
 
 
 @contextmanager
-def _ripgrep(options: Sequence[str], path: str) -> Iterator[tuple[Program, _Shown]]:
-    """Starts rg on a file or a folder."""
-    place = resolve(path)
-    with explained(path):
-        status = Path(place.path).stat()
-    is_file = not stat.S_ISDIR(status.st_mode)
-    if is_file:
-        require_file(status, path)
-    folder, name = (str(Path(place.path).parent), place.parts[-1]) if is_file else (place.path, "")
-    # One thread in the order of paths: what a limit leaves out is the same each time.
-    command = ["rg", "--no-config", "--color=never", "--sort=path", *options, "--", f"./{name}"]
-    with started(command, folder) as program:
-        yield program, _Shown(path, is_file=is_file)
+def _searched(search: _Search) -> Iterator[Iterator[dict[str, Any]]]:
+    """Search a file or a folder: yield the events of rg, each with the path to show as `shown`."""
+    place = resolve(search.path)
+    with explained(search.path):
+        is_folder = stat.S_ISDIR(Path(place.path).stat().st_mode)
+    if is_folder:
+        names = ["--files-with-matches", *search.matching, *search.choice]
+        with (
+            closing(_listed(names, place, search.path, search.left_out)) as listed,
+            closing(_in_files(search, listed)) as events,
+        ):
+            yield events
+        return
+    with ExitStack() as files:
+        with explained(search.path):
+            file = files.enter_context(opened_file(place, search.path))
+        with closing(_in_open_files(search, {file: search.path}, keeps_binary=True)) as events:
+            yield events
+
+
+def _in_files(search: _Search, listed: Iterator[tuple[bytes, Place]]) -> Generator[dict[str, Any]]:
+    """Search listed files, some at a time."""
+    while batch := list(islice(listed, _MOST_AT_ONCE)):
+        with ExitStack() as files:
+            shown: dict[int, str] = {}
+            for name, file in batch:
+                with suppress(OSError, ToolFailed):  # it is gone, or a link by now
+                    shown[files.enter_context(opened_file(file, search.path))] = _shown(search.path, name)
+            if shown:
+                yield from _in_open_files(search, shown, keeps_binary=False)
+
+
+def _in_open_files(search: _Search, files: Mapping[int, str], *, keeps_binary: bool) -> Generator[dict[str, Any]]:
+    """Search open files.
+
+    Args:
+        search: What to search for.
+        files: The path to show for each descriptor.
+        keeps_binary: Whether to show matches in binary files.
+    """
+    names = {descriptor_path(file): shown for file, shown in files.items()}
+    options = ["--json", "--threads=1", *search.matching, *search.more]
+    with started(["rg", "--no-config", "--color=never", *options, "--", *names], files=[*files]) as program:
+        held: list[dict[str, Any]] = []
+        for event in _events(program):
+            if event["type"] in search.kinds:
+                held.append({**event, "shown": names[_bytes(event["data"]["path"]).decode()]})
+            if event["type"] == "end":
+                if keeps_binary or event["data"]["binary_offset"] is None:
+                    yield from held
+                held.clear()
+        unread = _left_out(program)
+        for name, shown in names.items():
+            if "unread" in unread:
+                unread["unread"] = unread["unread"].replace(f"{name}:", f"{shown}:")
+        search.left_out.update(unread)
 
 
 def _pattern(pattern: str, *, fixed: bool, case: Case, word: bool) -> list[str]:
@@ -285,7 +371,7 @@ def _events(program: Program) -> Iterator[Mapping[str, Any]]:
             line = program.output.readline(_LONGEST_EVENT)
 
 
-def _matches(events: Iterable[Mapping[str, Any]], shown: _Shown, context: int) -> Iterator[Match]:
+def _matches(events: Iterable[Mapping[str, Any]], context: int) -> Iterator[Match]:
     """Makes rows of what rg tells; those of a file when it is through with it, as lines after a match belong to it."""
     lines: dict[int, str] = {}
     found: list[tuple[Match, int]] = []
@@ -297,7 +383,7 @@ def _matches(events: Iterable[Mapping[str, Any]], shown: _Shown, context: int) -
             if context:
                 lines |= {each: _cut(line, 1) for each, line in numbered.items()}
             if kind == "match":
-                found.append((_match(shown.path(_bytes(data["path"])), data), max(numbered)))
+                found.append((_match(event["shown"], data), max(numbered)))
         elif kind == "end":
             for row, last in found:
                 if context:

@@ -2,23 +2,35 @@
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict  # Any: values of a database may be anything
+from tempfile import TemporaryDirectory
+from typing import (  # Any: values of a database may be anything
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypedDict,
+)
 from urllib.parse import quote
 
 from annotated_types import Ge, Gt, Le
 
 from pegboard.sdk import ToolFailed, aliases, hints
 
-from ._roots import explained, require_file, resolve
+from ._roots import PASSAGE, Place, explained, opened, opened_file, resolve
 
 _LONGEST_VALUE = 10_000_000
 _SHOWN_BYTES = 64
 _STEPS = 2000
 """How many steps of SQLite's machine lie between two looks at the clock."""
+_ATTEMPTS = 5
+_CHUNK = 2**20
+_Identity = tuple[int, int]
 _LOOKING = {
     sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
     sqlite3.SQLITE_TRANSACTION,
@@ -159,35 +171,83 @@ def _table(
     return table
 
 
+class _Files(NamedTuple):
+    """The files of a database, by device and inode."""
+
+    main: _Identity
+    log: _Identity | None
+    """The write-ahead log."""
+    shared: _Identity | None
+    """Its index, which all who have the database open share."""
+    has_log_format: bool
+    """Whether changes are written to a log first."""
+
+
 @contextmanager
 def _opened(database: str, seconds: float) -> Iterator[sqlite3.Connection]:
-    """Opens a database that can only be read, for a while."""
-    place = resolve(database)
-    with explained(database):
-        require_file(os.stat(place.path), database)  # noqa: PTH116 - the path is a string already
-        connection = _connected(place.path, database)
-    deadline = time.monotonic() + seconds
-    try:
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        connection.set_authorizer(_only_looking)
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
-        yield connection
-    # what Python's module refuses by itself: a second statement, too large a number, a lone surrogate
-    except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError) as error:
-        raise _failure(error, database, seconds) from None
-    finally:
+    """Open a database read-only, for a limited time."""
+    with TemporaryDirectory(prefix="pegboard-sqlite-") as scratch:
+        connection = _connected(resolve(database), database, Path(scratch))
+        deadline = time.monotonic() + seconds
+        try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            connection.set_authorizer(_only_looking)
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+            yield connection
+        # what Python's module refuses by itself: a second statement, too large a number, a lone surrogate
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError) as error:
+            raise _failure(error, database, seconds) from None
+        finally:
+            connection.close()
+
+
+def _connected(place: Place, database: str, scratch: Path) -> sqlite3.Connection:
+    """Open a database, and check by inode that SQLite opened the files that are inside the roots.
+
+    SQLite opens files by their path only, and another process may swap a link in at any time. A connection keeps the
+    files that it has opened, so once they are checked nothing else is read.
+
+    Raises:
+        ToolFailed: There is no such database, or it is replaced all the time.
+    """
+    for _ in range(_ATTEMPTS):
+        with explained(database):
+            files = _files(place, database)
+        before = _open_files()
+        # Without its index nobody has the log open. SQLite may use a file again that this process has open already,
+        # which can't be told apart from a file that was swapped in.
+        if (files.log and not files.shared) or files.main in before.values():
+            return _started(_copied(place, database, scratch), "mode=ro", database)
+        # To read a log that nobody writes in the ordinary way would make files beside the database, and leave them.
+        is_at_rest = files.has_log_format and not files.log
+        try:
+            connection = _started(
+                place.path, "mode=ro&immutable=1" if is_at_rest else "mode=ro&readonly_shm=1", database
+            )
+        except ToolFailed as failed:
+            with explained(database):
+                if _files(place, database) == files:
+                    raise failed from None
+            continue
+        new = {identity for file, identity in _open_files().items() if before.get(file) != identity}
+        if files.main in new and new <= {files.main, files.log, files.shared}:
+            return connection
         connection.close()
+    raise ToolFailed(f"{database} was not read because it was replaced while it was opened.", code="unreadable")
 
 
-def _connected(path: str, database: str) -> sqlite3.Connection:
-    uri = f"file:{quote(path)}?mode=ro"
-    if _is_at_rest(path):
-        uri += "&immutable=1"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+def _started(path: str, options: str, database: str) -> sqlite3.Connection:
+    """Connect to a database and begin to read, which opens all of its files."""
+    uri = f"file:{quote(os.fsencode(path))}?{options}"
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise _failure(error, database, 0) from None
     try:
         connection.execute("PRAGMA query_only = ON")
+        connection.execute("BEGIN")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     except sqlite3.Error as error:
         connection.close()
@@ -195,13 +255,48 @@ def _connected(path: str, database: str) -> sqlite3.Connection:
     return connection
 
 
-def _is_at_rest(path: str) -> bool:
-    """Tells whether a database writes its changes to a log first, and has none: nobody has it open.
+def _copied(place: Place, database: str, scratch: Path) -> str:
+    """Copy a database and its log; return the path of the copy."""
+    copy = scratch / "copy.db"
+    for suffix in ("", "-wal"):
+        part = Place(place.root, (*place.parts[:-1], place.parts[-1] + suffix))
+        with (
+            explained(database),
+            suppress(*([FileNotFoundError] if suffix else [])),
+            opened_file(part, database) as source,
+            Path(f"{copy}{suffix}").open("wb") as target,
+        ):
+            while chunk := os.read(source, _CHUNK):
+                target.write(chunk)
+    return str(copy)
 
-    To read it in the ordinary way would make such a log, and leave it.
-    """
-    with open(path, "rb") as file:  # noqa: PTH123 - the path is a string already
-        return file.read(20)[18:] == b"\2\2" and not Path(f"{path}-wal").exists()
+
+def _files(place: Place, database: str) -> _Files:
+    with opened_file(place, database) as file:
+        status = os.fstat(file)
+        has_log_format = os.pread(file, 2, 18) == b"\2\2"
+    with opened(place.root, place.parts[:-1], PASSAGE) as folder:
+        log, shared = (_identity_of(place.parts[-1] + suffix, folder) for suffix in ("-wal", "-shm"))
+    return _Files((status.st_dev, status.st_ino), log, shared, has_log_format)
+
+
+def _identity_of(name: str, folder: int) -> _Identity | None:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def _open_files() -> dict[int, _Identity]:
+    """Return the regular files that this process has open, by descriptor."""
+    found: dict[int, _Identity] = {}
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names are all that is needed
+        with suppress(OSError):  # the one that the folder itself was listed with
+            status = os.fstat(int(name))
+            if stat.S_ISREG(status.st_mode):
+                found[int(name)] = status.st_dev, status.st_ino
+    return found
 
 
 def _only_looking(action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -224,7 +319,7 @@ def _failure(error: Exception, database: str, seconds: float) -> ToolFailed:
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_NOTADB:
         return ToolFailed(f"{database} is not a SQLite database.", code="not_a_database")
-    if code in {sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY}:
+    if code in {sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY} or "within a transaction" in str(error):
         return ToolFailed(f"Only queries that read are run: {error}.", code="read_only")
     return ToolFailed(f"SQLite: {error}.", code="sql_failed")
 

@@ -1,4 +1,9 @@
-"""The web: fetch pages as Markdown or text, JSON as it is, and the links of a page."""
+"""Fetch pages as Markdown or text, JSON as it is, and the links of a page.
+
+Calls of models and other agents reach public addresses only, by name or number and also after redirects: no private,
+loopback, link-local, shared or multicast ones. To allow those, set `private = true` under `[packs.web]`. Your own calls
+may reach any address.
+"""
 
 import json
 import re
@@ -8,7 +13,17 @@ from urllib.parse import urljoin
 
 from annotated_types import Ge, Le, MinLen
 
-from pegboard.sdk import ToolFailed, aliases, batch_execute, get_config, hints, lazy_client, requires_lib, safe_request
+from pegboard.sdk import (
+    ToolFailed,
+    aliases,
+    batch_execute,
+    caller,
+    get_config,
+    hints,
+    lazy_client,
+    requires_lib,
+    safe_request,
+)
 
 if TYPE_CHECKING:
     import httpx
@@ -196,7 +211,7 @@ class _Answer:
         return self.content.decode("cp1252", "replace")
 
 
-def _client_of_config() -> "httpx.Client":
+def _client_of_config(transport: "httpx.BaseTransport | None" = None) -> "httpx.Client":
     import httpx
 
     most = get_config("max_bytes", _MAX_BYTES)
@@ -226,6 +241,7 @@ def _client_of_config() -> "httpx.Client":
             return response
 
     return Client(
+        transport=transport,
         follow_redirects=True,
         max_redirects=10,
         timeout=httpx.Timeout(20, connect=10),
@@ -233,7 +249,14 @@ def _client_of_config() -> "httpx.Client":
     )
 
 
-_client = lazy_client(_client_of_config)
+def _public_client() -> "httpx.Client":
+    from ._web_addresses import PublicTransport
+
+    return _client_of_config(PublicTransport())
+
+
+# Two clients: a connection that the user's call has opened is not used for an agent's.
+_client, _agents_client = lazy_client(_client_of_config), lazy_client(_public_client)
 
 
 def _get(url: str, **options: Any) -> _Answer:  # noqa: ANN401 - httpx knows them
@@ -242,7 +265,8 @@ def _get(url: str, **options: Any) -> _Answer:  # noqa: ANN401 - httpx knows the
     Raises:
         ToolFailed: No answer came, or one that says that it failed.
     """
-    client = _client()
+    is_free = caller() == "user" or get_config("private", False) is True
+    client = _client() if is_free else _agents_client()
     assert client is not None, "it needs no secret"
     responses: list[httpx.Response] = []
     went_well, data = safe_request(client, "GET", url, hand_over=responses.append, **options)

@@ -14,13 +14,14 @@ works::
         progress(done, len(paths))
 
 What tools say: `hints`, `aliases`, `requires_cli`, `requires_lib`, `requires_secret`; `progress`, `log`, `ToolFailed`.
+Who started them: `caller`.
 What they use: `get_secret`, `get_config`; `safe_request`, `api_headers`, `lazy_client`; `batch_execute`,
 `normalize_items`; `get_pack`, `call_tool`; `check_deps`. For the tests of a pack there is `pegboard.sdk.testing`.
 """
 
 from pegboard.sdk.declare import aliases, hints
 from pegboard.sdk.failure import ToolFailed
-from pegboard.sdk.host import log, progress
+from pegboard.sdk.host import caller, log, progress
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "api_headers",
     "batch_execute",
     "call_tool",
+    "caller",
     "check_deps",
     "get_config",
     "get_pack",

@@ -7,8 +7,11 @@ import sys
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Literal
 
     from pegboard.sdk.shelf import Shelf
+
+    CallerKind = Literal["user", "agent"]
 
 
 class Host:
@@ -82,6 +85,10 @@ class Host:
         """Gives the pack whose call runs here, for code that stands in no pack; None if none does."""
         return self._shelf.running_pack()
 
+    def caller(self) -> CallerKind:
+        """Return who started the call; a plain script is run by the user."""
+        return "user"
+
     @property
     def _shelf(self) -> Shelf:
         if self._own_shelf is None:
@@ -114,6 +121,15 @@ def progress(done: float, total: float | None = None, message: str = "") -> None
         message: What is being done now.
     """
     _Place.host.progress(done, total, message)
+
+
+def caller() -> CallerKind:
+    """Return who started the running call: `user`, or `agent` for a model, an MCP client and what they run in turn.
+
+    A tool that another tool calls has the caller of that one, and a tool in a model's script the model. Use this to
+    refuse what only the user may do.
+    """
+    return _Place.host.caller()
 
 
 def log(message: str) -> None:

@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple  # Any: functions of packs take and return anything
+from typing import TYPE_CHECKING, Any, NamedTuple  # Any: functions of packs take and return anything
 
 from pegboard.sdk.host import Host, install, installed
 from pegboard.sdk.shelf import Shelf
+
+if TYPE_CHECKING:
+    from pegboard.sdk.host import CallerKind
 
 Functions = Mapping[str, Callable[..., Any]]
 
@@ -38,6 +41,7 @@ class ChosenHost(Host):
         config: The config of each pack.
         secrets: The secrets there are; a pack gets only those that it is granted.
         packs: Packs to call, or to call in the place of others: the functions of each by name.
+        caller: Who starts the calls.
     """
 
     def __init__(
@@ -45,16 +49,22 @@ class ChosenHost(Host):
         config: Mapping[str, Mapping[str, object]],
         secrets: Mapping[str, str],
         packs: Mapping[str, Functions],
+        caller: CallerKind = "user",
     ) -> None:
         self.logged: list[str] = []
         """The lines that tools logged."""
         self.progressed: list[Progress] = []
         """What tools said of how far they are."""
         self._own_shelf = Shelf([], secrets, packs, config)
+        self._called_by = caller
 
     def progress(self, done: float, total: float | None, message: str) -> None:
         """Keeps how far the tool is."""
         self.progressed.append(Progress(done, total, message))
+
+    def caller(self) -> CallerKind:
+        """Return the caller that the test has chosen."""
+        return self._called_by
 
     def log(self, message: str) -> None:
         """Keeps a line."""
@@ -67,6 +77,7 @@ def host(
     config: Mapping[str, Mapping[str, object]] | None = None,
     secrets: Mapping[str, str] | None = None,
     packs: Mapping[str, Functions] | None = None,
+    caller: CallerKind = "user",
 ) -> Iterator[ChosenHost]:
     """Puts a host of one's choice behind the functions of the SDK, for a while.
 
@@ -77,12 +88,13 @@ def host(
         config: The config of each pack, as `[packs.NAME]` would have it.
         secrets: The secrets there are, by name. A pack gets only those that it is granted, as ever.
         packs: Packs to call, or to call in the place of others: the functions of each by name.
+        caller: Who starts the calls: the user, or an agent.
 
     Yields:
         The host, whose `logged` and `progressed` tell what tools have said.
     """
     before = installed()
-    chosen = ChosenHost(config or {}, secrets or {}, packs or {})
+    chosen = ChosenHost(config or {}, secrets or {}, packs or {}, caller)
     install(chosen)
     try:
         yield chosen

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any  # a message, whose fields `wire` describes
 
+    from pegboard.sdk.host import CallerKind
+
 _PROGRESS_SECONDS = 0.02
 _LONGEST_PROGRESS_MESSAGE = 1_000
 _LOG_PIECE = 65_536
@@ -67,6 +69,7 @@ class Worker(Host):
         self._pack: str | None = None
         self._config: dict[str, object] = {}
         self._secrets: dict[str, str | None] = {}
+        self._called_by: CallerKind = "agent"
         self._known_packs: dict[str, dict[str, Any]] | None = None
         self._longest_question = LONGEST_REST
         self._process = getpid()
@@ -87,6 +90,7 @@ class Worker(Host):
         self._names[request["file"]] = pack
         self._config = request.get("config", {})
         self._secrets = request.get("secrets", {})
+        self._called_by = "user" if request.get("caller") == "user" else "agent"
         self._progress_at = 0.0
         self._known_packs = None
         self._longest_question = request["limit"] + LONGEST_REST
@@ -213,6 +217,10 @@ class Worker(Host):
     def running_pack(self) -> str | None:
         """Gives the pack whose call runs."""
         return self._pack
+
+    def caller(self) -> CallerKind:
+        """Return who started the call that runs."""
+        return self._called_by
 
     def _all_packs(self) -> dict[str, dict[str, Any]]:
         packs = self._known_packs

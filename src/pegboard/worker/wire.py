@@ -3,7 +3,8 @@
 Executor → worker, one request at a time, and meanwhile a reply to whatever the tool asks::
 
     {"id": 7, "pack": "fs", "file": "/…/fs.py", "function": "read_file", "args": {…}, "keep": "/…/ab12.json",
-     "limit": 1000000, "config": {…}, "secrets": {"NAME": "…" | null}, "environment": {"NAME": "…"}}
+     "limit": 1000000, "caller": "user" | "agent", "config": {…}, "secrets": {"NAME": "…" | null},
+     "environment": {"NAME": "…"}}
     {"reply": 1, "data": …, "file": null | "/…/cd34.json", "error": null | {…}}
     {"reply": 2, "packs": {"fs": {"tools": ["read_file", …], "aliases": {…}, "file": "/…/fs.py"}, …}}
     {"reply": 3, "source": null | "environment", "reason": ""}
@@ -19,9 +20,10 @@ Worker → executor, at the start and then for each request any number of those 
     {"id": 7, "refused": "NAME"}
     {"id": 7, "ms": 1.5, "size": 12, "data": …, "error": null | {…}, "truncated": null | {…}, "spent": false}
 
+`caller` is who started the call, as `pegboard.sdk.caller` returns it.
 `ready` has the worker's process id. `keep` is where a result of more than `limit` bytes is written whole; where a reply
 names a `file`, all of the data is there. `config` and `secrets` are what the pack may know, and `environment` has
-variables for packs that aren't built in; each is left out where that is nothing. A worker that received any of them
+variables for packs that aren't built in; each is left out if it is empty. A worker that received any of them
 runs that pack only. It reports which secret was `refused`, and may ask where one comes from, not its value.
 `spent` says that the worker should not be used again. `error` has `code`, `message`, `detail`, `faults`,
 `traceback`, and `said` where the tool's author worded it. What has another `id` than the request that runs is

@@ -7,7 +7,7 @@ import gc
 import json
 import socket
 import weakref
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -434,3 +434,29 @@ async def test_a_password_in_the_address_is_sent_and_not_shown(serve: Serve, ask
         fault = await fault_of(status())
     assert web.asked[0].headers["authorization"].startswith("Basic ")
     assert f"Is {web.url}/api/3 the address of its API?" in fault.message
+
+
+@pytest.mark.parametrize("length", [70_000, 1_000_000])
+async def test_arguments_that_are_too_long_are_a_structured_failure(
+    portal: Web, asking: Configure, length: int
+) -> None:
+    text = "x" * length
+    with asking(portal):
+        for call in (
+            search_datasets(query=text), search_datasets(sort=text), get_dataset_details(id=text),
+            list_groups(order_by=text), list_tags(query=text),
+        ):  # fmt: skip
+            fault = await fault_of(call)
+            assert (fault.code, f"{length:,} characters" in fault.message) == ("query_too_long", True)
+    assert portal.asked == []
+
+
+async def test_text_that_is_none_is_a_structured_failure(portal: Web, asking: Configure) -> None:
+    with asking(portal):
+        assert (await fault_of(list_tags(query="\ud800"))).code == "invalid_query"
+
+
+@pytest.mark.parametrize("tool", [search_datasets, get_dataset_details, list_groups, list_tags, status])
+async def test_positional_arguments_raise_a_type_error(tool: Callable[..., Awaitable[object]]) -> None:
+    with pytest.raises(TypeError, match=tool.__name__):
+        await tool("water")

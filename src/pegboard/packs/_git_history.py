@@ -1,0 +1,162 @@
+"""Commits of a git repository: which there are, and what they say."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from heapq import heappop, heappush
+
+import pygit2
+
+from pegboard.sdk import ToolFailed
+
+from ._git_changes import entry_at
+from ._git_models import Commit
+
+_OLDER = 100
+"""Commits in a row that are too old, after which a search for later ones ends."""
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2629800, "year": 31557600}
+_AGO = re.compile(r"(\d+|an?|last)[ .]+(second|minute|hour|day|week|month|year)s?(?:[ .]+ago)?")
+
+
+def head_name(git: pygit2.Repository) -> str:
+    return str(git.lookup_reference("HEAD").target).removeprefix("refs/heads/")
+
+
+def upstream_of(git: pygit2.Repository, branch: pygit2.Branch) -> tuple[str | None, bool, int, int]:
+    """Return the upstream of a branch, whether it is gone, and how many commits the branch is ahead and behind."""
+    try:
+        name = branch.upstream_name
+    except (KeyError, ValueError, pygit2.GitError):
+        return None, False, 0, 0
+    short = name.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+    if name not in git.references:
+        return short, True, 0, 0
+    sides = [each.peel(pygit2.Commit).id for each in (branch, git.references[name])]
+    return short, False, *git.ahead_behind(*sides)
+
+
+def walked(
+    git: pygit2.Repository, start: pygit2.Commit, hidden: pygit2.Commit | None, paths: Sequence[Sequence[bytes]]
+) -> Iterator[pygit2.Commit]:
+    """Yield commits, the latest first; with paths, those that change them, as `git log` simplifies the history."""
+    included = None
+    if hidden is not None:
+        walker = git.walk(start.id)
+        walker.hide(hidden.id)
+        included = {commit.id for commit in walker}
+    # by date, and of two with one date the one that was reached first: the order of git itself
+    waiting: list[tuple[int, int, pygit2.Commit]] = []
+    reached = {start.id}
+
+    def reach(commit: pygit2.Commit) -> None:
+        if included is None or commit.id in included:
+            heappush(waiting, (-commit.commit_time, len(reached), commit))
+
+    reach(start)
+    while waiting:
+        *_, commit = heappop(waiting)
+        here = [entry_at(git, commit, path) for path in paths]
+        parents = commit.parents
+        equal = [each for each in parents if paths and [entry_at(git, each, path) for path in paths] == here][:1]
+        for parent in equal or parents:
+            if parent.id not in reached:
+                reached.add(parent.id)
+                reach(parent)
+        if not equal and (parents or not paths or any(here)):
+            yield commit
+
+
+def recent(commits: Iterator[pygit2.Commit], begin: float | None, end: float | None) -> Iterator[pygit2.Commit]:
+    older = 0
+    for commit in commits:
+        older = older + 1 if begin is not None and commit.commit_time < begin else 0
+        if older > _OLDER:
+            return
+        if not older and (end is None or commit.commit_time <= end):
+            yield commit
+
+
+def is_wanted(commit: pygit2.Commit, author: str | None, message: str | None) -> bool:
+    if author is not None:
+        name, email = (text.decode("utf-8", "replace") for text in (commit.author.raw_name, commit.author.raw_email))
+        if author.casefold() not in f"{name} <{email}>".casefold():
+            return False
+    return message is None or message.casefold() in _decoded_message(commit).casefold()
+
+
+def _decoded_message(commit: pygit2.Commit) -> str:
+    try:
+        return commit.raw_message.decode(commit.message_encoding or "utf-8", "replace")
+    except LookupError:
+        return commit.raw_message.decode("utf-8", "replace")
+
+
+def message_of(commit: pygit2.Commit) -> tuple[str, str]:
+    """Return the subject and the body of a commit."""
+    subject, _, body = re.sub(r"\n[ \t]*(?=\n)", "\n", _decoded_message(commit).lstrip("\n")).partition("\n\n")
+    return " ".join(subject.strip("\n").split("\n")), body.strip("\n")
+
+
+def described(commit: pygit2.Commit, names: Mapping[pygit2.Oid, list[str]]) -> Commit:
+    subject, body = message_of(commit)
+    return {
+        "commit": str(commit.id), "parents": [str(parent) for parent in commit.parent_ids],
+        "author": commit.author.raw_name.decode("utf-8", "replace"),
+        "email": commit.author.raw_email.decode("utf-8", "replace"),
+        "date": moment(commit.author), "subject": subject, "body": body, "refs": names.get(commit.id, []),
+    }  # fmt: skip
+
+
+def names_of_commits(git: pygit2.Repository) -> dict[pygit2.Oid, list[str]]:
+    """Return the branches and tags that point at each commit, the current branch first."""
+    current = "HEAD" if git.head_is_detached else f"refs/heads/{head_name(git)}"
+    kinds = {"refs/tags/": "tag: ", "refs/heads/": "", "refs/remotes/": "", "refs/stash": "refs/stash"}
+    names: dict[pygit2.Oid, list[str]] = {}
+    references = [name for prefix in kinds for name in sorted(git.references) if name.startswith(prefix)]
+    for name in sorted((["HEAD"] if git.head_is_detached else []) + references, key=lambda name: name != current):
+        try:
+            target = git.lookup_reference(name).peel(pygit2.Commit).id
+        except (KeyError, ValueError, pygit2.GitError):  # a tag of something else, or a broken reference
+            continue
+        prefix = next((prefix for prefix in kinds if name.startswith(prefix)), "")
+        names.setdefault(target, []).append(kinds.get(prefix, "") + name.removeprefix(prefix))
+    return names
+
+
+def moment(signature: pygit2.Signature) -> str:
+    try:
+        zone = timezone(timedelta(minutes=signature.offset))
+        return datetime.fromtimestamp(signature.time, zone).isoformat()
+    except (ValueError, OverflowError, OSError):  # a damaged commit
+        return datetime.fromtimestamp(0, UTC).isoformat()
+
+
+def moment_of(text: str | None, *, is_end: bool) -> float | None:
+    """Read a point in time.
+
+    Raises:
+        ToolFailed: The text isn't one.
+    """
+    if text is None:
+        return None
+    now = datetime.now().astimezone()
+    plain = text.strip().lower()
+    if found := _AGO.fullmatch(plain):
+        count = int(found[1]) if found[1].isdigit() else 1
+        return now.timestamp() - count * _UNITS[found[2]]
+    days = {"today": 0, "yesterday": 1}
+    try:
+        if plain == "now":
+            return now.timestamp()
+        if plain.isdigit() and len(plain) > 8:
+            return float(plain)
+        if plain in days:
+            day = now.date() - timedelta(days=days[plain])
+            plain = day.isoformat()
+        moment = datetime.fromisoformat(plain.upper())
+        if len(plain) <= len("2025-01-31") and is_end:
+            moment += timedelta(days=1, microseconds=-1)
+        return moment.timestamp()
+    except (ValueError, OverflowError, OSError):
+        message = f"{text!r} is not a time. Write `2025-01-31`, `2025-01-31T12:00`, `yesterday` or `2 weeks ago`."
+        raise ToolFailed(message, code="invalid_argument") from None

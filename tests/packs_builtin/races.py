@@ -1,0 +1,56 @@
+"""Links that another process swaps in, as fast as it can, while a tool runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SECONDS = float(os.environ.get("PEGBOARD_RACE_SECONDS", "1"))
+"""How long one race lasts."""
+
+_SWAP = """
+import os, sys
+here, link, spare = sys.argv[1:]
+print("ready", flush=True)
+while True:
+    os.rename(here, spare)
+    os.rename(link, here)
+    os.rename(here, link)
+    os.rename(spare, here)
+"""
+
+
+@contextmanager
+def swapping(here: Path, target: Path) -> Iterator[None]:
+    """Have another process replace a path by a link and back, all the time.
+
+    Args:
+        here: The path.
+        target: What the link leads to.
+    """
+    folder = here.parent
+    link, spare = folder / f"{here.name}.link", folder / f"{here.name}.spare"
+    link.symlink_to(target)
+    process = subprocess.Popen([sys.executable, "-c", _SWAP, here, link, spare], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def race(attempt: Callable[[], object]) -> int:
+    """Try as often as the time allows; return how often."""
+    tries, end = 0, time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        attempt()
+        tries += 1
+    print(f"{tries} tries")
+    return tries
