@@ -51,7 +51,7 @@ async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(t
         await stage.idle()
         assert results(stage) == [f"removed {long}", "removed a.txt"]
         assert stage.line.has_focus
-        assert stage.talk.block is None
+        assert stage.talk.marked is None
 
 
 @pytest.mark.promise("ASK-7")

@@ -11,7 +11,7 @@ from models import calls, says
 from test_chat import HOSTILE, is_clean
 from textual.pilot import Pilot
 
-from pegboard.tui.chat import blocks, transcript
+from pegboard.tui.chat import blocks
 from pegboard.tui.chat.blocks import CallBlock
 from pegboard.tui.screens import chat
 
@@ -123,7 +123,6 @@ def test_a_script_that_asks(
 ) -> None:
     monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
     monkeypatch.setattr(chat, "duration", lambda _: "1.2 s")
-    monkeypatch.setattr(transcript, "_MID_WORD_SECONDS", 0.0)
     turn = calls(("script_run", {"commands": SCRIPT}), text="I do it in one go.")
     app, runtime, model = chat_app(tmp_path, turn, config=OFFERED, allow="work.*,script.run")
 

@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import TextDelta
-from pegboard.tui.chat import blocks, transcript
+from pegboard.tui.chat import blocks
 from pegboard.tui.screens import chat
 from pegboard.tui.screens.edit_call import EditCallScreen
 
@@ -44,7 +44,6 @@ def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
     monkeypatch.setattr(blocks, "duration", lambda _: "12 ms")
     monkeypatch.setattr(chat, "duration", lambda _: "1.2 s")
-    monkeypatch.setattr(transcript, "_MID_WORD_SECONDS", 0.0)
 
 
 @pytest.fixture(params=[(120, 40), (80, 24)], ids=["120x40", "80x24"])

@@ -22,6 +22,7 @@ from pegboard.errors import RulesError
 from pegboard.gateway.rule_text import HEAD, RuleText, read_rules
 from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
+from pegboard.models.rule_scope import matches_exactly
 
 
 class Verdict(NamedTuple):
@@ -51,7 +52,7 @@ class Rules:
         self._rules: tuple[Rule, ...] = ()
         self._problem: Problem | None = None
         self._unkept: Problem | None = None
-        self._sessions: set[tuple[str, str]] = set()
+        self._sessions: dict[str, tuple[Rule, ...]] = {}
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -72,8 +73,8 @@ class Rules:
         denying = next((number for number, action in fitting if action == "deny"), None)
         if denying is not None:
             return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
-        if call.session is not None and (call.session, spec.name) in self._sessions:
-            return Verdict("allow", f"{spec.name} was allowed in this session.")
+        if call.session is not None and any(_fits(rule, spec, call) for rule in self._sessions.get(call.session, ())):
+            return Verdict("allow", f"A rule of this session allows {spec.name}.")
         if problem is not None:
             return Verdict("ask", f"The rules can't be read: {problem.message}")
         if fitting:
@@ -85,26 +86,46 @@ class Rules:
         manner = "may delete or overwrite" if spec.hints.destructive else "may change things"
         return Verdict("ask", f"{spec.name} {manner}.")
 
-    def allow_in_session(self, spec: ToolSpec, call: ToolCall) -> None:
-        """Lets the tool's calls of this session run from now on, as long as this process lives."""
-        if call.session is not None:
-            self._sessions.add((call.session, spec.name))
+    # Rules that approvals add
 
-    def allow_always(self, spec: ToolSpec) -> None:
-        """Adds a rule to the file that lets the tool run from now on; that it couldn't be done is a problem."""
-        if self._file is None:
+    def fits(self, rule: Rule, spec: ToolSpec, call: ToolCall) -> bool:
+        """Tell whether a rule matches a call."""
+        return _fits(rule, spec, call)
+
+    def add(self, rule: Rule, session: str | None = None) -> None:
+        """Add a rule, in memory for a session or as the last of the file.
+
+        Raises:
+            RulesError: The file can't be changed; it is also one of the `problems`.
+        """
+        if session is not None:
+            with self._lock:
+                self._sessions[session] = (*self._sessions.get(session, ()), rule)
             return
-        rule = f"\n[[rule]]\nallow = {json.dumps(_literal(spec.name))}\n"
-        with self._lock:
-            try:
-                with _held(self._file):
-                    head = "" if self._file.exists() else HEAD
-                    # one write at the end keeps what the user wrote, in whatever shape
-                    with self._file.open("a", encoding="utf-8") as opened:
-                        opened.write(head + rule)
-            except OSError as error:
-                message = f"The approval can't be kept: {error.strerror or error}."
-                self._unkept = Problem(message=message, severity="warning", file=shown(self._file))
+        self._unkept = None
+        try:
+            self.change(None, lambda text: text.with_added(rule))
+        except RulesError as error:
+            message = f"The rule of an approval was not added: {error}"
+            file = shown(self._file) if self._file is not None else ""
+            self._unkept = Problem(message=message, severity="warning", file=file)
+            raise
+
+    def remove(self, rule: Rule, session: str | None = None) -> None:
+        """Remove a rule that `add` added: the last one that is equal.
+
+        Raises:
+            RulesError: It isn't there any more, or the file can't be changed.
+        """
+        if session is not None:
+            with self._lock:
+                rules = self._sessions.get(session, ())
+                at = _last_index(rules, rule)
+                self._sessions[session] = (*rules[:at], *rules[at + 1 :])
+            return
+        seen = self.read()
+        at = _last_index(seen.rules, rule)
+        self.change(seen, lambda text: text.without(at))
 
     # The rules themselves, for whoever edits them
 
@@ -116,15 +137,15 @@ class Rules:
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
         return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
 
-    def change(self, seen: RuleFile, change: Callable[[RuleText], str]) -> RuleFile:
-        """Changes the file, as a whole and at once.
+    def change(self, seen: RuleFile | None, change: Callable[[RuleText], str]) -> RuleFile:
+        """Change the file atomically.
 
         Args:
-            seen: The rules as they were when the change was thought of.
-            change: Gives the text that shall stand there.
+            seen: The rules that the change is based on; None if it fits whatever the file contains.
+            change: Returns the new text.
 
         Raises:
-            RulesError: Somebody else has changed the file since, or it can't be changed or written.
+            RulesError: The file was changed since, or it can't be changed or written.
         """
         if self._file is None:
             raise RulesError("There is no file for rules.")
@@ -132,7 +153,7 @@ class Rules:
             try:
                 with _held(self._file):
                     now = self.read()
-                    if now.problem is not None or now.text != seen.text:
+                    if now.problem is not None or (seen is not None and now.text != seen.text):
                         why = now.problem.message if now.problem is not None else "It was changed meanwhile."
                         raise RulesError(f"{self._name} was left as it is. {why}")
                     _replace(self._file, change(RuleText(now.text or HEAD)))
@@ -175,6 +196,8 @@ def _fits(rule: Rule, spec: ToolSpec, call: ToolCall) -> bool:
         return False
     if not any(fnmatchcase(spec.name, pattern) for pattern in rule.tools):
         return False
+    if rule.exactly is not None and not matches_exactly(rule.exactly, spec, call.args):
+        return False
     return all(_argument_fits(rule, patterns, _value(spec, call, name)) for name, patterns in rule.where.items())
 
 
@@ -208,16 +231,22 @@ def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _literal(name: str) -> str:
-    """Gives a pattern that only fits this name."""
-    return re.sub(r"[*?[]", lambda sign: f"[{sign[0]}]", name)
+def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
+    found = [at for at, one in enumerate(rules) if one == rule]
+    if not found:
+        raise RulesError("The rule was not removed because it isn't there any more.")
+    return found[-1]
 
 
 @lru_cache(maxsize=500)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiles a pattern: `?` is a character and `*` are any, both within a folder; `**` goes across."""
-    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    """Compile a pattern.
+
+    `?` is one character and `*` are any, both within a folder; `**` goes across folders. In brackets, as in `[*]`,
+    `*`, `?` and `[` stand for themselves.
+    """
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"} | {f"[{sign}]": re.escape(sign) for sign in "*?["}
+    parts = re.split(r"(\[[*?[]\]|\*\*/|\*\*|\*|\?)", pattern)
     return re.compile("".join(signs.get(part, re.escape(part)) for part in parts), re.DOTALL)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -32,6 +33,8 @@ class Rule(BaseModel):
     deny: Patterns = ()
     where: dict[str, Patterns] = Field(default_factory=dict)
     """Argument → patterns of which one must fit. Text is compared as it is, anything else as JSON."""
+    exactly: str | None = None
+    """All arguments of the calls that the rule allows, as a JSON object; only these values match, by type."""
     scope: RuleScope | None = None
     """Whose calls it is for: a model's or an MCP client's; both if None."""
 
@@ -39,6 +42,15 @@ class Rule(BaseModel):
     def _says_one_thing(self) -> Rule:
         if sum(map(bool, (self.allow, self.ask, self.deny))) != 1:
             raise ValueError("should have exactly one of allow, ask and deny, with the tools it is for")
+        if self.exactly is not None:
+            if not self.allow or self.where:
+                raise ValueError("exactly is only for allow, and without where")
+            try:
+                arguments = json.loads(self.exactly)
+            except (ValueError, RecursionError):
+                arguments = None
+            if not isinstance(arguments, dict):
+                raise ValueError("exactly should be a JSON object with all arguments")
         return self
 
     @property
@@ -52,10 +64,11 @@ class Rule(BaseModel):
         return self.allow or self.ask or self.deny
 
     def __str__(self) -> str:
-        """Gives it in words: `allow fs.write_file where path = src/**`."""
+        """Return it in words: `allow fs.write_file where path = src/**`."""
         where = ", ".join(f"{name} = {' or '.join(patterns)}" for name, patterns in self.where.items())
+        exactly = f" with exactly {self.exactly}" if self.exactly is not None else ""
         whose = f" in calls {_WHOSE[self.scope]}" if self.scope else ""
-        return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{whose}"
+        return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{exactly}{whose}"
 
 
 class RuleFile(Model):
