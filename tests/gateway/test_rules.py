@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.models import ApprovalRequested, CallEvent, CallSource, Finished, JsonObject, Started, ToolCall, ToolSpec
 from pegboard.errors import RulesError
+from pegboard.models import ApprovalRequested, CallEvent, CallSource, Finished, JsonObject, Started, ToolCall, ToolSpec
 from pegboard.models.approval import AddedRule, Approval, ApprovalAnswer
 from pegboard.models.rule import Rule
 from pegboard.models.rule_scope import exact_rule, pattern_rule, suggested_patterns
@@ -73,6 +73,12 @@ async def _call(
     events = [event async for event in runtime.call(call)]
     assert isinstance(events[-1], Finished)
     return events, events[-1]
+
+
+async def _made(runtime: Runtime, tool: str, args: JsonObject) -> bool:
+    """Make a call of a model with these arguments and return whether it ran."""
+    call = ToolCall(name=f"book.{tool}", args=args, source="ask", session="s")
+    return (await runtime.result(call))[1].ok
 
 
 @pytest.mark.promise("ASK-7")
@@ -255,15 +261,15 @@ async def test_exactly_these_arguments_are_exactly_these(
     answer: ApprovalAnswer = "always" if permanent else "session"
     added: list[AddedRule] = []
     runtime.approve_with(_Person(Approval(answer=answer, rule=rule), *[no] * 9), added.append)
-    assert (await _call(runtime, "write", **approved))[1].result.ok
+    assert await _made(runtime, "write", approved)
     assert not added[0].problem
-    assert (await _call(runtime, "write", **approved))[1].result.ok
-    assert (await _call(runtime, "write", **{**approved, "force": False}))[1].result.ok, "that is the default"
+    assert await _made(runtime, "write", approved)
+    assert await _made(runtime, "write", {**approved, "force": False}), "that is the default"
     for other in others:
-        assert not (await _call(runtime, "write", **other))[1].result.ok
+        assert not await _made(runtime, "write", other)
     assert not (await _call(runtime, "drop", path="a"))[1].result.ok
     runtime.undo_rule(added[0])
-    assert not (await _call(runtime, "write", **approved))[1].result.ok
+    assert not await _made(runtime, "write", approved)
     with pytest.raises(RulesError, match="isn't there any more"):
         runtime.undo_rule(added[0])
 
@@ -296,17 +302,17 @@ async def test_arguments_with_a_secret_are_not_written_into_a_rule(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOOK_TOKEN", "s3cr3t-value-of-the-book")
-    source = PACK.replace("import call_tool, hints", "import call_tool, hints, secret") + (
-        '\n\ndef token() -> str:\n    """Uses the secret."""\n    return secret("BOOK_TOKEN")\n'
+    source = PACK.replace("import call_tool, hints", "import call_tool, get_secret, hints") + (
+        '\n\ndef token() -> str | None:\n    """Uses the secret."""\n    return get_secret("BOOK_TOKEN")\n'
     )
     runtime = open_runtime(write_pack("book.py", source))
     args: JsonObject = {"text": "s3cr3t-value-of-the-book"}
     call = ToolCall(name="book.write", args=args, source="ask")
     added: list[AddedRule] = []
-    runtime.approve_with(_Person(Approval(answer="always", rule=exact_rule(call))), added.append)
-    events, _ = await _call(runtime, "write", **args)
-    if "s3cr3t" in str(events[0]):
-        pytest.skip("the secret isn't known as one")
+    once, always = Approval(answer="once"), Approval(answer="always", rule=exact_rule(call))
+    runtime.approve_with(_Person(once, always), added.append)
+    assert (await _call(runtime, "token"))[1].result.ok, "the secret is known as one from here on"
+    assert await _made(runtime, "write", args)
     assert "contain a secret" in added[0].problem
     assert not runtime.rules().rules
 

@@ -66,6 +66,11 @@ def approved(stage: ChatStage) -> list[str]:
     return [message.text for message in stage.told if message.text.startswith("removed")]
 
 
+def selected(stage: ChatStage) -> CallBlock | None:
+    """Return the selected card."""
+    return stage.talk.selected
+
+
 async def both(stage: ChatStage) -> tuple[CallBlock, CallBlock]:
     """Wait until two cards ask and return them, the one that asked first before the other."""
     await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
@@ -231,21 +236,21 @@ async def test_a_card_that_finishes_moves_or_appears_never_shifts_the_selection(
         first, second = await both(stage)
         await stage.press("f12", "f12")
         await stage.until(lambda: stage.can_answer, "the second is selected")
-        assert stage.talk.selected is second
+        assert selected(stage) is second
         assert first.call is not None
         await stage.runtime.cancel(first.asks_about)
         await stage.until(lambda: first.state != "asking", "the first has ended")
         await stage.drawn()
-        assert stage.talk.selected is second
+        assert selected(stage) is second
         stage.talk._blocks.insert(0, CallBlock(name="work.look"))
         stage.talk.draw()
-        assert stage.talk.selected is second
+        assert selected(stage) is second
         del stage.talk._blocks[0]
         stage.talk.draw()
-        assert stage.talk.selected is second
+        assert selected(stage) is second
         await stage.runtime.cancel(second.asks_about)
         await stage.until(lambda: not second.asks_about, "the second has ended")
-        assert stage.talk.selected is None
+        assert selected(stage) is None
         await stage.press("a")
         await stage.idle()
         assert not approved(stage)
@@ -305,7 +310,7 @@ async def test_following_and_scrolling_select_nothing(tmp_path: Path) -> None:
         stage.talk.scroll_home(animate=False)
         stage.talk.scroll_end(animate=False)
         await stage.drawn()
-        await stage.press("a", "A")
+        await stage.press("a", "A", "end", "up", "down", "home", "end", "G", "a", "A", "s")
         assert stage.talk.selected is None
         assert stage.cards[0].state == "asking"
         await end(stage)

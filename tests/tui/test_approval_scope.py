@@ -153,7 +153,9 @@ async def test_s_allows_any_arguments_of_a_tool_unless_it_is_destructive(tmp_pat
 @pytest.mark.promise("SEC-2", "TUI-4")
 async def test_hostile_arguments_stay_text_and_exactly_means_exactly(tmp_path: Path) -> None:
     path = "[b]*?[*]\x1b[31m\u202e[@click=app.quit]x[/]"
-    turn = calls(("work_remove", {"path": path}), ("work_remove", {"path": path}), ("work_remove", {"path": path + "y"}))
+    turn = calls(
+        ("work_remove", {"path": path}), ("work_remove", {"path": path}), ("work_remove", {"path": path + "y"})
+    )
     async with on_chat(tmp_path, turn, says("Done")) as stage:
         await stage.say("Remove")
         screen = await scope(stage)

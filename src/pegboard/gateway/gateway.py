@@ -243,7 +243,9 @@ class Gateway:
         if not self._rules.fits(rule, spec, call):
             problem = f"The rule was not added because it doesn't match this call of {spec.name}: {rule}"
         elif is_permanent and self._has_secrets(rule, call):
-            problem = "The rule was not written because the arguments contain a secret. Allow it for the session instead."
+            problem = (
+                "The rule was not written because the arguments contain a secret. Allow it for the session instead."
+            )
         elif not is_permanent and call.session is None:
             problem = "The rule was not added because the call belongs to no session."
         else:

@@ -245,7 +245,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     `?` is one character and `*` are any, both within a folder; `**` goes across folders. In brackets, as in `[*]`,
     `*`, `?` and `[` stand for themselves.
     """
-    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"} | {f"[{sign}]": re.escape(sign) for sign in "*?["}
+    signs = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"} | {
+        f"[{sign}]": re.escape(sign) for sign in "*?["
+    }
     parts = re.split(r"(\[[*?[]\]|\*\*/|\*\*|\*|\?)", pattern)
     return re.compile("".join(signs.get(part, re.escape(part)) for part in parts), re.DOTALL)
 

@@ -110,7 +110,7 @@ def _pattern(value: JsonValue, is_safe: Callable[[str], bool]) -> str:
 
 
 def _scope(call: ToolCall) -> RuleScope | None:
-    return call.source if call.source == "ask" or call.source == "mcp" else None  # noqa: PLR1714 - narrows the type
+    return call.source if call.source == "ask" or call.source == "mcp" else None
 
 
 def _written(arguments: JsonObject) -> str:

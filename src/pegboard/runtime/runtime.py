@@ -332,9 +332,7 @@ class Runtime:
             return True
         return "_script_gateway" in self.__dict__ and await self._script_gateway.cancel(call_id)
 
-    def approve_with(
-        self, approver: Approver | None, rule_added: Callable[[AddedRule], object] | None = None
-    ) -> None:
+    def approve_with(self, approver: Approver | None, rule_added: Callable[[AddedRule], object] | None = None) -> None:
         """Set who decides on calls that ask first.
 
         Args:

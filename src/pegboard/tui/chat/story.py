@@ -55,9 +55,7 @@ class Story:
         select_key: The key that selects a card that asks.
     """
 
-    def __init__(
-        self, changed: Callable[[Block], object], unfold: Unfold = "never", *, select_key: str = ""
-    ) -> None:
+    def __init__(self, changed: Callable[[Block], object], unfold: Unfold = "never", *, select_key: str = "") -> None:
         self.blocks: list[Block] = []
         self.usage = Usage()
         """What the model took since this conversation was opened."""

@@ -1,41 +1,27 @@
-"""The conversation on the screen: a line costs nothing before it is seen, however much was said."""
+"""The conversation on the screen: what can be done with its blocks, and how a card that asks is answered."""
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
-from time import perf_counter
 from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import reactive, var
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
 from pegboard.tui import answer_guard
 from pegboard.tui.answer_guard import AnswerGuard
-from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, Shown, ThoughtBlock, UserBlock
+from pegboard.tui.chat.block_lines import GUTTER, BlockLines
+from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, ThoughtBlock, UserBlock
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.result.lines import Span
-from pegboard.tui.result.marked import MarkedLines
 
-_FRAME_SECONDS = 1 / 30
-_SHARE = 4
-"""How many times as long as a frame took is waited for the next one, so that keys are answered in between."""
-_GUTTER, _MARGIN = 2, 1
 _LINES_AT_ONCE = 3
-_STRIPS = 1_000
-"""Rows that are kept as they were drawn."""
 
 
-class Transcript(MarkedLines):
+class Transcript(BlockLines):
     """Blocks one under the other, one of them marked; follows the end as long as the user doesn't leave it.
 
     A card that asks is answered only if the user selected it, and only once it has been visible for a moment.
@@ -73,28 +59,6 @@ class Transcript(MarkedLines):
         Command("talk.branch", "b", "branch", "Branch", "Go on from here in a new session; this one stays.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "line-view--gutter",
-        "line-view--under-user",
-        "line-view--under-card",
-        "line-view--under-asking",
-    }
-    DEFAULT_CSS = """
-    Transcript {
-        & > .line-view--gutter { color: $border-blurred; }
-        &:focus > .line-view--gutter { color: $border; }
-        & > .line-view--under-user { background: $panel; }
-        & > .line-view--under-card { background: $foreground 4%; }
-        & > .line-view--under-asking { background: $warning 12%; }
-    }
-    """
-
-    marked: var[Block | None] = var(None, init=False)
-    """The marked block, which stays marked wherever it moves to."""
-    hidden: reactive[int] = reactive(0, init=False)
-    """How many messages of the session come before the first block."""
-    greeting: reactive[Sequence[str]] = reactive[Sequence[str]]((), init=False)
-    """What is said while nothing was said yet."""
 
     @dataclass
     class Answered(Message):
@@ -122,30 +86,17 @@ class Transcript(MarkedLines):
 
     def __init__(self) -> None:
         super().__init__()
-        self._blocks: list[Block] = []
-        self._tops: list[int] = [0]
-        self._drawn: list[list[Shown]] = []
-        self._width = 0
-        self._is_old = False
-        self._following = True
-        self._frame: asyncio.TimerHandle | None = None
-        self._begun = self._took = 0.0
         self._all_unfolded = False
         self.guard = AnswerGuard()
         self._pressed: tuple[float, str] = (0.0, "")
         """When the mouse button went down, and on which answer."""
-        self._strips: dict[tuple[int, Shown, bool, bool, int], Strip] = {}
-        self.show_horizontal_scrollbar = False
 
-    # What is shown
+    # What is marked and selected
 
     def show(self, blocks: list[Block]) -> None:
-        """Shows a conversation from its end; the list may grow, and `renew` is told when it or a block changes."""
-        self._blocks = blocks
-        self._following = True
+        """Show a conversation from its end; nothing is marked."""
         self.guard = AnswerGuard()
-        self.set_reactive(Transcript.marked, None)
-        self.draw()
+        super().show(blocks)
 
     def follow(self) -> None:
         """Scroll to the end and follow it; unmark and deselect."""
@@ -153,132 +104,13 @@ class Transcript(MarkedLines):
         self._mark(None)
         self.renew()
 
-    def renew(self) -> None:
-        """Draws what has changed, with the next frame."""
-        self._is_old = True
-        if self._frame is None and self.is_mounted:
-            due = self._begun + max(_FRAME_SECONDS, self._took * _SHARE)
-            # Textual's timers are skipped for good where the machine is slower than their time for a moment.
-            loop = asyncio.get_running_loop()
-            self._frame = loop.call_later(max(due - perf_counter(), 0.0), self.call_next, self._next_frame)
+    def lost(self) -> None:
+        """Unmark a block that isn't shown any more."""
+        self._mark(None)
 
-    def on_unmount(self) -> None:
-        """Draws nothing any more."""
-        if self._frame is not None:
-            self._frame.cancel()
-
-    def _next_frame(self) -> None:
-        self._frame = None
-        if self._is_old:
-            self.draw()
-
-    def draw(self) -> None:
-        """Draws what has changed, now."""
-        self._is_old = False
-        self._begun = perf_counter()
-        room = self.room - _GUTTER - _MARGIN
-        if room < 1:
-            return
-        self._width = self.room
-        if self.marked is not None and self.marked not in self._blocks:
-            self._mark(None)
-        self._drawn = [block.rows(room) for block in self._blocks]
-        self._tops = list(accumulate(map(len, self._drawn), initial=int(bool(self.hidden))))
-        self._resize()
-        if self._following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
-        self.refresh()
-        self.call_after_refresh(self.note_visible)
-        self._took = perf_counter() - self._begun
-
-    def _resize(self) -> None:
-        """Takes over the number of rows as a layout would, but without laying out the whole screen."""
-        size = Size(self.room, self.row_count)
-        self.set_reactive(ScrollView.virtual_size, size)
-        self._scroll_update(size)
-
-    @property
-    def row_count(self) -> int:
-        """How many rows there are."""
-        return self._tops[-1] if self._blocks else len(self.greeting)
-
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Gives a row behind the mark of its block."""
-        if not self._blocks:
-            line = self.greeting[index]
-            return f"  {line}", [(0, len(line) + _GUTTER, "plain" if index == 0 else "muted")]
-        if index < self._tops[0]:
-            said = f"  … {self.hidden:,} earlier messages: home, then up, or a click"
-            return said, [(0, len(said), "muted")]
-        number, shown = self._at(index)
-        mark = "▌ " if self._blocks[number] is self.marked and shown.row.text else "  "
-        pieces = [(start + _GUTTER, end + _GUTTER, str(kind)) for start, end, kind in shown.row.pieces]
-        return mark + shown.row.text, [(0, 1, "gutter"), *pieces]
-
-    def row_style(self, index: int) -> str | None:
-        """Gives what lies under a row."""
-        if not self._blocks or index < self._tops[0]:
-            return None
-        under = self._at(index)[1].under
-        return f"line-view--under-{under}" if under else None
-
-    def render_line(self, y: int) -> Strip:
-        """Draws a row, unless it was drawn before and looks the same."""
-        index = y + self.scroll_offset.y
-        if not self._blocks or not self._tops[0] <= index < self._tops[-1] or self.text_selection is not None:
-            return super().render_line(y)
-        number, shown = self._at(index)
-        key = (index, shown, self._blocks[number] is self.marked, self.has_focus, self.size.width)
-        strip = self._strips.get(key)
-        if strip is None:
-            if len(self._strips) > _STRIPS:
-                self._strips.clear()
-            strip = self._strips[key] = super().render_line(y)
-        return strip
-
-    def notify_style_update(self) -> None:
-        """Draws everything anew: the colours may be others."""
-        self._strips.clear()
-        super().notify_style_update()
-
-    def _at(self, index: int) -> tuple[int, Shown]:
-        number = bisect_right(self._tops, index) - 1
-        return number, self._drawn[number][index - self._tops[number]]
-
-    def watch_greeting(self) -> None:
-        """Says it anew."""
-        self._resize()
-        self.refresh()
-
-    def watch_hidden(self) -> None:
-        """Makes room for the line that says it."""
-        self.renew()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Breaks the lines anew where the width has changed, and keeps the same block on top."""
-        del event
-        if self.room == self._width and self._drawn:
-            if self._following:
-                self.scroll_end(animate=False, immediate=True, x_axis=False)
-            self.call_after_refresh(self.note_visible)
-            return
-        top = max(bisect_right(self._tops, self.scroll_offset.y) - 1, 0)
-        self.draw()
-        if not self._following and top < len(self._tops):
-            self.scroll_to(y=self._tops[top], animate=False, immediate=True)
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follows the end when the user goes there, and no longer when they leave it."""
-        super().watch_scroll_y(old_value, new_value)
-        self._following = self.is_vertical_scroll_end
-        self.call_after_refresh(self.note_visible)
-
-    # What is marked and selected
-
-    @property
-    def cursor(self) -> int | None:
-        """The index of the marked block."""
-        return self._blocks.index(self.marked) if self.marked is not None and self.marked in self._blocks else None
+    def painted(self) -> None:
+        """Note which calls that ask are visible, and where their answers are."""
+        self.note_visible()
 
     @property
     def selected(self) -> CallBlock | None:
@@ -290,7 +122,7 @@ class Transcript(MarkedLines):
 
     def select_card(self, block: CallBlock) -> None:
         """Mark a card because the user wants it, and bring it into view; if it asks, select it."""
-        self._mark(block)
+        self._mark(block, select=True)
         self.draw()
         self._reveal()
 
@@ -305,14 +137,15 @@ class Transcript(MarkedLines):
             block = next((one for one in self._blocks if isinstance(one, CallBlock) and one.asks_about), block)
         if block is None and self._blocks:
             block = self._blocks[-1]
-        self._mark(block)
+        self._mark(block, select=True)
         if isinstance(block, CallBlock) and block.asks_about:
             self.draw()
             self._reveal()
 
-    def _mark(self, block: Block | None) -> None:
-        """Mark a block. Only acts of the user come here with one: a card that asks is selected by that."""
-        self._select(block)
+    def _mark(self, block: Block | None, *, select: bool = False) -> None:
+        """Mark a block; select it only if the user wants just that, and keep it selected while it stays marked."""
+        if select or block is not self.marked:
+            self._select(block if select else None)
         self.marked = block
 
     def _select(self, block: Block | None) -> None:
@@ -371,28 +204,6 @@ class Transcript(MarkedLines):
             if binding.action in actions:
                 yield key, actions[binding.action]
 
-    def watch_marked(self) -> None:
-        """Show the mark."""
-        self.refresh()
-        self.refresh_bindings()
-
-    def _catch_up(self) -> None:
-        """Draws blocks that were added since the last frame."""
-        if len(self._tops) != len(self._blocks) + 1:
-            self.draw()
-
-    def _reveal(self) -> None:
-        """Scroll no further than needed to show the marked block, its beginning at least."""
-        self._catch_up()
-        cursor = self.cursor
-        if cursor is None:
-            return
-        top, bottom = self._tops[cursor], self._tops[cursor + 1] - 1
-        if top < self.scroll_offset.y or bottom - top > self.page:
-            self.scroll_to(y=top, animate=False, immediate=True)
-        elif bottom > self.scroll_offset.y + self.page:
-            self.scroll_to(y=bottom - self.page, animate=False, immediate=True)
-
     def action_move(self, by: int) -> None:
         """Mark the block above or below, unless more of the marked one is to be seen that way."""
         if not self._blocks:
@@ -447,7 +258,7 @@ class Transcript(MarkedLines):
         if offset is None or not self._blocks or not self._tops[0] <= index < self._tops[-1]:
             return ""
         answers = self._at(index)[1].answers
-        return next((answer for start, end, answer in answers if start <= offset.x - _GUTTER < end), "")
+        return next((answer for start, end, answer in answers if start <= offset.x - GUTTER < end), "")
 
     def on_click(self, event: events.Click) -> None:
         """Mark what was clicked; on a selected card, click on an answer gives it, and on the head of a call folds."""
@@ -462,7 +273,7 @@ class Transcript(MarkedLines):
         block, selected = self._blocks[number], self.selected
         answer = self._answer_at(event)
         if not answer or selected is not block:
-            self._mark(block)
+            self._mark(block, select=True)
         if answer and isinstance(block, CallBlock):
             at, pressed = self._pressed
             is_one = event.chain == 1 and event.button == 1 and pressed == answer

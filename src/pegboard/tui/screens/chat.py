@@ -662,12 +662,14 @@ class ChatScreen(PlaceScreen):
         return widget
 
     def select_asking(self) -> None:
-        """Select the call that has waited longest for approval; if it is selected already, the next one."""
+        """Select a call awaiting approval: the marked one, else the oldest; if one is selected, the next."""
         blocks = [*dict.fromkeys(filter(None, (self._story.block_of(one.call) for one in self.app_requests)))]
         if not blocks:
             return
-        selected = self._transcript.selected
-        at = blocks.index(selected) + 1 if selected in blocks else 0
+        marked = self._transcript.marked
+        at = next((at for at, block in enumerate(blocks) if block is marked), 0)
+        if self._transcript.selected is not None:
+            at += 1
         if self.maximized is not None and self.maximized is not self._transcript:
             self.minimize()
         self._transcript.focus()
@@ -711,7 +713,9 @@ class ChatScreen(PlaceScreen):
             return
         if not self._approvals.answer(call_id, approval):
             name = clean_line(shown.name)
-            self.notify(f"{name} was not answered because the call has already ended.", severity="warning", markup=False)
+            self.notify(
+                f"{name} was not answered because the call has already ended.", severity="warning", markup=False
+            )
         elif block.asks_about == call_id:
             block.is_edited = block.is_edited or (approval.args is not None and approval.args != shown.args)
             block.answered()
