@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.errors import RulesError
 from pegboard.models import ApprovalRequested, CallEvent, CallSource, Finished, JsonObject, Started, ToolCall, ToolSpec
-from pegboard.models.approval import Approval
+from pegboard.models.approval import AddedRule, Approval, ApprovalAnswer
+from pegboard.models.rule import Rule
+from pegboard.models.rule_scope import exact_rule, pattern_rule, suggested_patterns
 from pegboard.runtime import Runtime
 
 PACK = '''
@@ -70,6 +73,12 @@ async def _call(
     events = [event async for event in runtime.call(call)]
     assert isinstance(events[-1], Finished)
     return events, events[-1]
+
+
+async def _made(runtime: Runtime, tool: str, args: JsonObject) -> bool:
+    """Make a call of a model with these arguments and return whether it ran."""
+    call = ToolCall(name=f"book.{tool}", args=args, source="ask", session="s")
+    return (await runtime.result(call))[1].ok
 
 
 @pytest.mark.promise("ASK-7")
@@ -181,7 +190,8 @@ async def test_once_is_for_one_call(runtime: Runtime) -> None:
 @pytest.mark.promise("ASK-7")
 async def test_for_the_session_is_for_that_tool_in_that_session(runtime: Runtime) -> None:
     no = Approval(answer="reject")
-    runtime.approve_with(_Person(Approval(answer="session"), no, no))
+    rule = Rule(allow=("book.write",))
+    runtime.approve_with(_Person(Approval(answer="session", rule=rule), no, no))
     assert (await _call(runtime, "write"))[1].result.ok
     assert (await _call(runtime, "write", text="other"))[1].result.ok
     assert not (await _call(runtime, "write", session="other"))[1].result.ok
@@ -194,7 +204,7 @@ async def test_always_becomes_a_rule_that_other_processes_have_too(
     runtime: Runtime, open_runtime: Callable[..., Runtime]
 ) -> None:
     _rule(runtime, '# mine\n[[rule]]\ndeny = "book.write"\nwhere = { path = "secret/**" }')
-    runtime.approve_with(_Person(Approval(answer="always")))
+    runtime.approve_with(_Person(Approval(answer="always", rule=Rule(allow=("book.write",)))))
     assert (await _call(runtime, "write"))[1].result.ok
     text = runtime.paths.approvals.read_text()
     assert text.startswith("# mine\n")
@@ -214,9 +224,114 @@ async def test_an_approval_that_cant_be_kept_holds_for_the_call_and_is_a_problem
             runtime.paths.approvals.mkdir(parents=True)
             return await super().decide(spec, call)
 
-    runtime.approve_with(Blocker(Approval(answer="always")))
+    added: list[AddedRule] = []
+    runtime.approve_with(Blocker(Approval(answer="always", rule=Rule(allow=("book.write",)))), added.append)
     assert (await _call(runtime, "write"))[1].result.ok
-    assert any("can't be kept" in problem.message for problem in runtime.problems())
+    assert any("was not added" in problem.message for problem in runtime.problems())
+    assert "was not added" in added[0].problem
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize("answer", ["session", "always"])
+async def test_a_rule_that_does_not_match_the_approved_call_is_not_added(
+    runtime: Runtime, answer: ApprovalAnswer
+) -> None:
+    added: list[AddedRule] = []
+    other = Rule(allow=("book.*",), where={"path": ("other/**",)})
+    no = Approval(answer="reject")
+    runtime.approve_with(_Person(Approval(answer=answer, rule=other), no), added.append)
+    assert (await _call(runtime, "write", path="a"))[1].result.ok
+    assert "doesn't match this call" in added[0].problem
+    assert not (await _call(runtime, "write", path="other/a"))[1].result.ok
+    assert not runtime.rules().rules
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize("permanent", [False, True])
+@pytest.mark.parametrize(
+    ("approved", "others"),
+    [
+        ({"path": "a*b"}, [{"path": "axb"}, {"path": "a*b", "force": True}, {"path": "a*b", "tags": ["x"]}]),
+        ({"path": "[*]?"}, [{"path": "*x"}, {"path": "[x]?"}, {"path": "*?"}]),
+        ({"path": "../a"}, [{"path": "a"}, {"path": "../a/"}, {}]),
+        ({"tags": ["a", "b"]}, [{"tags": ["b", "a"]}, {"tags": ["a"]}, {"tags": []}, {"tags": None}]),
+        ({"text": "é'\"\n\ud83d\ude00"}, [{"text": "e"}, {"text": ""}]),
+        ({}, [{"text": "x"}, {"force": True}]),
+    ],
+)
+async def test_exactly_these_arguments_are_exactly_these(
+    runtime: Runtime, approved: JsonObject, others: list[JsonObject], permanent: bool
+) -> None:
+    rule = exact_rule(ToolCall(name="book.write", args=approved, source="ask"))
+    no = Approval(answer="reject")
+    answer: ApprovalAnswer = "always" if permanent else "session"
+    added: list[AddedRule] = []
+    runtime.approve_with(_Person(Approval(answer=answer, rule=rule), *[no] * 9), added.append)
+    assert await _made(runtime, "write", approved)
+    assert not added[0].problem
+    assert await _made(runtime, "write", approved)
+    assert await _made(runtime, "write", {**approved, "force": False}), "that is the default"
+    for other in others:
+        assert not await _made(runtime, "write", other)
+    assert not (await _call(runtime, "drop", path="a"))[1].result.ok
+    runtime.undo_rule(added[0])
+    assert not await _made(runtime, "write", approved)
+    with pytest.raises(RulesError, match="isn't there any more"):
+        runtime.undo_rule(added[0])
+
+
+@pytest.mark.promise("ASK-7", "SEC-2")
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"path": "a*b"},
+        {"path": "[*]?[a]"},
+        {"path": "src/a", "tags": ["x", "y*"], "force": True},
+        {"path": "a\nb\x1b"},
+        {"text": "x" * 5_000},
+        {"tags": ["t"] * 100},
+    ],
+)
+def test_suggested_patterns_match_the_call_that_they_come_from(runtime: Runtime, args: JsonObject) -> None:
+    spec = runtime.tool("book.write")
+    assert spec is not None
+    call = ToolCall(name="book.write", args=args, source="ask")
+    patterns = suggested_patterns(spec, call, str.isprintable)
+    assert runtime.rule_matches(pattern_rule(call, patterns), call)
+    path = next(pattern for name, pattern in patterns if name == "path")
+    other = call.model_copy(update={"args": {**args, "path": "axb"}})
+    assert runtime.rule_matches(pattern_rule(call, patterns), other) is (path == "**")
+
+
+@pytest.mark.promise("SEC-2", "STO-2")
+async def test_arguments_with_a_secret_are_not_written_into_a_rule(
+    write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOOK_TOKEN", "s3cr3t-value-of-the-book")
+    source = PACK.replace("import call_tool, hints", "import call_tool, get_secret, hints") + (
+        '\n\ndef token() -> str | None:\n    """Uses the secret."""\n    return get_secret("BOOK_TOKEN")\n'
+    )
+    runtime = open_runtime(write_pack("book.py", source))
+    args: JsonObject = {"text": "s3cr3t-value-of-the-book"}
+    call = ToolCall(name="book.write", args=args, source="ask")
+    added: list[AddedRule] = []
+    once, always = Approval(answer="once"), Approval(answer="always", rule=exact_rule(call))
+    runtime.approve_with(_Person(once, always), added.append)
+    assert (await _call(runtime, "token"))[1].result.ok, "the secret is known as one from here on"
+    assert await _made(runtime, "write", args)
+    assert "contain a secret" in added[0].problem
+    assert not runtime.rules().rules
+
+
+def test_a_rule_with_exactly_is_checked(runtime: Runtime) -> None:
+    for text in (
+        'deny = "a.b"\nexactly = "{}"',
+        'allow = "a.b"\nexactly = "[]"',
+        'allow = "a.b"\nexactly = "{"',
+        'allow = "a.b"\nwhere.x = "y"\nexactly = "{}"',
+    ):
+        _rule(runtime, f"[[rule]]\n{text}\n")
+        assert runtime.rules().problem is not None
 
 
 @pytest.mark.promise("ASK-7")

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from unittest.mock import patch
 
 from models import Said, ScriptedModel
 from stage import Stage
@@ -19,7 +18,6 @@ from pegboard.models.conversation import Message, ModelMessage, ToolMessage, Use
 from pegboard.ports import Model
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
-from pegboard.tui.chat import transcript
 from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.transcript import Transcript
@@ -196,6 +194,20 @@ class ChatStage(Stage):
         await self.drawn()
         return next(card for card in self.cards if card.state == "asking")
 
+    async def select(self) -> CallBlock:
+        """Wait until a call awaits approval, select its card and return it."""
+        await self.asked()
+        await self.press("f12")
+        await self.until(lambda: self.can_answer, "the selected card can be answered")
+        assert self.talk.selected is not None
+        return self.talk.selected
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether a card is selected and was noted as visible."""
+        card = self.talk.selected
+        return card is not None and card.asks_about in self.talk.guard._seen_at
+
     async def running_card(self) -> CallBlock:
         """Waits until a call runs and gives its card."""
         await self.until(lambda: any(card.state == "running" for card in self.cards), "a call runs")
@@ -253,7 +265,6 @@ async def on_chat(
     size: tuple[int, int] = (120, 40),
     config: str = "",
     sessions: Sequence[tuple[str, Sequence[Message]]] = (),
-    mid_word: float = 0.0,
 ) -> AsyncIterator[ChatStage]:
     """Opens the Chat place.
 
@@ -263,14 +274,12 @@ async def on_chat(
         size: Of the terminal.
         config: The configuration.
         sessions: What was said earlier, by the sessions' ids.
-        mid_word: Seconds for which a letter is given back to the line after a question has taken the focus.
     """
     app, runtime, model = chat_app(folder, *turns, config=config, sessions=sessions)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = ChatStage(app, pilot, runtime, model)
         await entered(stage)
-        with patch.object(transcript, "_MID_WORD_SECONDS", mid_word):
-            yield stage
+        yield stage
 
 
 def user(text: str) -> UserMessage:

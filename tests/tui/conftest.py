@@ -13,11 +13,27 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fak
 
 from stage import GivenRuntime  # noqa: E402 - only now it can be found
 
+from pegboard.tui import answer_guard  # noqa: E402 - as above
+
 
 @pytest.fixture
 def given(tmp_path: Path) -> GivenRuntime:
     """A runtime with five tools."""
     return GivenRuntime(tmp_path)
+
+
+class PatientClock(answer_guard.Clock):
+    """A clock for tests that answer at once: every event happened long after all that was shown."""
+
+    def of(self, event: answer_guard.TimedEvent) -> float:
+        """Return a time far ahead."""
+        return event.time + 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def _answers_count_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let answers count without a delay; tests of the delay set a clock of their own."""
+    monkeypatch.setattr(answer_guard, "clock", PatientClock())
 
 
 @pytest.fixture(autouse=True)

@@ -65,7 +65,7 @@ async def test_what_was_changed_is_left_only_once_that_is_confirmed(given: Given
         assert not closed
         await stage.press("escape")
         await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
-        await stage.press("y")
+        await stage.press("ctrl+y")
         await has_closed(stage, closed)
         assert closed == [None]
         closed = await ask(stage, "Be brief.")

@@ -23,6 +23,13 @@ def results(stage: ChatStage) -> list[str]:
     return [message.text for message in stage.told]
 
 
+async def click(stage: ChatStage, text: str) -> None:
+    """Click on a text on the screen."""
+    row = next(number for number, line in enumerate(stage.lines) if text in line)
+    await stage.pilot.click(offset=(stage.lines[row].index(text), row))
+    await stage.pilot.pause()
+
+
 async def form(stage: ChatStage) -> EditCallScreen:
     """Waits for the form over the place."""
     await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
@@ -40,18 +47,21 @@ async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(t
     async with on_chat(tmp_path, *turns, size=(80, 24)) as stage:
         await stage.say("Remove")
         await stage.asked()
-        assert "? work.remove asks you" in stage.status
+        assert "? work.remove awaits approval: f12" in stage.status
+        await stage.select()
+        assert "? work.remove awaits approval ·" in stage.status
+        await stage.press("end")
         assert "work.remove may delete or overwrite." in stage.text
         assert "a once" in stage.text
         assert "part99" in stage.text
         await stage.press("a")
         await stage.until(lambda: len(stage.told) == 1, "it has run")
-        await stage.asked()
+        await stage.select()
         await stage.press("a")
         await stage.idle()
         assert results(stage) == [f"removed {long}", "removed a.txt"]
         assert stage.line.has_focus
-        assert stage.talk.block is None
+        assert stage.talk.marked is None
 
 
 @pytest.mark.promise("ASK-7")
@@ -59,7 +69,7 @@ async def test_s_lets_the_tool_run_in_this_session_and_not_in_another(tmp_path: 
     turns = (calls(REMOVE, REMOVE), says("Done"), calls(REMOVE), says("Done"))
     async with on_chat(tmp_path, *turns) as stage:
         await stage.say("Remove")
-        await stage.asked()
+        await stage.select()
         await stage.press("s")
         await stage.idle()
         assert results(stage) == ["removed a.txt"] * 2
@@ -73,22 +83,10 @@ async def test_s_lets_the_tool_run_in_this_session_and_not_in_another(tmp_path: 
 
 
 @pytest.mark.promise("ASK-7")
-async def test_capital_a_writes_a_rule_that_others_read(tmp_path: Path) -> None:
-    turns = (calls(REMOVE), calls(REMOVE), says("Done"))
-    async with on_chat(tmp_path, *turns) as stage:
-        await stage.say("Remove")
-        await stage.asked()
-        await stage.press("A")
-        await stage.idle()
-        assert results(stage) == ["removed a.txt"] * 2
-        assert 'allow = "work.remove"' in stage.runtime.paths.approvals.read_text(encoding="utf-8")
-
-
-@pytest.mark.promise("ASK-7")
 async def test_r_rejects_and_the_model_goes_on(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("As you like")) as stage:
         await stage.say("Remove")
-        await stage.asked()
+        await stage.select()
         await stage.press("r")
         await stage.idle()
         assert "The user rejected this call." in results(stage)[0]
@@ -100,7 +98,7 @@ async def test_r_rejects_and_the_model_goes_on(tmp_path: Path) -> None:
 async def test_capital_r_rejects_with_a_reason_that_the_model_reads(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("Ah")) as stage:
         await stage.say("Remove")
-        await stage.asked()
+        await stage.select()
         await stage.press("R")
         await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
         await stage.press("escape")
@@ -118,7 +116,7 @@ async def test_capital_r_rejects_with_a_reason_that_the_model_reads(tmp_path: Pa
 async def test_e_edits_the_arguments_first_and_the_model_is_told(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("Ah")) as stage:
         await stage.say("Remove")
-        await stage.asked()
+        await stage.select()
         await stage.press("e")
         await form(stage)
         await stage.press("escape")
@@ -141,7 +139,7 @@ async def test_edited_arguments_with_faults_do_not_run_and_unchanged_ones_are_no
 ) -> None:
     async with on_chat(tmp_path, calls(("work_change", {"path": "a", "times": 2})), says("Ah")) as stage:
         await stage.say("Change")
-        await stage.asked()
+        await stage.select()
         await stage.press("e")
         screen = await form(stage)
         await stage.press("tab", "end", "x", "ctrl+r")
@@ -160,6 +158,7 @@ async def test_a_call_within_a_call_asks_in_the_card_of_the_outer_one(tmp_path: 
         assert card.name == "work.outer"
         assert "It calls work.remove:" in stage.text
         assert '"path": "deep.txt"' in stage.text
+        await stage.select()
         await stage.press("a")
         await stage.idle()
         assert results(stage) == ["removed deep.txt"]
@@ -167,48 +166,16 @@ async def test_a_call_within_a_call_asks_in_the_card_of_the_outer_one(tmp_path: 
         await stage.until_seen("├ ✓ work.remove")
 
 
-async def test_an_answer_can_be_clicked(tmp_path: Path) -> None:
+async def test_a_click_on_an_answer_selects_first_and_answers_then(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
         await stage.say("Go")
         await stage.asked()
-        row = next(number for number, line in enumerate(stage.lines) if "a once" in line)
-        await stage.pilot.click(offset=(stage.lines[row].index("r reject") + 3, row))
-        await stage.idle()
-        assert "rejected" in results(stage)[0]
-
-
-@pytest.mark.promise("ASK-7")
-async def test_what_one_is_writing_is_never_taken_for_an_answer(tmp_path: Path) -> None:
-    gate = asyncio.Event()
-    async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done")) as stage:
-        await stage.say("Go")
-        await stage.type("and th")
-        gate.set()
-        await stage.asked()
-        await stage.type("are as All else")
+        await click(stage, "r reject")
         assert stage.cards[0].state == "asking"
-        assert stage.line.text == "and thare as All else"
-        assert "? work.remove asks you" in stage.status
-        await stage.press("shift+tab", "r")
-        await stage.idle()
-        assert stage.line.text == "and thare as All else", "what was being written is kept"
-
-
-@pytest.mark.promise("ASK-7")
-async def test_the_first_letter_of_a_message_is_not_taken_for_an_answer_to_a_question_that_just_came(
-    tmp_path: Path,
-) -> None:
-    gate = asyncio.Event()
-    async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done"), mid_word=600) as stage:
-        await stage.say("Go")
-        gate.set()
-        await stage.asked()
-        assert stage.talk.has_focus
-        await stage.type("also")
-        assert stage.line.text == "also"
+        assert stage.talk.selected is stage.cards[0]
+        await click(stage, "may delete or overwrite")  # elsewhere, so that the next click is no double click
         assert stage.cards[0].state == "asking"
-        assert "? work.remove asks you: shift+tab" in stage.status
-        await stage.press("shift+tab", "r")
+        await click(stage, "r reject")
         await stage.idle()
         assert "rejected" in results(stage)[0]
 
@@ -227,39 +194,39 @@ async def test_esc_takes_a_waiting_question_away_and_the_session_goes_on(tmp_pat
         stage.consistent()
 
 
-async def test_two_questions_at_once_are_answered_one_after_the_other_each_for_itself(tmp_path: Path) -> None:
+async def test_two_calls_at_once_are_answered_each_for_itself(tmp_path: Path) -> None:
     turn = calls(("work_outer", {"path": "one"}), ("work_outer", {"path": "two"}))
     async with on_chat(tmp_path, turn, says("Done"), config="[ask]\nparallel = true") as stage:
         await stage.say("Go")
         await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
         await stage.until(lambda: all(card.state == "asking" for card in stage.cards), "both cards ask")
-        await stage.drawn()
         first, second = (stage.chat._story.block_of(request.call) for request in stage.app.requests)
-        assert stage.talk.block is first
-        await stage.press("r")
-        await stage.until(lambda: len(stage.app.requests) == 1, "one is answered")
-        await stage.until(lambda: stage.talk.block is second, "the other one is marked")
-        await stage.drawn()
-        await stage.press("a")
-        await stage.idle()
         assert first is not None
         assert second is not None
+        assert "? 2 calls await approval: f12" in stage.status
+        assert await stage.select() is first
+        await stage.press("r")
+        await stage.until(lambda: len(stage.app.requests) == 1, "one is answered")
+        assert await stage.select() is second
+        await stage.press("a")
+        await stage.idle()
         assert "rejected" in first.told
         assert second.told in {"removed one", "removed two"}
 
 
-async def test_a_question_from_another_place_is_there_when_one_comes_back(tmp_path: Path) -> None:
+async def test_a_call_that_asks_while_the_user_is_on_another_page_is_reached_from_there(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done")) as stage:
         await stage.say("Go")
-        await stage.press("f5")
+        for page in ("f5", "f8", "f7"):
+            await stage.press(page)
         gate.set()
         await stage.asked()
+        await stage.until_seen("1 call awaits approval: f12")
         await stage.press("a")
         assert not stage.told
-        await stage.press("f6")
+        await stage.select()
         await stage.until_seen("a once")
-        await stage.until(lambda: stage.talk.has_focus, "the question has the focus")
         await stage.press("a")
         await stage.idle()
         assert results(stage) == ["removed a.txt"]
@@ -273,9 +240,11 @@ async def test_arguments_that_play_tricks_are_shown_as_they_are(tmp_path: Path) 
         await stage.asked()
         assert is_clean(stage.text)
         assert sum("a once   s" in line for line in stage.lines) == 1
+        await stage.select()
         await stage.press("e")
         await form(stage)
         await stage.press("escape")
+        await stage.select()
         await stage.press("r")
         await stage.idle()
 
@@ -288,13 +257,13 @@ async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginn
     answer = says("\n\n".join(f"word {number}" for number in range(50)))
     async with on_chat(tmp_path, turn, turn, answer, size=(80, 24)) as stage:
         await stage.say("Go")
-        await stage.asked()
+        await stage.select()
         assert "? work.remove" in stage.text
         await stage.press("end")
         await stage.until_seen("a once")
         await stage.press("a")
         await stage.until(lambda: stage.told, "it has run")
-        await stage.asked()
+        await stage.select()
         await stage.press("r")
         await stage.idle()
         assert "removed line 0" in results(stage)[0]
@@ -313,25 +282,27 @@ async def test_two_calls_within_one_ask_one_after_the_other_and_the_shown_one_is
         assert f'"{first.args["path"]}"' in stage.text
         assert f'"{second.args["path"]}"' not in stage.text.replace('"second": "two"', "").replace('"first": "one"', "")
         assert "may change things" in stage.text
+        await stage.select()
         await stage.press("a")
         await stage.until(lambda: card.asked_for and card.asked_for.id == second.id, "the other one asks")
         await stage.drawn()
         assert "may change things" in stage.text
+        await stage.select()
         await stage.press("r")
         await stage.idle()
         assert [inner.result.ok for inner in card.inner.values() if inner.result] in ([True, False], [False, True])
 
 
 @pytest.mark.promise("ASK-7", "TUI-7")
-async def test_whoever_looks_elsewhere_is_told_the_way_back_to_the_question(tmp_path: Path) -> None:
+async def test_the_status_line_shows_the_way_to_a_call_that_is_not_selected(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
         await stage.say("Remove")
-        await stage.asked()
-        assert "f9" not in stage.status
+        await stage.select()
+        assert "f12" not in stage.status
         await stage.press("up")
-        await stage.until(lambda: "? work.remove asks you: f9" in stage.status, "the way is told")
+        await stage.until(lambda: "? work.remove awaits approval: f12" in stage.status, "the way is shown")
         await stage.press("a")
-        assert stage.cards[0].state == "asking", "the question isn't marked"
-        await stage.press("f9", "a")
+        assert stage.cards[0].state == "asking", "the call isn't selected"
+        await stage.press("alt+a", "a")
         await stage.idle()
         assert results(stage) == ["removed a.txt"]

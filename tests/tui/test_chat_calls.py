@@ -261,12 +261,12 @@ async def test_keys_before_the_next_frame_is_drawn_do_no_harm(tmp_path: Path) ->
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *says("Done")]) as stage:
         stage.chat._submit("Go")
-        stage.talk.on_focus()
+        stage.talk.enter()
         stage.talk.action_move(-1)
         stage.talk.action_move(1)
         stage.talk.action_move_to(0)
         await stage.pilot.pause()
-        assert stage.talk.block is stage.blocks(UserBlock)[0]
+        assert stage.talk.marked is stage.blocks(UserBlock)[0]
         gate.set()
         await stage.idle()
 

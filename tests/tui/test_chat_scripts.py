@@ -11,7 +11,7 @@ from models import calls, says
 from test_chat import HOSTILE, is_clean
 from textual.pilot import Pilot
 
-from pegboard.tui.chat import blocks, transcript
+from pegboard.tui.chat import blocks
 from pegboard.tui.chat.blocks import CallBlock
 from pegboard.tui.screens import chat
 
@@ -56,6 +56,7 @@ async def test_a_script_shows_what_it_calls_and_what_cannot_be_known_before_it_i
         ]
         after = [row.removeprefix("│ ") for row in rows[start + 9 :]]
         assert after[: SCRIPT.count("\n")] == SCRIPT.splitlines(), "all of it"
+        await stage.select()
         await stage.press("r")
         await stage.idle()
         assert "rejected" in stage.told[0].text
@@ -67,9 +68,11 @@ async def test_what_a_script_that_was_approved_calls_still_asks_for_itself(tmp_p
     async with on_chat(tmp_path, *turns, config=OFFERED) as stage:
         await stage.say("Tidy up")
         await looked_into(stage, "• work.remove a.txt")
+        await stage.select()
         await stage.press("a")
         await stage.until(lambda: "It calls work.remove:" in stage.text, "the call within asks")
         assert "• work.remove" not in stage.text
+        await stage.select()
         await stage.press("a")
         await stage.idle()
         assert "removed a.txtseen here" in stage.told[0].text
@@ -87,6 +90,7 @@ async def test_a_script_that_calls_nothing_or_cannot_be_read_says_so(tmp_path: P
     async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
         await stage.say("Go")
         await looked_into(stage, said)
+        await stage.select()
         await stage.press("r")
         await stage.idle()
 
@@ -100,6 +104,7 @@ async def test_a_script_that_plays_tricks_is_shown_as_it_is(tmp_path: Path) -> N
         await looked_into(stage, "It calls:")
         assert is_clean("\n".join(stage.rows))
         assert sum("A always" in row for row in stage.rows) == 1
+        await stage.select()
         await stage.press("r")
         await stage.idle()
 
@@ -109,6 +114,7 @@ async def test_of_the_many_calls_that_a_script_makes_the_card_shows_the_last(tmp
     async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
         await stage.say("Go")
         await looked_into(stage, "It calls:")
+        await stage.select()
         await stage.press("a")
         await stage.idle()
         await stage.press("shift+tab", "up", "space")
@@ -123,7 +129,6 @@ def test_a_script_that_asks(
 ) -> None:
     monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
     monkeypatch.setattr(chat, "duration", lambda _: "1.2 s")
-    monkeypatch.setattr(transcript, "_MID_WORD_SECONDS", 0.0)
     turn = calls(("script_run", {"commands": SCRIPT}), text="I do it in one go.")
     app, runtime, model = chat_app(tmp_path, turn, config=OFFERED, allow="work.*,script.run")
 

@@ -114,7 +114,7 @@ async def test_a_call_of_another_tool_asks_whether_to_go_there(given: GivenRunti
     async with on_stage(given) as stage:
         await stage.type("read_f")
         await stage.until(lambda: stage.screen.settled, "its form is shown")
-        for answer in "ny":
+        for answer in ("n", "ctrl+y"):
             await paste(stage, line)
             await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
             await stage.until_seen("Go to fs.list_dir?")

@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import TextDelta
-from pegboard.tui.chat import blocks, transcript
+from pegboard.tui.chat import blocks
 from pegboard.tui.screens import chat
 from pegboard.tui.screens.edit_call import EditCallScreen
 
@@ -44,7 +44,6 @@ def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
     monkeypatch.setattr(blocks, "duration", lambda _: "12 ms")
     monkeypatch.setattr(chat, "duration", lambda _: "1.2 s")
-    monkeypatch.setattr(transcript, "_MID_WORD_SECONDS", 0.0)
 
 
 @pytest.fixture(params=[(120, 40), (80, 24)], ids=["120x40", "80x24"])
@@ -117,7 +116,7 @@ def test_a_call_within_one_that_asks_while_one_writes(looks: Callable[..., bool]
         await stage.type("No, wai")
         gate.set()
         await stage.asked()
-        await stage.until(lambda: "shift+tab" in stage.status, "the way there is told")
+        await stage.until(lambda: "f12" in stage.status, "the way there is shown")
 
     assert looks(steps, [gate, *calls(("work_outer", {"path": "build/old.tar"}))])
 
@@ -125,7 +124,7 @@ def test_a_call_within_one_that_asks_while_one_writes(looks: Callable[..., bool]
 def test_the_form_of_a_call_that_asks(looks: Callable[..., bool]) -> None:
     async def steps(stage: ChatStage) -> None:
         await stage.say("Remove the old one")
-        await stage.asked()
+        await stage.select()
         await stage.press("e")
         await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
         await stage.until_seen("build/old.tar")
@@ -137,7 +136,7 @@ def test_the_form_of_a_call_that_asks(looks: Callable[..., bool]) -> None:
 def test_an_edited_call(looks: Callable[..., bool]) -> None:
     async def steps(stage: ChatStage) -> None:
         await stage.say("Remove the old one")
-        await stage.asked()
+        await stage.select()
         await stage.press("e")
         await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
         await stage.until_seen("build/old.tar")

@@ -80,7 +80,7 @@ async def test_a_preset_is_overwritten_only_once_that_is_confirmed(given: GivenR
         def is_kept(arguments: JsonObject) -> bool:
             return given.kept["fs.read_file"]["small"] == arguments
 
-        answers: list[tuple[str, JsonObject]] = [("n", SMALL), ("y", {"path": "b.txt"})]
+        answers: list[tuple[str, JsonObject]] = [("n", SMALL), ("ctrl+y", {"path": "b.txt"})]
         for answer, kept in answers:
             await open_presets(stage)
             await stage.press("ctrl+s")
@@ -118,7 +118,7 @@ async def test_a_preset_is_renamed_and_deleted(given: GivenRuntime) -> None:
         assert "smalls" in given.kept["fs.read_file"]
         await stage.press("delete")
         await stage.until_seen("Delete the preset smalls?")
-        await stage.press("y")
+        await stage.press("ctrl+y")
         await stage.until(lambda: [*given.kept["fs.read_file"]] == ["tiny"], "it is deleted")
 
 

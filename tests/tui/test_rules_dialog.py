@@ -174,7 +174,7 @@ async def test_a_rule_is_deleted_once_that_is_confirmed(runtime: Runtime) -> Non
         await stage.until(lambda: stage.app.screen is screen, "nothing happens")
         await stage.press("delete")
         await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it is asked again")
-        await stage.press("y")
+        await stage.press("ctrl+y")
         await stage.until(lambda: len(_listed(screen)) == 1, "it is gone")
         assert _saved(runtime) == ["deny book.* where text = [b]*"]
 

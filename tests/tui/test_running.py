@@ -93,7 +93,7 @@ async def test_a_destructive_tool_asks_once_and_enter_means_no(given: GivenRunti
         assert not given.calls
         await stage.press("ctrl+r")
         await stage.until_seen("Run fs.remove?")
-        await stage.press("y")
+        await stage.press("ctrl+y")
         await stage.until_seen("✓ ok")
         assert [call.args for call in given.calls] == [{"path": "x"}]
 

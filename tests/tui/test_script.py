@@ -144,7 +144,7 @@ async def test_a_click_marks_a_call_and_a_second_one_opens_it(tmp_path: Path) ->
 
 
 @pytest.mark.promise("SCR-5")
-@pytest.mark.parametrize(("answer", "calls"), [("n", 0), ("y", 2)])
+@pytest.mark.parametrize(("answer", "calls"), [("n", 0), ("ctrl+y", 2)])
 async def test_a_script_that_may_delete_things_asks_once(tmp_path: Path, answer: str, calls: int) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write('x=b.txt; work.remove a.txt; work.remove "$x"; work.say x')

@@ -86,7 +86,7 @@ async def test_changes_are_not_dropped_without_a_word(tmp_path: Path) -> None:
         assert stage.editor.text == "work.say mine"
         await listed(stage)
         await stage.press("enter")
-        await confirmed(stage, "y")
+        await confirmed(stage, "ctrl+y")
         await stage.until(lambda: stage.editor.text == "work.say other", "the other is opened")
 
 
@@ -102,7 +102,7 @@ async def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten_witho
         await confirmed(stage, "n")
         assert await asyncio.to_thread(saved.read, "mine") == "theirs"
         await stage.press("ctrl+s")
-        await confirmed(stage, "y")
+        await confirmed(stage, "ctrl+y")
         await stage.until_seen("Saved as mine.")
         assert await asyncio.to_thread(saved.read, "mine") == "ab"
 
@@ -121,14 +121,14 @@ async def test_saved_scripts_are_renamed_deleted_and_saved_over(tmp_path: Path) 
         await stage.until(lambda: stage.place.script_name == "mine" and "mine2" in stage.text, "it is renamed")
         await stage.type("one")
         await stage.press("delete")
-        await confirmed(stage, "y")
+        await confirmed(stage, "ctrl+y")
         await stage.until(lambda: "work.say one" not in stage.text, "it is gone")
         await stage.press("ctrl+s")
         await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
         await stage.press("ctrl+u")
         await stage.type("two")
         await stage.press("enter")
-        await confirmed(stage, "y")
+        await confirmed(stage, "ctrl+y")
         await stage.until(lambda: isinstance(stage.app.screen, SavedScriptsScreen), "it is saved")
         await stage.press("escape")
         await stage.until(lambda: stage.title == "two", "it has another name")
@@ -143,7 +143,7 @@ async def test_a_deleted_script_stays_in_the_editor_as_a_new_one(tmp_path: Path)
         await listed(stage)
         await stage.press("delete")
         await stage.until_seen("It stays in the editor, as a new one.")
-        await confirmed(stage, "y")
+        await confirmed(stage, "ctrl+y")
         await stage.until(lambda: "● mine" not in stage.text, "it is gone")
         await stage.press("escape")
         assert stage.title == "Script"

@@ -155,7 +155,7 @@ async def test_a_session_is_deleted_once_that_is_confirmed(runtime: Runtime) -> 
     async with on_stage(runtime) as stage:
         await open_list(stage, runtime)
         await stage.press("up")
-        for answer in ("n", "y"):
+        for answer in ("n", "ctrl+y"):
             await stage.press("delete")
             await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
             await stage.until_seen("Delete Tell me the time?")
@@ -177,7 +177,7 @@ async def test_neither_the_open_session_nor_one_in_use_is_deleted(runtime: Runti
         with runtime.sessions.held("a"):
             await stage.press("down", "delete")
             await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
-            await stage.press("y")
+            await stage.press("ctrl+y")
             await stage.until_seen("The session 'a' is in use.")
     assert len(runtime.sessions.list()) == 3
 

@@ -169,7 +169,7 @@ async def test_a_tool_that_lacks_something_wears_it_and_says_what_when_it_is_run
         await stage.until_seen("blocked")
         await stage.press("ctrl+r")
         await stage.until_seen("anyway?")
-        await stage.press("y")
+        await stage.press("ctrl+y")
         await stage.until_seen("dependency_missing")
         await stage.until_seen("no-such-program")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pegboard.errors import FormFaults
+from pegboard.errors import FormFaults, RulesError
 from pegboard.gateway.cache import ResultCache
 from pegboard.gateway.redacting import Redacting
 from pegboard.gateway.rules import Rules, Verdict
@@ -24,6 +24,7 @@ from pegboard.models import (
     ToolResult,
     ToolSpec,
 )
+from pegboard.models.approval import AddedRule
 from pegboard.ports import Approver, Readiness, Recorder, Redaction, ToolRunner
 from pegboard.registry import AllowList, Registry
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from pegboard.models.approval import Approval
+    from pegboard.models.rule import Rule
 
 
 class Gateway:
@@ -50,6 +52,7 @@ class Gateway:
 
     Attributes:
         approver: Who is asked.
+        rule_added: Receives every rule that an approval adds, and every one that couldn't be added.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Gateway:
         self._timeouts = timeouts or Timeouts()
         self._rules = rules or Rules()
         self.approver = approver
+        self.rule_added: Callable[[AddedRule], object] | None = None
         self._readiness = readiness
         self._redaction = redaction
         self._cache = ResultCache(recorder, enabled=cache)
@@ -202,7 +206,7 @@ class Gateway:
         return await asyncio.to_thread(self._rules.verdict, spec, call)
 
     async def _approved(self, spec: ToolSpec, call: ToolCall, verdict: Verdict) -> ToolCall | ToolResult:
-        """Gives the call as it may run, edited if the user did so, or its refusal."""
+        """Return the call as it may run, edited if the user did so, or its refusal."""
         if verdict.action == "allow":
             return call
         if verdict.action == "deny":
@@ -215,16 +219,14 @@ class Gateway:
         if approval.answer == "reject":
             why = f" They said: {approval.reason}" if approval.reason.strip() else ""
             return _denied(spec, f"The user rejected this call.{why}")
-        if approval.answer == "session":
-            self._rules.allow_in_session(spec, call)
-        elif approval.answer == "always":
-            await self._allow_always(spec)
         approved = call if approval.args is None else self._edited(spec, call, approval.args)
         if isinstance(approved, ToolCall):
             # a user approves what is shown, which doesn't lift a rule that denies it
             now = await self._verdict(spec, approved)
             if now.action == "deny":
                 return _denied(spec, now.reason)
+            if approval.rule is not None:
+                await self._add_rule(spec, approved, approval.rule, is_permanent=approval.answer == "always")
         return approved
 
     async def _decided(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
@@ -241,10 +243,31 @@ class Gateway:
         finally:
             self._deciding.pop(call.id, None)
 
-    async def _allow_always(self, spec: ToolSpec) -> None:
+    async def _add_rule(self, spec: ToolSpec, call: ToolCall, rule: Rule, *, is_permanent: bool) -> None:
+        """Add the rule of an approval; the approved call runs whether that works or not."""
         import asyncio
 
-        await asyncio.to_thread(self._rules.allow_always, spec)
+        problem = ""
+        if not self._rules.fits(rule, spec, call):
+            problem = f"The rule was not added because it doesn't match this call of {spec.name}: {rule}"
+        elif is_permanent and self._has_secrets(rule, call):
+            problem = (
+                "The rule was not written because the arguments contain a secret. Allow it for the session instead."
+            )
+        elif not is_permanent and call.session is None:
+            problem = "The rule was not added because the call belongs to no session."
+        else:
+            try:
+                await asyncio.to_thread(self._rules.add, rule, None if is_permanent else call.session)
+            except RulesError as error:
+                problem = f"The rule was not added: {error}"
+        if self.rule_added is not None:
+            self.rule_added(AddedRule(rule=rule, session=None if is_permanent else call.session, problem=problem))
+
+    def _has_secrets(self, rule: Rule, call: ToolCall) -> bool:
+        if self._redaction is None or (rule.exactly is None and not rule.where):
+            return False
+        return self._redaction.value(call.args) != call.args
 
     def _edited(self, spec: ToolSpec, call: ToolCall, args: JsonObject) -> ToolCall | ToolResult:
         try:

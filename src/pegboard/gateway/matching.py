@@ -3,7 +3,7 @@ r"""How a rule matches a call: names after alias resolution, values by type, pat
 `deny` and `ask` rules match if any reading of the call does; `allow` rules match only if every reading does.
 
 Patterns: `?` is one character and `*` are any, both within a folder of a path; `**` crosses folders. `[*]`, `[?]` and
-`[[]` stand for the characters themselves; `escape` writes them.
+`[[]` stand for the characters themselves; `pegboard.models.rule_scope.literal` writes them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pydantic import JsonValue
 
 from pegboard.models import JsonObject, ToolCall, ToolSpec
 from pegboard.models.rule import Rule
+from pegboard.models.rule_scope import matches_exactly
 
 if TYPE_CHECKING:
     from pegboard.forms.shapes import Shapes
@@ -31,11 +32,6 @@ _TOKEN = re.compile(r"(\[[*?\[]\]|\*\*/|\*\*|\*|\?)")
 _WILD = {"**/", "**", "*", "?"}
 _UP = re.compile(r"(^|[/\\])\.\.($|[/\\])")
 _MOST_VARIANTS = 64
-
-
-def escape(text: str) -> str:
-    """Return the pattern that matches only this text."""
-    return re.sub(r"[*?[]", lambda sign: f"[{sign[0]}]", text)
 
 
 @dataclass(frozen=True)
@@ -64,6 +60,8 @@ def matches(rule: Rule, spec: ToolSpec, call: ToolCall, folders: Folders) -> boo
     if rule.scope is not None and rule.scope != call.source:
         return False
     if not any(names_tool(rule, pattern, spec) for pattern in rule.tools):
+        return False
+    if rule.exactly is not None and not matches_exactly(rule.exactly, spec, call.args):
         return False
     arguments = Arguments(spec)
     return all(

@@ -21,7 +21,8 @@ HEAD: Final = """\
 #
 # [[rule]]
 # allow = "notes.*"               # patterns of tools: one, or a list
-# where = { path = "src/**" }     # patterns of arguments; all must fit: * within a folder, ** across
+# where = { path = "src/**" }     # patterns of arguments; all must fit: * within a folder, ** across, [*] a real *
+# exactly = '{"path": "a.txt"}'   # instead of where: all arguments of the call, as JSON; only for allow
 # scope = "ask"                   # only models (ask) or MCP clients (mcp); both if left out
 """
 """What a new file begins with."""
@@ -265,6 +266,8 @@ def _said(rule: Rule) -> _Leaves:
     """Gives what a rule's table says, in the order in which people say it."""
     said: _Leaves = {(rule.action,): [*rule.tools]}
     said.update({("where", name): [*patterns] for name, patterns in rule.where.items()})
+    if rule.exactly is not None:
+        said["exactly",] = [rule.exactly]
     if rule.scope is not None:
         said["scope",] = [rule.scope]
     return said

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from pegboard import storage
 from pegboard.config.files import read_text, shown, unusable
 from pegboard.errors import RulesError
-from pegboard.gateway.matching import Folders, escape, matches
+from pegboard.gateway.matching import Folders, matches
 from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
 from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
@@ -54,7 +53,7 @@ class Rules:
         self._rules: tuple[Rule, ...] = ()
         self._problem: Problem | None = None
         self._unkept: Problem | None = None
-        self._sessions: set[tuple[str, str]] = set()
+        self._sessions: dict[str, tuple[Rule, ...]] = {}
         self._in_advance = AllowList(())
 
     @property
@@ -72,7 +71,7 @@ class Rules:
         with self._lock:
             self._refresh()
             rules, problem = self._rules, self._problem
-        folders = Folders(tuple(self._roots(spec.pack)) if self._roots else ())
+        folders = self._folders(spec)
         fitting = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
         denying = next((number for number, action in fitting if action == "deny"), None)
         if denying is not None:
@@ -83,8 +82,9 @@ class Rules:
             return Verdict("ask", f"The model wrote the call of {spec.name} as text, where it may only quote it.")
         if problem is not None:  # whatever it denies isn't known, so approvals of the session don't count either
             return Verdict("ask", f"{self._name} can't be read: {problem.message}")
-        if call.session is not None and (call.session, spec.name) in self._sessions:
-            return Verdict("allow", f"{spec.name} was allowed in this session.")
+        of_session = self._sessions.get(call.session, ()) if call.session is not None else ()
+        if any(matches(rule, spec, call, folders) for rule in of_session):
+            return Verdict("allow", f"A rule of this session allows {spec.name}.")
         if self._in_advance.admits(spec):
             return Verdict("allow", f"{spec.name} was approved in advance.")
         if fitting:
@@ -95,6 +95,9 @@ class Rules:
             return Verdict("allow", f"{spec.name} only reads.")
         manner = "may delete or overwrite" if spec.hints.destructive else "may change things"
         return Verdict("ask", f"{spec.name} {manner}.")
+
+    def _folders(self, spec: ToolSpec) -> Folders:
+        return Folders(tuple(self._roots(spec.pack)) if self._roots else ())
 
     def check(self, specs: Sequence[ToolSpec], *, missing: bool = True) -> tuple[Problem, ...]:
         """Return what is wrong with the file, and which rules can never match a call of these tools; read the disk.
@@ -125,11 +128,6 @@ class Rules:
                     line=line_of(self._text, number, found.about),
                 )
 
-    def allow_in_session(self, spec: ToolSpec, call: ToolCall) -> None:
-        """Lets the tool's calls of this session run from now on, as long as this process lives."""
-        if call.session is not None:
-            self._sessions.add((call.session, spec.name))
-
     def approve_in_advance(self, patterns: Sequence[str]) -> None:
         """Let the calls of matching tools run as long as this process lives, unless a rule denies them.
 
@@ -137,21 +135,46 @@ class Rules:
         """
         self._in_advance = AllowList(patterns)
 
-    def allow_always(self, spec: ToolSpec) -> None:
-        """Adds a rule to the file that lets the tool run from now on; that it couldn't be done is a problem."""
-        if self._file is None:
+    # Rules that approvals add
+
+    def fits(self, rule: Rule, spec: ToolSpec, call: ToolCall) -> bool:
+        """Return whether a rule matches a call."""
+        return matches(rule, spec, call, self._folders(spec))
+
+    def add(self, rule: Rule, session: str | None = None) -> None:
+        """Add a rule, in memory for a session or as the last of the file.
+
+        Raises:
+            RulesError: The file can't be changed; it is also one of the `problems`.
+        """
+        if session is not None:
+            with self._lock:
+                self._sessions[session] = (*self._sessions.get(session, ()), rule)
             return
-        rule = f"\n[[rule]]\nallow = {json.dumps(escape(spec.name))}\n"
-        with self._lock:
-            try:
-                with _held(self._file):
-                    head = "" if self._file.exists() else HEAD
-                    # one write at the end keeps what the user wrote, in whatever shape
-                    with open(self._file, "a", encoding="utf-8", opener=storage.opener) as opened:
-                        opened.write(head + rule)
-            except OSError as error:
-                message = f"The approval can't be kept: {error.strerror or error}."
-                self._unkept = Problem(message=message, severity="warning", file=shown(self._file))
+        self._unkept = None
+        try:
+            self.change(None, lambda text: text.with_added(rule))
+        except RulesError as error:
+            message = f"The rule of an approval was not added: {error}"
+            file = shown(self._file) if self._file is not None else ""
+            self._unkept = Problem(message=message, severity="warning", file=file)
+            raise
+
+    def remove(self, rule: Rule, session: str | None = None) -> None:
+        """Remove a rule that `add` added: the last one that is equal.
+
+        Raises:
+            RulesError: It isn't there any more, or the file can't be changed.
+        """
+        if session is not None:
+            with self._lock:
+                rules = self._sessions.get(session, ())
+                at = _last_index(rules, rule)
+                self._sessions[session] = (*rules[:at], *rules[at + 1 :])
+            return
+        seen = self.read()
+        at = _last_index(seen.rules, rule)
+        self.change(seen, lambda text: text.without(at))
 
     # The rules themselves, for whoever edits them
 
@@ -165,15 +188,15 @@ class Rules:
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
         return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
 
-    def change(self, seen: RuleFile, change: Callable[[RuleText], str]) -> RuleFile:
-        """Changes the file, as a whole and at once.
+    def change(self, seen: RuleFile | None, change: Callable[[RuleText], str]) -> RuleFile:
+        """Change the file atomically.
 
         Args:
-            seen: The rules as they were when the change was thought of.
-            change: Gives the text that shall stand there.
+            seen: The rules that the change is based on; None if it fits whatever the file contains.
+            change: Returns the new text.
 
         Raises:
-            RulesError: Somebody else has changed the file since, or it can't be changed or written.
+            RulesError: The file was changed since, or it can't be changed or written.
         """
         if self._file is None:
             raise RulesError("There is no file for rules.")
@@ -181,7 +204,7 @@ class Rules:
             try:
                 with _held(self._file):
                     now = self.read()
-                    if now.problem is not None or now.text != seen.text:
+                    if now.problem is not None or (seen is not None and now.text != seen.text):
                         why = now.problem.message if now.problem is not None else "It was changed meanwhile."
                         raise RulesError(f"{self._name} was left as it is. {why}")
                     _replace(self._file, change(RuleText(now.text or HEAD)))
@@ -215,6 +238,13 @@ def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
         return read_rules(text), None
     except ValueError as error:
         return (), Problem(message=str(error), fix=_NO_RULE_COUNTS, file=shown(file), line=line_of_error(text))
+
+
+def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
+    found = [at for at, one in enumerate(rules) if one == rule]
+    if not found:
+        raise RulesError("The rule was not removed because it isn't there any more.")
+    return found[-1]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -55,6 +56,8 @@ class Rule(BaseModel):
     deny: Patterns = ()
     where: Annotated[dict[str, Patterns], BeforeValidator(_patterns_of)] = Field(default_factory=dict)
     """Argument, alias or dotted path → patterns of which one must match. Values are compared by type."""
+    exactly: str | None = None
+    """All arguments of the calls that the rule allows, as a JSON object; only these values match, by type."""
     scope: RuleScope | None = None
     """Whose calls it is for: a model's or an MCP client's; both if None."""
 
@@ -64,6 +67,15 @@ class Rule(BaseModel):
             raise ValueError("should have exactly one of allow, ask and deny, with the tools it is for")
         if empty := [name for name, patterns in self.where.items() if not patterns]:
             raise ValueError(f"can never match because `{empty[0]}` has no pattern")
+        if self.exactly is not None:
+            if not self.allow or self.where:
+                raise ValueError("exactly is only for allow, and without where")
+            try:
+                arguments = json.loads(self.exactly)
+            except (ValueError, RecursionError):
+                arguments = None
+            if not isinstance(arguments, dict):
+                raise ValueError("exactly should be a JSON object with all arguments")
         return self
 
     @property
@@ -77,10 +89,11 @@ class Rule(BaseModel):
         return self.allow or self.ask or self.deny
 
     def __str__(self) -> str:
-        """Gives it in words: `allow fs.write_file where path = src/**`."""
+        """Return it in words: `allow fs.write_file where path = src/**`."""
         where = ", ".join(f"{name} = {' or '.join(patterns)}" for name, patterns in self.where.items())
+        exactly = f" with exactly {self.exactly}" if self.exactly is not None else ""
         whose = f" in calls {_WHOSE[self.scope]}" if self.scope else ""
-        return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{whose}"
+        return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{exactly}{whose}"
 
 
 class RuleFile(Model):

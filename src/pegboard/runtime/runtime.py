@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pegboard.executor import Executor
     from pegboard.health import Health
     from pegboard.history import History, Sessions
+    from pegboard.models.approval import AddedRule
     from pegboard.models.conversation import Usage
     from pegboard.models.needs import ModelNeeds
     from pegboard.ports import Approver, Model
@@ -389,9 +390,28 @@ class Runtime:
             return True
         return "_script_gateway" in self.__dict__ and await self._script_gateway.cancel(call_id)
 
-    def approve_with(self, approver: Approver | None) -> None:
-        """Says who is asked whether a call may run that asks first; nobody means that it is refused."""
+    def approve_with(self, approver: Approver | None, rule_added: Callable[[AddedRule], object] | None = None) -> None:
+        """Set who decides on calls that ask first.
+
+        Args:
+            approver: Decides on each call. Without one, such calls are rejected.
+            rule_added: Receives every rule that an approval adds, and every one that couldn't be added.
+        """
         self._gateway.approver = approver
+        self._gateway.rule_added = rule_added
+
+    def rule_matches(self, rule: Rule, call: ToolCall) -> bool:
+        """Tell whether a rule matches a call of a tool that there is."""
+        spec = self.tool(call.name)
+        return spec is not None and self._rules.fits(rule, spec, call)
+
+    def undo_rule(self, added: AddedRule) -> None:
+        """Remove a rule that an approval added; writes the disk if it is permanent.
+
+        Raises:
+            RulesError: It isn't there any more, or the file can't be changed.
+        """
+        self._rules.remove(added.rule, added.session)
 
     def would(self, call: ToolCall) -> Verdict | None:
         """Says whether a call of a model or MCP client would run, ask or be refused; reads the disk.

@@ -22,6 +22,7 @@ from pegboard.tui.collecting import IdleCollector
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.keys import key_problems, places
 from pegboard.tui.messages import Asking, Called, Copy, OpenCall, OpenTool, Scripting, TalkAbout
+from pegboard.tui.rule_undo import RuleUndo
 from pegboard.tui.screens.tools import ToolsScreen
 from pegboard.tui.themed import ThemedApp
 from pegboard.tui.wall import Wall
@@ -57,7 +58,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         Command("app.help", "f1,question_mark", "help", "Help", "Show the keys of the focused place.", footer=True),
         Command(
             "app.palette",
-            "ctrl+p,f12",
+            "ctrl+p,alt+p",
             "command_palette",
             "Commands",
             "Find any command and any tool.",
@@ -67,6 +68,22 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         Command("app.jump", "ctrl+o", "jump", "Jump", "Put a letter on everything that can be focused; type one."),
         Command("app.next", "tab", "focus_next", "Next", "Focus what comes next."),
         Command("app.previous", "shift+tab", "focus_previous", "Previous", "Focus what comes before."),
+        Command(
+            "chat.asking",
+            "f12,alt+a",
+            "to_asking",
+            "Approval",
+            "Go to the call awaiting approval; again, to the next one.",
+            priority=True,
+        ),
+        Command(
+            "app.undo_rule",
+            "alt+z",
+            "undo_rule",
+            "Undo the last rule",
+            "Remove the rule that the last approval added.",
+            priority=True,
+        ),
         Command("app.rules", "", "rules", "Rules", "Say which calls of models run, ask first or are refused."),
         Command("app.trust", "", "trust", "Trust this folder…", "Review what this folder's files set, and trust them."),
         Command("app.theme", "", "change_theme", "Theme", "Choose another theme; the choice is kept."),
@@ -80,7 +97,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     health: reactive[Known] = reactive(Known, init=False)
     """What is known of the things that the tools need."""
     requests: reactive[tuple[Request, ...]] = reactive((), init=False)
-    """The calls that wait for the user's word."""
+    """The calls awaiting approval."""
     asking: reactive[bool] = reactive(False, init=False)
     """Whether a model is being asked."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
@@ -100,6 +117,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
         self.set_keymap(runtime.settings.keys)
         self._collector = IdleCollector()
+        self._rule_undo = RuleUndo(self, runtime)
         self.add_mode("tools", lambda: ToolsScreen(runtime))
         self.add_mode("chat", self._chat_screen)
         self.add_mode("script", self._script_screen)
@@ -190,7 +208,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         from pegboard.tui.screens.chat import ChatScreen
 
         approvals = Approvals(self._ask_user)
-        self.runtime.approve_with(approvals)
+        self.runtime.approve_with(approvals, self._rule_undo.added)
         return ChatScreen(self.runtime, approvals)
 
     def _ask_user(self, requests: tuple[Request, ...]) -> None:
@@ -306,6 +324,28 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
         node = self.focused or self.screen
         self.push_screen(HelpScreen.of(node, self.runtime.settings.keys, getattr(self.screen, "LEGEND", ())))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the keys of approvals to the focused widget while no call awaits one."""
+        return bool(self.requests) if action == "to_asking" else True
+
+    async def action_to_asking(self) -> None:
+        """Select the call awaiting approval on its page."""
+        from pegboard.tui.screens.chat import ChatScreen
+
+        if not self.requests:
+            self.notify("No call awaits approval.")
+            return
+        if self.screen.is_modal:
+            self.notify("Close this dialog first, then go to the call awaiting approval.", severity="warning")
+            return
+        await self.switch_mode("chat")
+        if isinstance(self.screen, ChatScreen):
+            self.screen.select_asking()
+
+    async def action_undo_rule(self) -> None:
+        """Remove the rule that the last approval added."""
+        await self._rule_undo.undo()
 
     def action_rules(self) -> None:
         """Opens the rules of approval."""

@@ -23,6 +23,7 @@ def places() -> list[Place]:
     import pegboard.tui.form.files
     import pegboard.tui.form.multi
     import pegboard.tui.result
+    import pegboard.tui.screens.approval_scope
     import pegboard.tui.screens.ask_name
     import pegboard.tui.screens.ask_text
     import pegboard.tui.screens.chat

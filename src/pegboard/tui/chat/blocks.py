@@ -47,10 +47,10 @@ ANSWERS: Final = (
     ("session", "s", "session"),
     ("always", "A", "always"),
     ("reject", "r", "reject"),
-    ("reject_why", "R", "reject and say why"),
-    ("edit", "e", "edit first"),
+    ("reject_why", "R", "reject with reason"),
+    ("edit", "e", "edit"),
 )
-"""What can be said to a call that asks: which answer, its key, its words."""
+"""The answers to a call that asks: which, its key, its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +232,10 @@ class CallBlock(Block):
     asked_for: ToolCall | None = None
     """The call that the user is asked for: this one, or one that it makes."""
     is_edited: bool = False
+    is_destructive: bool = False
+    """Whether the call that it asks about is one of a destructive tool."""
+    select_key: str = ""
+    """The key that selects the card when it asks."""
     is_old: bool = False
     """Whether it was read from a session, where its result is only known as the model read it."""
 
@@ -239,7 +243,8 @@ class CallBlock(Block):
         """Nothing has happened yet."""
         super().__post_init__()
         self.inner: dict[str, Inner] = {}
-        self._reasons: dict[str, str] = {}
+        self._requests: dict[str, ApprovalRequested] = {}
+        self._selected = ""
         self._expected: dict[str, ScriptAnalysis] = {}
         self._since = monotonic()
         self._lines = LogLines()
@@ -261,8 +266,8 @@ class CallBlock(Block):
         """Takes what happens to the call, or to one within it."""
         own = self.call.id if self.call is not None else ""
         match event:
-            case ApprovalRequested(call=call, reason=reason):
-                self._reasons[call.id] = reason
+            case ApprovalRequested(call=call):
+                self._requests[call.id] = event
                 # one at a time, so that nobody answers another call than the one that they read
                 if self.asked_for is None or self.asked_for.id == call.id:
                     self.ask(call)
@@ -289,10 +294,28 @@ class CallBlock(Block):
         self.changed()
 
     def ask(self, call: ToolCall) -> None:
-        """Notes that the user is asked whether a call may run."""
-        self.asks, self.asked_for = self._reasons.get(call.id, "It asks first."), call
+        """Ask the user whether a call may run."""
+        request = self._requests.get(call.id)
+        self.asks = request.reason if request is not None else "It asks first."
+        self.asked_for = request.call if request is not None else call  # without secrets
         self.state = "asking"
         self.changed()
+
+    @property
+    def asks_about(self) -> str:
+        """The id of the call that the user is asked about now; empty if they aren't asked."""
+        return self.asked_for.id if self.state == "asking" and self.asked_for is not None else ""
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether the user selected the call that the card asks about now."""
+        return bool(self._selected) and self._selected == self.asks_about
+
+    def select(self, call_id: str) -> None:
+        """Show that the user selected the call with this id, or none."""
+        if call_id != self._selected:
+            self._selected = call_id
+            self.changed()
 
     def expects(self, call: ToolCall) -> bool:
         """Says whether it is known what a script will call."""
@@ -353,6 +376,7 @@ class CallBlock(Block):
             for row in rows_of(line, width):
                 yield Shown(row, under)
         if self.state == "asking":
+            yield Shown(self._how_to_answer(width), under)
             yield self._answers(width)
 
     def _head(self, width: int) -> Row:
@@ -490,12 +514,23 @@ class CallBlock(Block):
             return self.result.error.message
         return as_text(self.result.data)
 
+    def _how_to_answer(self, width: int) -> Row:
+        """Return the line above the answers: how to select the card, or what the answers mean."""
+        if not self.is_selected:
+            way = f"{self.select_key} or a click" if self.select_key else "a click"
+            text = f"  Not selected: {way} selects this call, then:"
+        else:
+            what = "exactly these arguments" if self.is_destructive else "any arguments"
+            text = f"  Selected. s allows {what} in this session; A asks for how long."
+        text = fitted(text, width).rstrip() if cell_len(text) > width else text
+        return Row(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
+
     def _answers(self, width: int) -> Shown:
         said = [f"{key} {words}" for _, key, words in ANSWERS]
         gap = "   " if len("   ".join(said)) + 2 <= width else "  "
         text, pieces, places = "  ", list[Piece](), list[tuple[int, int, str]]()
         for (answer, key, _), words in zip(ANSWERS, said, strict=True):
-            pieces.append((len(text), len(text) + len(key), "key"))
+            pieces.append((len(text), len(text) + len(key), "key" if self.is_selected else "muted"))
             places.append((len(text), len(text) + len(words), answer))
             text += words + gap
         return Shown(Row(text.rstrip(), tuple(pieces)), "asking", tuple(places))

@@ -53,9 +53,10 @@ class Story:
     Args:
         changed: Is told of every block that looks otherwise now.
         unfold: Which calls are shown in full once they are done.
+        select_key: The key that selects a card that asks.
     """
 
-    def __init__(self, changed: Callable[[Block], object], unfold: Unfold = "never") -> None:
+    def __init__(self, changed: Callable[[Block], object], unfold: Unfold = "never", *, select_key: str = "") -> None:
         self.blocks: list[Block] = []
         self.usage = Usage()
         """What the model took since this conversation was opened."""
@@ -65,6 +66,7 @@ class Story:
         """What came of asking last."""
         self._changed = changed
         self._unfold: Unfold = unfold
+        self._select_key = select_key
         self._text: TextBlock | None = None
         self._thought: ThoughtBlock | None = None
         self._waiting: NoteBlock | None = None
@@ -202,7 +204,7 @@ class Story:
                 self._touch(self._thought)
             case CallDelta(index=index, name=name, arguments=arguments):
                 while len(self._turn) <= index:
-                    self._turn.append(CallBlock(unfold=self._unfold))
+                    self._turn.append(CallBlock(unfold=self._unfold, select_key=self._select_key))
                     self._add(self._turn[-1])
                 self._turn[index].name += name
                 self._turn[index].written += arguments
@@ -217,7 +219,7 @@ class Story:
 
     def _propose(self, call: ToolCall, proposed: ProposedCall) -> None:
         if self._proposed >= len(self._turn):
-            self._turn.append(CallBlock(unfold=self._unfold))
+            self._turn.append(CallBlock(unfold=self._unfold, select_key=self._select_key))
             self._add(self._turn[-1])
         block = self._turn[self._proposed]
         self._proposed += 1

@@ -1,43 +1,31 @@
-"""The conversation on the screen: a line costs nothing before it is seen, however much was said."""
+"""The conversation on the screen: what can be done with its blocks, and how a card that asks is answered."""
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
-from time import monotonic, perf_counter
 from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import reactive, var
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
-from pegboard.models.approval import ApprovalAnswer
-from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, Shown, ThoughtBlock, UserBlock
+from pegboard.tui import answer_guard
+from pegboard.tui.answer_guard import AnswerGuard
+from pegboard.tui.chat.block_lines import GUTTER, BlockLines
+from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, ThoughtBlock, UserBlock
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.result.lines import Span
-from pegboard.tui.result.marked import MarkedLines
 
-_FRAME_SECONDS = 1 / 30
-_SHARE = 4
-"""How many times as long as a frame took is waited for the next one, so that keys are answered in between."""
-_GUTTER, _MARGIN = 2, 1
 _LINES_AT_ONCE = 3
-_MID_WORD_SECONDS = 0.5
-"""How long after a question has taken the focus a key is taken for part of a message: nobody reads it sooner."""
-_STRIPS = 1_000
-"""Rows that are kept as they were drawn."""
 
 
-class Transcript(MarkedLines):
-    """Blocks one under the other, one of them marked; follows the end as long as the user doesn't leave it."""
+class Transcript(BlockLines):
+    """Blocks one under the other, one of them marked; follows the end as long as the user doesn't leave it.
+
+    A card that asks is answered only if the user selected it, and only once it has been visible for a moment.
+    """
 
     PLACE = "Conversation"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -47,12 +35,21 @@ class Transcript(MarkedLines):
         Command("talk.page_down", "pagedown", "page_down", "Page down", "Scroll one screenful down."),
         Command("talk.first", "home,g", "move_to(0)", "First", "Go to the first of what is shown."),
         Command("talk.last", "end,G", "move_to(-1)", "Last", "Go to the end, and follow it."),
-        Command("talk.approve_once", "a", "answer('once')", "Once", "Let the call run, this time.", True),
-        Command("talk.approve_session", "s", "answer('session')", "Session", "Let the tool run in this session.", True),
-        Command("talk.approve_always", "A", "answer('always')", "Always", "Let the tool run from now on.", True),
-        Command("talk.reject", "r", "answer('reject')", "Reject", "Don't let the call run.", True),
-        Command("talk.reject_why", "R", "answer('reject_why')", "Reject, say why", "Refuse it and say why.", True),
-        Command("talk.edit_call", "e", "answer('edit')", "Edit", "Change the arguments in the form, then run.", True),
+        Command("talk.approve_once", "a", "answer('once')", "Once", "Approve the selected call, this time.", True),
+        Command(
+            "talk.approve_session",
+            "s",
+            "answer('session')",
+            "Session",
+            "Approve its tool for this session: any arguments, or of a destructive tool exactly these.",
+            True,
+        ),
+        Command(
+            "talk.approve_always", "A", "answer('always')", "Always", "Add a rule: which arguments, for how long.", True
+        ),
+        Command("talk.reject", "r", "answer('reject')", "Reject", "Reject the selected call.", True),
+        Command("talk.reject_why", "R", "answer('reject_why')", "Reject, why", "Reject it and tell the reason.", True),
+        Command("talk.edit_call", "e", "answer('edit')", "Edit", "Edit the arguments in the form, then run it.", True),
         Command("talk.unfold", "space", "unfold", "Unfold", "Show all of the marked call, or a line of it.", True),
         Command("talk.unfold_all", "z", "unfold_all", "Unfold all", "Show all of every call, or a line of each.", True),
         Command("talk.open", "enter", "open", "Result", "Open the whole result of the marked call.", True),
@@ -62,34 +59,14 @@ class Transcript(MarkedLines):
         Command("talk.branch", "b", "branch", "Branch", "Go on from here in a new session; this one stays.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "line-view--gutter",
-        "line-view--under-user",
-        "line-view--under-card",
-        "line-view--under-asking",
-    }
-    DEFAULT_CSS = """
-    Transcript {
-        & > .line-view--gutter { color: $border-blurred; }
-        &:focus > .line-view--gutter { color: $border; }
-        & > .line-view--under-user { background: $panel; }
-        & > .line-view--under-card { background: $foreground 4%; }
-        & > .line-view--under-asking { background: $warning 12%; }
-    }
-    """
-
-    cursor: var[int | None] = var(None, init=False)
-    """Which block is marked."""
-    hidden: reactive[int] = reactive(0, init=False)
-    """How many messages of the session come before the first block."""
-    greeting: reactive[Sequence[str]] = reactive[Sequence[str]]((), init=False)
-    """What is said while nothing was said yet."""
 
     @dataclass
     class Answered(Message):
-        """The user has said what is to become of a call that asks."""
+        """The user answered the selected card."""
 
         block: CallBlock
+        call_id: str
+        """The call that the card asked about when the user answered."""
         answer: str
         """One of `ANSWERS`."""
 
@@ -101,262 +78,190 @@ class Transcript(MarkedLines):
         what: str
         """`open` its result, `form`, `edit` it, `branch` from it."""
 
-    @dataclass
-    class Typed(Message):
-        """Somebody was typing a message when a question took the focus."""
-
-        text: str
+    class Selected(Message):
+        """Another card is selected, or none is."""
 
     class EarlierWanted(Message):
         """More of what was said before is to be shown."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._blocks: list[Block] = []
-        self._tops: list[int] = [0]
-        self._drawn: list[list[Shown]] = []
-        self._width = 0
-        self._is_old = False
-        self._following = True
-        self._frame: asyncio.TimerHandle | None = None
-        self._begun = self._took = 0.0
         self._all_unfolded = False
-        self._focus_taken = -_MID_WORD_SECONDS
-        self._strips: dict[tuple[int, Shown, bool, bool, int], Strip] = {}
-        self.show_horizontal_scrollbar = False
+        self.guard = AnswerGuard()
+        self._pressed: tuple[float, str] = (0.0, "")
+        """When the mouse button went down, and on which answer."""
 
-    # What is shown
+    # What is marked and selected
 
     def show(self, blocks: list[Block]) -> None:
-        """Shows a conversation from its end; the list may grow, and `renew` is told when it or a block changes."""
-        self._blocks = blocks
-        self._following = True
-        self.set_reactive(Transcript.cursor, None)
-        self.draw()
+        """Show a conversation from its end; nothing is marked."""
+        self.guard = AnswerGuard()
+        super().show(blocks)
 
     def follow(self) -> None:
-        """Goes to the end and follows it; nothing is marked."""
+        """Scroll to the end and follow it; unmark and deselect."""
         self._following = True
-        self.cursor = None
+        self._mark(None)
         self.renew()
 
-    def renew(self) -> None:
-        """Draws what has changed, with the next frame."""
-        self._is_old = True
-        if self._frame is None and self.is_mounted:
-            due = self._begun + max(_FRAME_SECONDS, self._took * _SHARE)
-            # Textual's timers are skipped for good where the machine is slower than their time for a moment.
-            loop = asyncio.get_running_loop()
-            self._frame = loop.call_later(max(due - perf_counter(), 0.0), self.call_next, self._next_frame)
+    def lost(self) -> None:
+        """Unmark a block that isn't shown any more."""
+        self._mark(None)
 
-    def on_unmount(self) -> None:
-        """Draws nothing any more."""
-        if self._frame is not None:
-            self._frame.cancel()
-
-    def _next_frame(self) -> None:
-        self._frame = None
-        if self._is_old:
-            self.draw()
-
-    def draw(self) -> None:
-        """Draws what has changed, now."""
-        self._is_old = False
-        self._begun = perf_counter()
-        room = self.room - _GUTTER - _MARGIN
-        if room < 1:
-            return
-        self._width = self.room
-        if self.cursor is not None and self.cursor >= len(self._blocks):
-            self.cursor = len(self._blocks) - 1 if self._blocks else None
-        self._drawn = [block.rows(room) for block in self._blocks]
-        self._tops = list(accumulate(map(len, self._drawn), initial=int(bool(self.hidden))))
-        self._resize()
-        if self._following:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
-        self.refresh()
-        self._took = perf_counter() - self._begun
-
-    def _resize(self) -> None:
-        """Takes over the number of rows as a layout would, but without laying out the whole screen."""
-        size = Size(self.room, self.row_count)
-        self.set_reactive(ScrollView.virtual_size, size)
-        self._scroll_update(size)
+    def painted(self) -> None:
+        """Note which calls that ask are visible, and where their answers are."""
+        self.note_visible()
 
     @property
-    def row_count(self) -> int:
-        """How many rows there are."""
-        return self._tops[-1] if self._blocks else len(self.greeting)
-
-    def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Gives a row behind the mark of its block."""
-        if not self._blocks:
-            line = self.greeting[index]
-            return f"  {line}", [(0, len(line) + _GUTTER, "plain" if index == 0 else "muted")]
-        if index < self._tops[0]:
-            said = f"  … {self.hidden:,} earlier messages: home, then up, or a click"
-            return said, [(0, len(said), "muted")]
-        number, shown = self._at(index)
-        mark = "▌ " if number == self.cursor and shown.row.text else "  "
-        pieces = [(start + _GUTTER, end + _GUTTER, str(kind)) for start, end, kind in shown.row.pieces]
-        return mark + shown.row.text, [(0, 1, "gutter"), *pieces]
-
-    def row_style(self, index: int) -> str | None:
-        """Gives what lies under a row."""
-        if not self._blocks or index < self._tops[0]:
+    def selected(self) -> CallBlock | None:
+        """The card that can be answered: the user selected it with the call that it asks about now."""
+        block = self.marked
+        if not isinstance(block, CallBlock) or not block.asks_about or block.asks_about != self.guard.selected:
             return None
-        under = self._at(index)[1].under
-        return f"line-view--under-{under}" if under else None
+        return block
 
-    def render_line(self, y: int) -> Strip:
-        """Draws a row, unless it was drawn before and looks the same."""
-        index = y + self.scroll_offset.y
-        if not self._blocks or not self._tops[0] <= index < self._tops[-1] or self.text_selection is not None:
-            return super().render_line(y)
-        number, shown = self._at(index)
-        key = (index, shown, number == self.cursor, self.has_focus, self.size.width)
-        strip = self._strips.get(key)
-        if strip is None:
-            if len(self._strips) > _STRIPS:
-                self._strips.clear()
-            strip = self._strips[key] = super().render_line(y)
-        return strip
-
-    def notify_style_update(self) -> None:
-        """Draws everything anew: the colours may be others."""
-        self._strips.clear()
-        super().notify_style_update()
-
-    def _at(self, index: int) -> tuple[int, Shown]:
-        number = bisect_right(self._tops, index) - 1
-        return number, self._drawn[number][index - self._tops[number]]
-
-    def watch_greeting(self) -> None:
-        """Says it anew."""
-        self._resize()
-        self.refresh()
-
-    def watch_hidden(self) -> None:
-        """Makes room for the line that says it."""
-        self.renew()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Breaks the lines anew where the width has changed, and keeps the same block on top."""
-        del event
-        if self.room == self._width and self._drawn:
-            if self._following:
-                self.scroll_end(animate=False, immediate=True, x_axis=False)
-            return
-        top = max(bisect_right(self._tops, self.scroll_offset.y) - 1, 0)
+    def select_card(self, block: CallBlock) -> None:
+        """Mark a card because the user wants it, and bring it into view; if it asks, select it."""
+        self._mark(block, select=True)
         self.draw()
-        if not self._following and top < len(self._tops):
-            self.scroll_to(y=self._tops[top], animate=False, immediate=True)
+        self._reveal()
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follows the end when the user goes there, and no longer when they leave it."""
-        super().watch_scroll_y(old_value, new_value)
-        self._following = self.is_vertical_scroll_end
+    def deselect(self) -> None:
+        """Select no card; the mark stays."""
+        self._select(None)
 
-    # What is marked
-
-    @property
-    def block(self) -> Block | None:
-        """The marked block."""
-        return self._blocks[self.cursor] if self.cursor is not None and self.cursor < len(self._blocks) else None
-
-    def mark_block(self, block: Block) -> None:
-        """Marks a block and brings it into sight."""
-        if block in self._blocks:
+    def enter(self) -> None:
+        """Mark a block when the focus comes by tab: a card that asks, else what was marked, else the last block."""
+        block = self.marked
+        if not (isinstance(block, CallBlock) and block.asks_about):
+            block = next((one for one in self._blocks if isinstance(one, CallBlock) and one.asks_about), block)
+        if block is None and self._blocks:
+            block = self._blocks[-1]
+        self._mark(block, select=True)
+        if isinstance(block, CallBlock) and block.asks_about:
             self.draw()
-            self.cursor = self._blocks.index(block)
             self._reveal()
 
-    def take_focus(self) -> None:
-        """Takes the focus for a question that the user may not have seen yet."""
-        if not self.has_focus:
-            self._focus_taken = monotonic()
-            self.focus()
+    def _mark(self, block: Block | None, *, select: bool = False) -> None:
+        """Mark a block; select it only if the user wants just that, and keep it selected while it stays marked."""
+        if select or block is not self.marked:
+            self._select(block if select else None)
+        self.marked = block
+
+    def _select(self, block: Block | None) -> None:
+        if isinstance(self.marked, CallBlock):
+            self.marked.select("")
+        call_id = block.asks_about if isinstance(block, CallBlock) else ""
+        self.guard.select(call_id or None)
+        if isinstance(block, CallBlock):
+            block.select(call_id)
+        self.renew()
+        self.refresh_bindings()
+        self.post_message(self.Selected())
+
+    def note_visible(self) -> None:
+        """Note which calls that ask are visible, and where their answers are."""
+        if not self.is_attached:
+            return
+        rows: dict[str, int | None] = {}
+        if self.app.screen is self.screen and not self.screen.has_class("-tiny", "-flat"):
+            self._catch_up()
+            first, end = self.scroll_offset.y, self.scroll_offset.y + self.scrollable_content_region.height
+            for number in range(max(bisect_right(self._tops, first) - 1, 0), len(self._blocks)):
+                top, bottom = self._tops[number], self._tops[number + 1] - 1
+                if top >= end:
+                    break
+                block = self._blocks[number]
+                if isinstance(block, CallBlock) and block.asks_about and bottom > first:
+                    rows[block.asks_about] = bottom - 1 - first if bottom <= end else None
+        self.guard.show(rows)
 
     def on_blur(self) -> None:
-        """Whoever comes back by themselves means it."""
-        self._focus_taken = -_MID_WORD_SECONDS
+        """Deselect, unless it is the whole app that loses the focus."""
+        if self.app.app_focus:
+            self.deselect()
+        else:
+            self.guard.typed()
 
     def on_key(self, event: events.Key) -> None:
-        """Gives a letter back to the line where it was meant to go."""
-        if event.character and event.is_printable and monotonic() - self._focus_taken < _MID_WORD_SECONDS:
+        """Answer the selected card, unless the key came too early; while somebody types, it always does."""
+        block = self.selected
+        if block is None:
+            return
+        answer = next((answer for key, answer in self._answer_keys() if key == event.key), None)
+        if answer is not None:
             event.stop()
             event.prevent_default()
-            self.post_message(self.Typed(event.character))
+            if self.guard.accepts(block.asks_about, answer_guard.clock.of(event)):
+                self._answer(block, answer)
+                return
+        if event.is_printable:
+            self.guard.typed()
 
-    def watch_cursor(self) -> None:
-        """Shows the mark."""
-        self.refresh()
-        self.refresh_bindings()
-
-    def on_focus(self) -> None:
-        """Marks the last block if none is."""
-        if self.cursor is None and self._blocks:
-            self.cursor = len(self._blocks) - 1
-
-    def _catch_up(self) -> None:
-        """Draws blocks that were added since the last frame."""
-        if len(self._tops) != len(self._blocks) + 1:
-            self.draw()
-
-    def _reveal(self) -> None:
-        """Scrolls no further than needed to have the marked block in sight, its beginning at least."""
-        self._catch_up()
-        if self.cursor is None:
-            return
-        top, bottom = self._tops[self.cursor], self._tops[self.cursor + 1] - 1
-        if top < self.scroll_offset.y or bottom - top > self.page:
-            self.scroll_to(y=top, animate=False, immediate=True)
-        elif bottom > self.scroll_offset.y + self.page:
-            self.scroll_to(y=bottom - self.page, animate=False, immediate=True)
+    def _answer_keys(self) -> Iterator[tuple[str, str]]:
+        actions = {f"answer('{answer}')": answer for answer, _, _ in ANSWERS}
+        for key, binding in self._bindings:
+            if binding.action in actions:
+                yield key, actions[binding.action]
 
     def action_move(self, by: int) -> None:
-        """Marks the block above or below, unless more of the marked one is to be seen that way."""
+        """Mark the block above or below, unless more of the marked one is to be seen that way."""
         if not self._blocks:
             return
         self._catch_up()
-        if self.cursor is None:
-            self.cursor = len(self._blocks) - 1
+        cursor = self.cursor
+        if cursor is None:
+            self._mark(self._blocks[-1])
             self._reveal()
             return
-        top, bottom = self._tops[self.cursor], self._tops[self.cursor + 1] - 1
+        top, bottom = self._tops[cursor], self._tops[cursor + 1] - 1
         seen = self.scroll_offset.y
         if by > 0 and bottom > seen + self.page and top <= seen:
             self.scroll_to(y=min(seen + _LINES_AT_ONCE, bottom - self.page), animate=False, immediate=True)
         elif by < 0 and top < seen < bottom:
             self.scroll_to(y=max(seen - _LINES_AT_ONCE, top), animate=False, immediate=True)
-        elif by < 0 and self.cursor == 0:
+        elif by < 0 and cursor == 0:
             if self.hidden:
                 self.post_message(self.EarlierWanted())
         else:
-            self.cursor = max(0, min(self.cursor + by, len(self._blocks) - 1))
+            self._mark(self._blocks[max(0, min(cursor + by, len(self._blocks) - 1))])
             self._reveal()
-            if by < 0 and bottom - self._tops[self.cursor] > self.page:
+            if by < 0 and bottom - self._tops[max(cursor - 1, 0)] > self.page:
                 self._show_end()
 
     def _show_end(self) -> None:
-        """Coming from below, shows the end of a long block first."""
-        assert self.cursor is not None, "it was moved"
-        bottom = self._tops[self.cursor + 1] - 1
-        if bottom - self._tops[self.cursor] > self.page:
+        """Show the end of a long block first when the mark comes from below."""
+        cursor = self.cursor
+        assert cursor is not None, "it was moved"
+        bottom = self._tops[cursor + 1] - 1
+        if bottom - self._tops[cursor] > self.page:
             self.scroll_to(y=bottom - self.page, animate=False, immediate=True)
 
     def action_move_to(self, place: int) -> None:
         """Marks a block and has it at the top, or the last one (-1) and follows the end."""
         if self._blocks:
             self._catch_up()
-            self.cursor = len(self._blocks) - 1 if place < 0 else place
+            self._mark(self._blocks[place])
             if place < 0:
                 self.scroll_end(animate=False, immediate=True, x_axis=False)
             else:
                 self.scroll_to(y=self._tops[place] if place else 0, animate=False, immediate=True)
 
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Note when and on which answer the button went down: a click counts from then."""
+        self._pressed = answer_guard.clock.of(event), self._answer_at(event)
+
+    def _answer_at(self, event: events.MouseEvent) -> str:
+        """Return the answer under the pointer; empty if there is none."""
+        offset = event.get_content_offset(self)
+        index = -1 if offset is None else offset.y + self.scroll_offset.y
+        if offset is None or not self._blocks or not self._tops[0] <= index < self._tops[-1]:
+            return ""
+        answers = self._at(index)[1].answers
+        return next((answer for start, end, answer in answers if start <= offset.x - GUTTER < end), "")
+
     def on_click(self, event: events.Click) -> None:
-        """Marks what was clicked; a call's head folds, and the words of a question answer it."""
+        """Mark what was clicked; on a selected card, click on an answer gives it, and on the head of a call folds."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
         if offset is None or not self._blocks or not 0 <= index < self.row_count:
@@ -364,24 +269,27 @@ class Transcript(MarkedLines):
         if index < self._tops[0]:
             self.post_message(self.EarlierWanted())
             return
-        number, shown = self._at(index)
-        block = self._blocks[number]
-        self.cursor = number
-        for start, end, answer in shown.answers:
-            if start <= offset.x - _GUTTER < end and isinstance(block, CallBlock):
-                self.post_message(self.Answered(block, answer))
-                return
-        if index == self._tops[number] and isinstance(block, CallBlock | ThoughtBlock):
+        number, _ = self._at(index)
+        block, selected = self._blocks[number], self.selected
+        answer = self._answer_at(event)
+        if not answer or selected is not block:
+            self._mark(block, select=True)
+        if answer and isinstance(block, CallBlock):
+            at, pressed = self._pressed
+            is_one = event.chain == 1 and event.button == 1 and pressed == answer
+            if selected is block and is_one and self.guard.accepts_click(block.asks_about, at):
+                self._answer(block, answer)
+        elif index == self._tops[number] and isinstance(block, CallBlock | ThoughtBlock):
             self.action_unfold()
 
     # What is done with it
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers what can be done with the marked block."""
-        block = self.block
+        """Offer what can be done with the marked block; answers only on the selected card."""
+        block = self.marked
         match action:
             case "answer":
-                return isinstance(block, CallBlock) and block.state == "asking"
+                return self.selected is not None
             case "unfold":
                 return isinstance(block, ThoughtBlock | UserBlock) or (
                     isinstance(block, CallBlock) and block.state != "asking"
@@ -400,14 +308,17 @@ class Transcript(MarkedLines):
                 return True
 
     def action_answer(self, answer: str) -> None:
-        """Says what is to become of the call."""
-        block = self.block
-        if isinstance(block, CallBlock) and answer in {known for known, _, _ in ANSWERS}:
-            self.post_message(self.Answered(block, answer))
+        """Answer the selected card. Keys don't come here, but from the palette somebody chose just this."""
+        block = self.selected
+        if block is not None and answer in {known for known, _, _ in ANSWERS}:
+            self._answer(block, answer)
+
+    def _answer(self, block: CallBlock, answer: str) -> None:
+        self.post_message(self.Answered(block, block.asks_about, answer))
 
     def action_unfold(self) -> None:
         """Shows all of the marked call or thought, or a line of it."""
-        match self.block:
+        match self.marked:
             case CallBlock() as block:
                 block.unfolded = not block.is_unfolded
             case ThoughtBlock() | UserBlock() as block:
@@ -450,19 +361,10 @@ class Transcript(MarkedLines):
         self._want("branch")
 
     def _want(self, what: str) -> None:
-        if self.block is not None:
-            self.post_message(self.Wanted(self.block, what))
+        if self.marked is not None:
+            self.post_message(self.Wanted(self.marked, what))
 
     def action_copy(self) -> None:
         """Copies the marked block's text."""
-        if self.block is not None:
-            self.post_message(Copy(self.block.text))
-
-
-def answer_of(chosen: str) -> ApprovalAnswer | None:
-    """Gives what a choice means for a call; None where more must be said first."""
-    match chosen:
-        case "once" | "session" | "always" | "reject":
-            return chosen
-        case _:
-            return None
+        if self.marked is not None:
+            self.post_message(Copy(self.marked.text))

@@ -15,11 +15,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.reactive import reactive, var
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Static
 
 from pegboard.errors import SessionError, StoreError
-from pegboard.models import JsonObject, ToolCall, ToolResult
-from pegboard.models.approval import Approval
+from pegboard.models import ToolCall, ToolResult
 from pegboard.models.ask import AskFinished, CallHappened, Outcome
 from pegboard.models.conversation import UserMessage
 from pegboard.models.events import ApprovalRequested
@@ -31,7 +31,7 @@ from pegboard.tui.catalogue import Entry
 from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock, script_in
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.story import Story
-from pegboard.tui.chat.transcript import Transcript, answer_of
+from pegboard.tui.chat.transcript import Transcript
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import Asking, OpenCall
 from pegboard.tui.screens.place import PlaceScreen
@@ -89,7 +89,6 @@ class ChatScreen(PlaceScreen):
         Command(
             "chat.system", "", "system", "System prompt", "Edit what the model is told beforehand, in this session."
         ),
-        Command("chat.asking", "f9", "to_asking", "To the question", "Go to the call that waits for your word."),
         Command("chat.drop_queue", "", "drop_queue", "Drop queue", "Take back the messages that wait to be sent."),
         Command("chat.maximise", "f10", "maximise", "Maximise", "Give it the whole screen; esc restores."),
     )
@@ -146,7 +145,8 @@ class ChatScreen(PlaceScreen):
         self._load()
 
     def _empty_story(self) -> Story:
-        return Story(self._changed, self._runtime.settings.ui.unfold)
+        ui = self._runtime.settings.ui
+        return Story(self._changed, ui.unfold, select_key=key_of(self.app, "chat.asking"))
 
     @work(group="load")
     async def _load(self) -> None:
@@ -208,12 +208,11 @@ class ChatScreen(PlaceScreen):
     def _paint_status(self) -> None:
         model = Content(clean_line(self._model_name)).truncate(max(self.size.width // 4, _MODEL_CELLS), ellipsis=True)
         pieces: list[tuple[str, str]] = [(model.plain, "bold $foreground")]
-        waits = [request for request in self.app_requests if self._story.block_of(request.call)]
+        waits = self.app_requests
         if waits:
-            here = self._transcript.has_focus
-            key = key_of(self, "chat.asking") if here else key_of(self.app, "app.previous")
-            way = "" if here and self._transcript.block is self._asking_block else f": {key}"
-            pieces.insert(0, (f"? {clean_line(waits[0].call.name)} asks you{way}", "bold $text-warning"))
+            which = f"{clean_line(waits[0].call.name)} awaits" if len(waits) == 1 else f"{len(waits):,} calls await"
+            way = "" if self._transcript.selected is not None else f": {key_of(self.app, 'chat.asking')}"
+            pieces.insert(0, (f"? {which} approval{way}", "bold $text-warning"))
         elif self.running and self._story.step:
             pieces.insert(0, (f"▶ step {self._story.step} of {self._story.of}", "bold $text-primary"))
         elif self.running:
@@ -439,8 +438,8 @@ class ChatScreen(PlaceScreen):
                 match event:
                     case AskFinished(outcome=outcome):
                         await self._finished(outcome)
-                    case CallHappened(event=ApprovalRequested()) if self._transcript.block is not self._asking_block:
-                        self._point()
+                    case CallHappened(event=ApprovalRequested(call=call)):
+                        self._show_expected(call)
                     case _:
                         pass
         except (SessionError, StoreError) as error:
@@ -485,8 +484,6 @@ class ChatScreen(PlaceScreen):
                 return self.running and self.app.screen is self
             case "drop_queue":
                 return bool(self._queue)
-            case "to_asking":
-                return self._asking_block is not None
             case _:
                 return True
 
@@ -617,102 +614,116 @@ class ChatScreen(PlaceScreen):
         if self._may_leave():
             self._open(self.session, limit=self._limit + _SHOWN, stay=True)
 
-    # The hand on the brake
+    # Approval
 
-    def _take_requests(self, requests: tuple[Request, ...]) -> None:
-        """Shows what waits for the user's word."""
+    def _take_requests(self, old: tuple[Request, ...], requests: tuple[Request, ...]) -> None:
+        """Show which calls await approval; never moves focus or selection."""
+        waiting = {request.call.id for request in requests}
+        shown = set[CallBlock]()
+        for request in requests:
+            block = self._story.block_of(request.call)
+            if block is None or block in shown:
+                continue
+            shown.add(block)
+            if block.asks_about not in waiting:
+                block.ask(request.call)
+            current = next(one for one in requests if one.call.id == block.asks_about)
+            block.is_destructive = bool(current.spec.hints.destructive)
+            block.changed()
+            self._show_expected(current.call)
+        self._transcript.renew()
         self._paint_status()
-        if requests and self._point():
+        self.refresh_bindings()
+        if waiting - {request.call.id for request in old}:
             self.app.bell()
 
+    def on_screen_suspend(self) -> None:
+        """Deselect when the user leaves the page, so that what they type when they come back goes to the prompt."""
+        self._transcript.guard.show({})
+        if self.app.current_mode != "chat" and self._transcript.selected is not None:
+            self._transcript.deselect()
+            self._line.focus()
+
     def on_screen_resume(self) -> None:
-        """Goes to what waits, when the user comes back."""
-        self._point()
+        """Start the delay of visible cards again."""
+        self._transcript.renew()
 
-    @property
-    def _asking_block(self) -> CallBlock | None:
-        """Where the user is asked first."""
-        return next(filter(None, (self._story.block_of(request.call) for request in self.app_requests)), None)
+    def focus_next(self, selector: str | type[Widget] = "*") -> Widget | None:
+        """Focus the next widget; the conversation marks a block then."""
+        return self._entered(super().focus_next(selector))
 
-    def _point(self) -> bool:
-        """Goes to the call that asks first, unless the user is typing; gives whether one asks."""
-        for request in self.app_requests:
-            block = self._story.block_of(request.call)
-            if block is None:
-                continue
-            if block.asked_for is None or block.asked_for.id != request.call.id:
-                block.ask(request.call)
-            self._transcript.mark_block(block)
-            if (script := script_in(request.call)) is not None and not block.expects(request.call):
-                self._look_into(block, request.call, script)
-            if not self._line.text and self.app.screen is self:
-                self._transcript.take_focus()
-            self.refresh_bindings()
-            return True
-        return False
+    def focus_previous(self, selector: str | type[Widget] = "*") -> Widget | None:
+        """Focus the previous widget; the conversation marks a block then."""
+        return self._entered(super().focus_previous(selector))
 
-    def action_to_asking(self) -> None:
-        """Goes to the call that asks first, whatever is being typed."""
-        if (block := self._asking_block) is not None:
-            self._transcript.mark_block(block)
-            self._transcript.focus()
+    def _entered(self, widget: Widget | None) -> Widget | None:
+        if widget is self._transcript:
+            self._transcript.enter()
+        return widget
 
-    @work(exclusive=True, group="look into")
-    async def _look_into(self, block: CallBlock, call: ToolCall, script: str) -> None:
-        """Shows what a script that waits for the user's word will call."""
-        block.expect(call, await asyncio.to_thread(lambda: self._runtime.orchestrator().analyze(script)))
-        if self._transcript.block is block:
-            self._transcript.mark_block(block)
-        else:
-            self._transcript.renew()
+    def select_asking(self) -> None:
+        """Select a call awaiting approval: the marked one, else the oldest; if one is selected, the next."""
+        blocks = [*dict.fromkeys(filter(None, (self._story.block_of(one.call) for one in self.app_requests)))]
+        if not blocks:
+            return
+        marked = self._transcript.marked
+        at = next((at for at, block in enumerate(blocks) if block is marked), 0)
+        if self._transcript.selected is not None:
+            at += 1
+        if self.maximized is not None and self.maximized is not self._transcript:
+            self.minimize()
+        self._transcript.focus()
+        self._transcript.select_card(blocks[at % len(blocks)])
+        self._paint_status()
 
-    @on(Transcript.Typed)
-    def _typed(self, event: Transcript.Typed) -> None:
+    @on(Transcript.Selected)
+    def _selected(self, event: Transcript.Selected) -> None:
         event.stop()
-        self._line.put(self._line.text + event.text)
-        self._line.focus()
+        self._paint_status()
+
+    def _show_expected(self, call: ToolCall) -> None:
+        """Show what a script that asks will call, once that is known."""
+        block, script = self._story.block_of(call), script_in(call)
+        if block is not None and script is not None and not block.expects(call):
+            self._look_into(block, call, script)
+
+    @work(group="look into")
+    async def _look_into(self, block: CallBlock, call: ToolCall, script: str) -> None:
+        """Show what a script that awaits approval will call."""
+        block.expect(call, await asyncio.to_thread(lambda: self._runtime.orchestrator().analyze(script)))
+        self._transcript.guard.restart(call.id)
+        self._transcript.renew()
 
     @on(Transcript.Answered)
     def _answered(self, event: Transcript.Answered) -> None:
         event.stop()
-        self._answer(event.block, event.answer)
+        self._answer(event.block, event.call_id, event.answer)
 
     @work(exclusive=True, group="answer")
-    async def _answer(self, block: CallBlock, chosen: str) -> None:
-        """Says what is to become of a call, once all that must be said is known."""
-        call = block.asked_for
-        if call is None:
-            return
-        answer = answer_of(chosen)
-        approval = Approval(answer=answer) if answer is not None else None
-        if chosen == "reject_why":
-            from pegboard.tui.screens.ask_name import AskName
+    async def _answer(self, block: CallBlock, call_id: str, chosen: str) -> None:
+        """Answer a call, after the dialogs that the answer needs."""
+        from pegboard.tui.chat.answers import approval_of
 
-            reason = await self.app.push_screen_wait(AskName(f"Why not {clean_line(call.name)}?"))
-            approval = Approval(answer="reject", reason=reason) if reason is not None else None
-        elif chosen == "edit":
-            approval = await self._edited(block, call)
+        request = next((one for one in self.app_requests if one.call.id == call_id), None)
+        shown = block.asked_for
+        if request is None or shown is None or shown.id != call_id:
+            return
+        approval = await approval_of(self.app, self._runtime, request, shown, chosen)
         if approval is None:
             return
-        if self._approvals.answer(call.id, approval):
+        if not self._approvals.answer(call_id, approval):
+            name = clean_line(shown.name)
+            self.notify(
+                f"{name} was not answered because the call has already ended.", severity="warning", markup=False
+            )
+        elif block.asks_about == call_id:
+            block.is_edited = block.is_edited or (approval.args is not None and approval.args != shown.args)
             block.answered()
-            self._transcript.renew()
-        if all(request.call.id == call.id for request in self.app_requests):
+        if all(request.call.id == call_id for request in self.app_requests):
             self._transcript.follow()
-            self._line.focus()
-
-    async def _edited(self, block: CallBlock, call: ToolCall) -> Approval | None:
-        from pegboard.tui.screens.edit_call import EditCallScreen
-
-        spec = next((one.spec for one in self.app_requests if one.call.id == call.id), None)
-        if spec is None:
-            return None
-        edited: JsonObject | None = await self.app.push_screen_wait(EditCallScreen(spec, call.args))
-        if edited is None:
-            return None
-        if edited != call.args:
-            block.is_edited = True
-        return Approval(answer="once", args=edited)
+        else:
+            self._transcript.deselect()
+        self._line.focus()
 
 
 def _new_id() -> str:

@@ -11,12 +11,12 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from pegboard.tui.commands import Command, bindings
-from pegboard.tui.dialog import Dialog
+from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.screens.question import QuestionScreen
 
 
-class Confirm(Dialog[bool]):
-    """Asks yes or no; no is what the focus is on.
+class Confirm(QuestionScreen[bool]):
+    """Ask yes or no, with the focus on no. No letter says yes: the dialog may open while somebody types.
 
     Args:
         title: What would be done.
@@ -26,6 +26,7 @@ class Confirm(Dialog[bool]):
 
     PLACE = "Question"
     AUTO_FOCUS = "#no"
+    ANSWERS = ("confirm.yes", "confirm.no")
 
     DEFAULT_CSS = """
     Confirm {
@@ -35,6 +36,7 @@ class Confirm(Dialog[bool]):
             width: 60; max-width: 90%; height: auto; max-height: 90%;
             padding: 1 2; background: $surface;
             border: round $error; border-title-color: $text-error; border-title-style: bold;
+            border-subtitle-color: $text-muted;
         }
         #question { height: auto; max-height: 12; }
         #answers { height: auto; align-horizontal: right; margin-top: 1; }
@@ -43,7 +45,7 @@ class Confirm(Dialog[bool]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("confirm.yes", "y", "answer(True)", "Yes", "Do it."),
+        Command("confirm.yes", "ctrl+y", "answer(True)", "Yes", "Do it."),
         Command("confirm.no", "n,escape", "answer(False)", "No", "Leave everything as it is."),
         Command("confirm.other", "left,right", "app.focus_next", "Other answer", "Go to the other button."),
     )
@@ -59,6 +61,8 @@ class Confirm(Dialog[bool]):
         """The question over its two answers."""
         with Vertical(id="box") as box:
             box.border_title = Content(self._title)
+            yes = key_of(self, "confirm.yes")
+            box.border_subtitle = Content(f"{yes} confirms · esc closes" if yes else "esc closes")
             yield Static(Content(self._question), id="question")
             with Horizontal(id="answers"):
                 yield Button(Content("No"), id="no", compact=True)
@@ -67,8 +71,9 @@ class Confirm(Dialog[bool]):
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
         event.stop()
-        self.dismiss(event.button.id == "yes")
+        if self.is_deliberate:
+            self.dismiss(event.button.id == "yes")
 
     def action_answer(self, yes: bool) -> None:
-        """Answers."""
+        """Close with the answer."""
         self.dismiss(yes)

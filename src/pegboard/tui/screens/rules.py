@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pydantic import ValidationError
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -339,11 +340,18 @@ class RuleDialog(Dialog[Rule | None]):
         self._form.focus_field("/tools/0")
 
     def action_save(self) -> None:
-        """Closes with the rule, if it is one."""
+        """Close with the rule if it is valid."""
         said = self._form.submit()
-        if said is not None:
-            action, tools = str(said.pop("action")), said.pop("tools")
-            self.dismiss(Rule.model_validate({action: tools, **said}))
+        if said is None:
+            return
+        action, tools = str(said.pop("action")), said.pop("tools")
+        try:
+            rule = Rule.model_validate({action: tools, **said})
+        except ValidationError as error:
+            why = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
+            self.notify(clean_line(f"The rule was not saved: {why}."), severity="error", markup=False)
+        else:
+            self.dismiss(rule)
 
     def action_close(self) -> None:
         """Closes without a rule."""
@@ -365,6 +373,11 @@ def _form_of(names: Iterable[str]) -> ToolSpec:
             "additionalProperties": patterns,
             "description": "Patterns of arguments, one of which must fit, of each argument named here: "
             "`*` is anything within a folder, `**` goes across. None: whatever the arguments are.",
+        },
+        "exactly": {
+            "type": "string",
+            "minLength": 2,
+            "description": "Instead of where, and only for allow: all arguments of the call, as a JSON object.",
         },
         "scope": {
             "enum": ["ask", "mcp"],
@@ -393,6 +406,7 @@ def _as_arguments(rule: Rule) -> JsonObject:
         "action": rule.action,
         "tools": [*rule.tools],
         **({"where": where} if where else {}),
+        **({"exactly": rule.exactly} if rule.exactly is not None else {}),
         **({"scope": rule.scope} if rule.scope else {}),
     }
 

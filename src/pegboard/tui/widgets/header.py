@@ -47,6 +47,7 @@ class HeaderLine(Horizontal):
         height: 1;
         background: $panel;
         #name { width: auto; padding: 0 1; text-style: bold; color: $text-primary; text-wrap: nowrap; }
+        #approvals { display: none; color: $text-warning; text-style: bold; text-wrap: nowrap; }
         #packs {
             width: 1fr; padding: 0 1; color: $text-muted; text-align: right;
             text-wrap: nowrap; text-overflow: ellipsis;
@@ -69,6 +70,7 @@ class HeaderLine(Horizontal):
         yield Static("▦ Pegboard", id="name", markup=False)
         for mode in ("tools", "chat", "script", "health"):
             yield HeaderItem(f"app.mode('{mode}')", id=mode).set_class(mode == self._mode, "-here")
+        yield HeaderItem("app.to_asking", id="approvals")
         yield Static(id="packs")
         yield HeaderItem("app.show_problems", id="unrecorded")
         yield HeaderItem("app.show_problems", id="problems")
@@ -103,7 +105,11 @@ class HeaderLine(Horizontal):
 
     def _show_chat(self) -> None:
         waiting: tuple[object, ...] = getattr(self.app, "requests", ())
+        badge = self.query_one("#approvals", Static)
+        badge.display = bool(waiting)
         if waiting:
+            awaits = "call awaits" if len(waiting) == 1 else "calls await"
+            badge.update(Content(f"{len(waiting):,} {awaits} approval: {key_of(self.app, 'chat.asking')}"))
             self._show_mode("chat", "Chat", f"? {len(waiting)}", "$text-warning bold")
         else:
             self._show_mode("chat", "Chat", "▶" if getattr(self.app, "asking", False) else "", "$text-primary bold")

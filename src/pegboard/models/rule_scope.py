@@ -1,0 +1,132 @@
+"""Rules built from one call: for exactly its arguments, for arguments that match patterns, or for any arguments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from pydantic import JsonValue
+
+from pegboard.models.call import ToolCall
+from pegboard.models.model import JsonObject
+from pegboard.models.rule import Rule, RuleScope
+from pegboard.models.spec import ToolSpec
+
+ANYTHING: Final = "**"
+"""The pattern that matches every text."""
+_MOST_ITEMS: Final = 8
+"""Items of a list that get a pattern each."""
+_LONGEST: Final = 200
+"""Characters of a value that a suggested pattern keeps."""
+
+
+def literal(text: str) -> str:
+    """Return a pattern that matches only this text."""
+    return re.sub(r"[*?[]", lambda sign: f"[{sign[0]}]", text)
+
+
+def exact_rule(call: ToolCall) -> Rule:
+    """Return the rule that allows the tool with exactly the arguments of a call."""
+    return Rule(allow=(literal(call.name),), exactly=_written(call.args), scope=_scope(call))
+
+
+def pattern_rule(call: ToolCall, patterns: Iterable[tuple[str, str]]) -> Rule:
+    """Return the rule that allows the tool with arguments that match patterns.
+
+    Args:
+        call: The call; its tool and its source are those of the rule.
+        patterns: Pairs of an argument and a pattern. Of several patterns for one argument, one must match. An empty
+            pattern, and `**` alone, accept every value.
+    """
+    where: dict[str, tuple[str, ...]] = {}
+    open_ = set[str]()
+    for name, pattern in patterns:
+        if pattern in {"", ANYTHING}:
+            open_.add(name)
+        else:
+            where[name] = (*where.get(name, ()), pattern)
+    kept = {name: found for name, found in where.items() if name not in open_}
+    return Rule(allow=(literal(call.name),), where=kept, scope=_scope(call))
+
+
+def any_rule(call: ToolCall) -> Rule:
+    """Return the rule that allows the tool with any arguments."""
+    return pattern_rule(call, ())
+
+
+def session_rule(spec: ToolSpec, call: ToolCall) -> Rule:
+    """Return the rule behind the answer "this session".
+
+    A destructive tool is allowed with exactly the arguments of the call, any other tool with any arguments.
+    """
+    return exact_rule(call) if spec.hints.destructive else any_rule(call)
+
+
+def suggested_patterns(spec: ToolSpec, call: ToolCall, is_safe: Callable[[str], bool]) -> list[tuple[str, str]]:
+    """Return patterns that match the call's arguments, to be edited: pairs of an argument and a pattern.
+
+    Arguments that the call leaves out are pinned to their default. Where they have none, every value matches.
+
+    Args:
+        spec: The tool.
+        call: The call.
+        is_safe: Tells whether a character can be shown in an input; any other becomes `?`.
+    """
+    properties = spec.input_schema.get("properties")
+    known: Mapping[str, JsonValue] = properties if isinstance(properties, Mapping) else {}
+    values = with_defaults(spec, call.args)
+    found: list[tuple[str, str]] = []
+    for name in dict.fromkeys([*call.args, *known]):
+        value = values.get(name)
+        items = value if isinstance(value, list) else [value]
+        if value is None or not items or len(items) > _MOST_ITEMS:
+            found.append((name, ANYTHING))
+        else:
+            found += [(name, pattern) for pattern in dict.fromkeys(_pattern(item, is_safe) for item in items)]
+    return found
+
+
+def matches_exactly(exactly: str, spec: ToolSpec, arguments: JsonObject) -> bool:
+    """Tell whether arguments are exactly those of a rule; an argument left out has its default."""
+    return _canonical(with_defaults(spec, _read(exactly))) == _canonical(with_defaults(spec, arguments))
+
+
+def with_defaults(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
+    """Return arguments with the defaults of those that are left out."""
+    properties = spec.input_schema.get("properties")
+    known = properties.items() if isinstance(properties, Mapping) else ()
+    defaults = {name: one["default"] for name, one in known if isinstance(one, Mapping) and "default" in one}
+    return {**defaults, **arguments}
+
+
+def _pattern(value: JsonValue, is_safe: Callable[[str], bool]) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    kept = text[:_LONGEST]
+    pattern = "".join(literal(sign) if is_safe(sign) else "?" for sign in kept)
+    return pattern if kept == text else pattern + ANYTHING
+
+
+def _scope(call: ToolCall) -> RuleScope | None:
+    return call.source if call.source == "ask" or call.source == "mcp" else None
+
+
+def _written(arguments: JsonObject) -> str:
+    text = json.dumps(arguments, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair can't be written to a file as it is
+        return json.dumps(arguments)
+    return text
+
+
+@lru_cache(maxsize=500)
+def _read(exactly: str) -> JsonObject:
+    arguments: JsonObject = json.loads(exactly)
+    return arguments
+
+
+def _canonical(arguments: JsonObject) -> str:
+    return json.dumps(arguments, sort_keys=True)

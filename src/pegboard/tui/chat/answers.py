@@ -1,0 +1,53 @@
+"""What an answer on a card means for its call, after the dialogs that it opens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import App
+
+from pegboard.models import JsonObject, ToolCall
+from pegboard.models.approval import Approval
+from pegboard.models.rule_scope import session_rule
+from pegboard.results.clean import clean_line
+from pegboard.tui.approvals import Request
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+
+async def approval_of(
+    app: App[None], runtime: Runtime, request: Request, shown: ToolCall, chosen: str
+) -> Approval | None:
+    """Return the approval for an answer on a card, or None if the user closed the dialog.
+
+    Args:
+        app: The app that shows the dialogs.
+        runtime: Knows tools and rules.
+        request: The call that asks.
+        shown: The call as it may be shown, without secrets.
+        chosen: One of the card's `ANSWERS`.
+    """
+    match chosen:
+        case "session":
+            return Approval(answer="session", rule=session_rule(request.spec, request.call))
+        case "always":
+            from pegboard.tui.screens.approval_scope import ApprovalScope
+
+            approval: Approval | None = await app.push_screen_wait(ApprovalScope(runtime, request, shown))
+            return approval
+        case "reject_why":
+            from pegboard.tui.screens.ask_name import AskName
+
+            title = f"Why do you reject {clean_line(shown.name)}?"
+            reason: str | None = await app.push_screen_wait(AskName(title))
+            return Approval(answer="reject", reason=reason) if reason is not None else None
+        case "edit":
+            from pegboard.tui.screens.edit_call import EditCallScreen
+
+            edited: JsonObject | None = await app.push_screen_wait(EditCallScreen(request.spec, shown.args))
+            return Approval(answer="once", args=edited) if edited is not None else None
+        case "once" | "reject":
+            return Approval(answer=chosen)
+        case _:
+            return None

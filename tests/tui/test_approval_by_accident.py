@@ -1,0 +1,418 @@
+"""Hostile typing and clicking around calls that ask: only a deliberate act approves one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from chat_stage import ChatStage, on_chat
+from models import calls, says
+from script_stage import on_script
+from stage import GivenRuntime, on_stage
+from textual import events
+from textual.widgets import Button
+
+from pegboard.tui import answer_guard
+from pegboard.tui.answer_guard import DELAY_SECONDS, Clock, TimedEvent
+from pegboard.tui.chat.blocks import CallBlock
+from pegboard.tui.screens.ask_name import AskName
+from pegboard.tui.screens.confirm import Confirm
+
+REMOVE = ("work_remove", {"path": "a.txt"})
+TWO = calls(("work_outer", {"path": "one"}), ("work_outer", {"path": "two"}))
+PARALLEL = "[ask]\nparallel = true"
+EARLY, LATE = DELAY_SECONDS - 0.001, DELAY_SECONDS + 0.001
+
+
+class StandingClock(Clock):
+    """A clock that moves only when the test moves it; events happen when it says."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        """Return what it shows."""
+        return self.seconds
+
+    def of(self, event: TimedEvent) -> float:
+        """Return what it shows."""
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    standing = StandingClock()
+    monkeypatch.setattr(answer_guard, "clock", standing)
+    return standing
+
+
+def place(stage: ChatStage, text: str) -> tuple[int, int]:
+    """Return where a text is on the screen."""
+    row = next(number for number, line in enumerate(stage.lines) if text in line)
+    return stage.lines[row].index(text), row
+
+
+async def end(stage: ChatStage) -> None:
+    """Interrupt what still runs."""
+    while stage.chat.running:
+        await stage.press("escape")
+        await stage.pilot.pause()
+    await stage.idle()
+
+
+def approved(stage: ChatStage) -> list[str]:
+    """Return what tools did, as the model reads it."""
+    return [message.text for message in stage.told if message.text.startswith("removed")]
+
+
+def selected(stage: ChatStage) -> CallBlock | None:
+    """Return the selected card."""
+    return stage.talk.selected
+
+
+async def both(stage: ChatStage) -> tuple[CallBlock, CallBlock]:
+    """Wait until two cards ask and return them, the one that asked first before the other."""
+    await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
+    await stage.until(lambda: all(card.asks_about for card in stage.cards), "both cards ask")
+    await stage.drawn()
+    first, second = (stage.chat._story.block_of(request.call) for request in stage.app.requests)
+    assert first is not None
+    assert second is not None
+    return first, second
+
+
+@pytest.mark.promise("SEC-2", "ASK-7")
+@pytest.mark.parametrize("typed", ["also do this", "And then Stop", "a", "A", "s", "sA", "erase", "R"])
+async def test_what_is_typed_into_an_empty_prompt_stays_a_message_when_a_card_appears(
+    tmp_path: Path, typed: str
+) -> None:
+    gate = asyncio.Event()
+    async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done")) as stage:
+        await stage.say("Go")
+        gate.set()
+        await stage.asked()
+        assert stage.line.has_focus
+        assert stage.talk.selected is None
+        await stage.type(typed)
+        assert stage.line.text == typed
+        await stage.press("enter", "enter", "enter", "space")
+        assert [card.state for card in stage.cards] == ["asking"]
+        assert stage.app.screen is stage.chat
+        await end(stage)
+        assert not approved(stage)
+
+
+@pytest.mark.promise("SEC-2")
+@pytest.mark.parametrize("way", ["f12", "alt+a", "tab", "shift+tab", "click", "palette"])
+async def test_a_card_that_the_user_selects_answers_only_after_the_delay(
+    tmp_path: Path, clock: StandingClock, way: str
+) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        clock.seconds += 60
+        if way == "click":
+            await stage.pilot.click(offset=place(stage, "may delete or overwrite"))
+        elif way == "palette":
+            await stage.press("ctrl+p")
+            await stage.type("Approval")
+            await stage.until_seen("Everywhere: Approval")
+            await stage.press("enter")
+            await stage.until(lambda: stage.app.screen is stage.chat, "the palette is closed")
+        else:
+            await stage.press(way)
+        await stage.until(lambda: stage.can_answer, "it is selected")
+        clock.seconds += EARLY
+        await stage.press("a")
+        assert stage.cards[0].state == "asking"
+        clock.seconds += LATE
+        await stage.press("a")
+        await stage.idle()
+        assert approved(stage) == ["removed a.txt"]
+
+
+@pytest.mark.promise("SEC-2")
+async def test_keys_pressed_before_the_selection_do_not_count_however_late_they_are_handled(tmp_path: Path) -> None:
+    class Late(Clock):
+        def of(self, event: TimedEvent) -> float:
+            return 0.0
+
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.select()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(answer_guard, "clock", Late())
+            await stage.press("a", "s", "r")
+        assert stage.cards[0].state == "asking"
+        await end(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_who_types_on_a_selected_card_answers_nothing_as_long_as_they_type(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        clock.seconds += 60
+        await stage.press("tab")
+        await stage.until(lambda: stage.can_answer, "it is selected")
+        for letter in "Areas as sAra":
+            clock.seconds += DELAY_SECONDS * 0.9
+            await stage.press("space" if letter == " " else letter)
+        assert stage.cards[0].state == "asking"
+        assert stage.app.screen is stage.chat
+        await end(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_paste_wheel_and_double_click_never_answer(tmp_path: Path, clock: StandingClock) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        clock.seconds += 60
+        await stage.pilot.click(offset=place(stage, "a once"), times=3)
+        assert stage.cards[0].state == "asking"
+        stage.talk.post_message(events.Paste("a"))
+        stage.talk.post_message(events.Paste("A\n"))
+        for _ in range(5):
+            await stage.pilot._post_mouse_events([events.MouseScrollDown], stage.talk, offset=(5, 5))
+            await stage.pilot._post_mouse_events([events.MouseScrollUp], stage.talk, offset=(5, 5))
+        await stage.pilot.click(offset=place(stage, "may delete"), button=3)
+        await stage.pilot.click(offset=place(stage, "a once"), button=3)
+        assert stage.cards[0].state == "asking"
+        await end(stage)
+        assert not approved(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_click_on_an_answer_selects_only_and_the_next_one_counts_after_the_delay(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        await stage.pilot.click(offset=place(stage, "a once"))
+        assert stage.cards[0].state == "asking"
+        await stage.until(lambda: stage.can_answer, "it is selected")
+        clock.seconds += EARLY
+        x, y = place(stage, "a once")
+        await stage.pilot.click(offset=(x + 1, y))
+        assert stage.cards[0].state == "asking"
+        clock.seconds += LATE
+        await stage.pilot.mouse_down(offset=place(stage, "r reject"))
+        await stage.pilot.mouse_up(offset=place(stage, "a once"))
+        assert stage.cards[0].state == "asking", "the button went down on another answer"
+        x, y = place(stage, "r reject")
+        await stage.pilot.click(offset=(x + 2, y))
+        await stage.idle()
+        assert "rejected" in stage.told[0].text
+
+
+@pytest.mark.promise("SEC-2")
+async def test_answering_one_card_never_selects_or_answers_the_other(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, TWO, says("Done"), config=PARALLEL) as stage:
+        await stage.say("Go")
+        first, second = await both(stage)
+        assert await stage.select() is first
+        await stage.press("a", "a", "a", "r", "enter")
+        await stage.until(lambda: len(stage.app.requests) == 1, "one is answered")
+        await stage.drawn()
+        assert stage.talk.selected is None
+        assert stage.line.has_focus
+        await stage.press("a", "s", "up", "down", "pageup", "end")
+        assert second.state == "asking"
+        assert not second.is_selected
+        await end(stage)
+        assert first.call is not None
+        assert approved(stage) == [f"removed {first.call.args['path']}"]
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_card_that_finishes_moves_or_appears_never_shifts_the_selection(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, TWO, says("Done"), config=PARALLEL) as stage:
+        await stage.say("Go")
+        first, second = await both(stage)
+        await stage.press("f12", "f12")
+        await stage.until(lambda: stage.can_answer, "the second is selected")
+        assert selected(stage) is second
+        assert first.call is not None
+        await stage.runtime.cancel(first.asks_about)
+        await stage.until(lambda: first.state != "asking", "the first has ended")
+        await stage.drawn()
+        assert selected(stage) is second
+        stage.talk._blocks.insert(0, CallBlock(name="work.look"))
+        stage.talk.draw()
+        assert selected(stage) is second
+        del stage.talk._blocks[0]
+        stage.talk.draw()
+        assert selected(stage) is second
+        await stage.runtime.cancel(second.asks_about)
+        await stage.until(lambda: not second.asks_about, "the second has ended")
+        assert selected(stage) is None
+        await stage.press("a")
+        await stage.idle()
+        assert not approved(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_call_that_asks_within_the_selected_card_has_to_be_selected_itself(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    turn = calls(("work_both", {"first": "one", "second": "two"}))
+    async with on_chat(tmp_path, turn, says("Done")) as stage:
+        await stage.say("Go")
+        await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
+        card = await stage.asked()
+        await stage.select()
+        asked = card.asks_about
+        clock.seconds += LATE
+        await stage.runtime.cancel(asked)
+        await stage.until(lambda: card.asks_about not in {"", asked}, "the other one asks in the same card")
+        await stage.drawn()
+        clock.seconds += 60
+        assert stage.talk.selected is None
+        await stage.press("a", "s", "A")
+        assert card.state == "asking"
+        assert stage.app.screen is stage.chat
+        await stage.press("f12")
+        await stage.until(lambda: stage.can_answer, "it is selected")
+        await stage.press("a")
+        assert card.state == "asking", "its delay has only begun"
+        clock.seconds += LATE
+        await stage.press("a")
+        await stage.idle()
+
+
+@pytest.mark.promise("SEC-2")
+async def test_leaving_the_page_deselects_and_coming_back_goes_to_the_prompt(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.select()
+        await stage.press("f5", "f6")
+        await stage.until(lambda: stage.line.has_focus, "the prompt has the focus")
+        assert stage.talk.selected is None
+        await stage.type("as")
+        assert stage.line.text == "as"
+        assert stage.cards[0].state == "asking"
+        await end(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_following_and_scrolling_select_nothing(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done"), size=(80, 24)) as stage:
+        await stage.say("\n".join(map(str, range(60))))
+        await stage.asked()
+        stage.talk.focus()  # as a letter of the jump labels does
+        await stage.pilot.pause()
+        await stage.press("pageup", "pagedown", "a", "s")
+        stage.talk.scroll_home(animate=False)
+        stage.talk.scroll_end(animate=False)
+        await stage.drawn()
+        await stage.press("a", "A", "end", "up", "down", "home", "end", "G", "a", "A", "s")
+        assert stage.talk.selected is None
+        assert stage.cards[0].state == "asking"
+        await end(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_selected_card_that_is_out_of_view_does_not_answer(tmp_path: Path, clock: StandingClock) -> None:
+    long = "\n".join(map(str, range(60)))
+    async with on_chat(tmp_path, calls(REMOVE), says("Done"), size=(80, 24)) as stage:
+        await stage.say(long)
+        await stage.select()
+        stage.talk.scroll_home(animate=False, immediate=True)
+        await stage.until(lambda: not stage.can_answer, "it is out of view")
+        clock.seconds += 60
+        await stage.press("a")
+        assert stage.cards[0].state == "asking"
+        stage.talk.scroll_end(animate=False, immediate=True)
+        await stage.until(lambda: stage.can_answer, "it is visible again")
+        await stage.press("a")
+        assert stage.cards[0].state == "asking", "it has only just become visible"
+        clock.seconds += LATE
+        await stage.press("a")
+        await stage.idle()
+        assert approved(stage) == ["removed a.txt"]
+
+
+@pytest.mark.promise("SEC-2")
+async def test_an_answer_to_a_call_that_ended_meanwhile_says_so(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        card = await stage.select()
+        await stage.press("R")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
+        await stage.runtime.cancel(card.asks_about)
+        await stage.until(lambda: not stage.app.requests, "the call has ended")
+        await stage.type("No")
+        await stage.press("enter")
+        await stage.until_seen("work.remove was not answered")
+        await stage.idle()
+
+
+@pytest.mark.promise("SEC-2")
+async def test_f12_leaves_an_open_dialog_alone(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        await stage.press("f1")
+        screen = stage.app.screen
+        await stage.press("f12")
+        assert stage.app.screen is screen
+        await stage.until_seen("Close this dialog first")
+        assert "Approve the selected call" not in stage.text
+        await stage.press("escape", "f12", "f1")
+        await stage.until_seen("Approve the selected call, this time.")
+        await stage.press("escape")
+        await end(stage)
+
+
+@pytest.mark.promise("SEC-2")
+async def test_a_call_within_a_call_of_the_script_page_runs_and_its_question_ignores_early_keys(
+    tmp_path: Path, clock: StandingClock
+) -> None:
+    async with on_script(tmp_path) as stage:
+        await stage.write("work.remove a.txt")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await stage.until(lambda: stage.app.screen.focused is not None, "it is shown")
+        await stage.pilot.pause()
+        await stage.type("yes, and")
+        await stage.press("ctrl+y", "tab", "enter", "n")
+        assert isinstance(stage.app.screen, Confirm)
+        await stage.pilot.click("#yes")
+        assert isinstance(stage.app.screen, Confirm)
+        clock.seconds += EARLY
+        await stage.press("ctrl+y")
+        assert isinstance(stage.app.screen, Confirm)
+        clock.seconds += LATE
+        await stage.type("y")
+        assert isinstance(stage.app.screen, Confirm), "no letter confirms"
+        clock.seconds += LATE
+        await stage.press("ctrl+y")
+        await stage.idle()
+        assert "work.remove" in [record.tool for record in stage.records if record.ok]
+
+
+@pytest.mark.promise("SEC-2")
+async def test_the_question_of_the_form_ignores_early_keys_and_clicks(
+    given: GivenRuntime, clock: StandingClock
+) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("remove")
+        await stage.type("x")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
+        await stage.pilot.pause()
+        await stage.press("y", "ctrl+y", "right", "enter", "tab", "enter", "n")
+        await stage.pilot.click("#yes")
+        assert isinstance(stage.app.screen, Confirm)
+        assert not given.calls
+        clock.seconds += LATE
+        yes = stage.app.screen.query_one("#yes", Button)
+        await stage.until(lambda: not yes.has_class("-active"), "the button is released")
+        yes.focus()
+        await stage.press("enter")
+        await stage.until(lambda: given.calls, "it runs")
