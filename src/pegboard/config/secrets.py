@@ -166,7 +166,7 @@ class Secrets:
         yield self._vault.get(name), "keyring", None
 
     def _open_to_others(self) -> Iterator[Problem]:
-        file = self._files[-1]  # the one beside the configuration; a folder's own is often shared on purpose
+        file = self._paths.config_file.parent / DOTENV  # a folder's own is often shared on purpose
         if is_open_to_others(file):
             message = "Other users of this machine can read or change the secrets in this file."
             yield Problem(message=message, fix=f"Run `chmod 600 {shown(file)}`.", severity="warning", file=shown(file))
