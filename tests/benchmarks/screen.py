@@ -196,6 +196,12 @@ class Still:
         yield
         await asyncio.Event().wait()
 
+    def watch_record(self, changed: object) -> None:
+        pass
+
+    def unrecorded(self) -> None:
+        pass
+
     def sweep(self) -> None:
         pass
 

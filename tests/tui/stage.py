@@ -214,6 +214,12 @@ class GivenRuntime:
             self._changed.clear()
             yield
 
+    def watch_record(self, changed: Callable[[], object]) -> None:
+        """Has no record to watch."""
+
+    def unrecorded(self) -> Problem | None:
+        """Return None: nothing is lost."""
+
     def sweep(self) -> None:
         """Has nothing to delete."""
 

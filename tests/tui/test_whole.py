@@ -42,6 +42,26 @@ def hang() -> None:
 '''
 
 
+@pytest.mark.promise("SEC-7", "STO-1")
+async def test_calls_that_cant_be_recorded_are_marked_in_the_header_and_listed_with_the_reason(
+    write_pack: Callable[[str, str], Path], home: Path
+) -> None:
+    (home / "state").write_text("a file where the folder should be")
+    runtime = Runtime.from_environment(packs=[write_pack("greeter.py", PACK)])
+    async with on_stage(runtime) as stage:
+        await stage.open("greet")
+        await stage.type("Ada")
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        await stage.until(lambda: "✖ not recorded" in stage.lines[0], "the header says so")
+        await stage.press("f6")
+        await stage.until(lambda: "✖ not recorded" in stage.lines[0], "on every page")
+        await stage.until(lambda: "1 problem" in stage.lines[0], "it is counted among the problems")
+        await stage.press("ctrl+g")
+        await stage.until_seen("The history can't be kept")
+        assert "1 call is not recorded" in " ".join(stage.text.split())
+
+
 @pytest.mark.promise("TUI-1", "STO-1", "EXE-7")
 async def test_a_tool_is_found_filled_in_run_and_recorded(write_pack: Callable[[str, str], Path]) -> None:
     runtime = Runtime.from_environment(packs=[write_pack("greeter.py", PACK)])
@@ -50,6 +70,7 @@ async def test_a_tool_is_found_filled_in_run_and_recorded(write_pack: Callable[[
         await stage.type("Ada")
         await stage.press("ctrl+r")
         await stage.until_seen("✓ ok")
+        assert "not recorded" not in stage.lines[0]
         assert "Hello Ada" in stage.text
         await stage.until_seen("called 1 ×")
         await stage.until_seen("ctrl+l last arguments")
