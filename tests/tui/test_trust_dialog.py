@@ -65,6 +65,7 @@ async def test_a_toast_says_that_the_folder_is_not_trusted_and_blocks_nothing(fo
 async def test_it_lists_what_would_take_effect_as_plain_text_without_secrets(folder: Path) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await open_dialog(stage)
+        await stage.until_seen("Do not trust")
         for text in ("[red]clone?", "[bold]no markup[/] [@click=app.quit]quit[/]", 'tools.allow = ["time.*"]', "KEY ="):
             assert text in stage.text, stage.text
         assert "hunter2" not in stage.text
@@ -137,4 +138,4 @@ async def test_a_folder_that_cannot_be_reviewed_cannot_be_trusted(folder: Path) 
     async with on_stage(Runtime.from_environment(), size=(80, 24)) as stage:
         screen = await open_dialog(stage)
         assert [button.id for button in screen.query(Button)] == ["no"]
-        assert "Fix the problem first." in stage.text
+        await stage.until_seen("It can't be reviewed")

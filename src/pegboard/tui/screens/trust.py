@@ -49,7 +49,7 @@ class TrustScreen(ModalScreen[bool]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("trust.no", "escape", "refuse", "Do not trust", "Close without trusting the folder."),
-        Command("trust.other", "left,right", "app.focus_next", "Other answer", "Focus the other button."),
+        Command("trust.other", "left,right", "other", "Other answer", "Focus the other button."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -84,10 +84,21 @@ class TrustScreen(ModalScreen[bool]):
         """Return whether an event was made too early to be meant for this dialog."""
         return self._shown_at is None or event.time - self._shown_at < EARLY_SECONDS
 
+    def _forward_event(self, event: events.Event) -> None:
+        """Drop early mouse events that don't come through the app."""
+        if not (isinstance(event, events.InputEvent) and self.ignores(event)):
+            super()._forward_event(event)
+
     @on(Button.Pressed)
     def _answer(self, event: Button.Pressed) -> None:
         event.stop()
         self.dismiss(event.button.id == "yes")
+
+    def action_other(self) -> None:
+        """Focus the other button."""
+        other = "#yes" if self.focused is not None and self.focused.id == "no" else "#no"
+        for button in self.query(other):
+            button.focus()
 
     def action_refuse(self) -> None:
         """Close without trusting the folder."""
