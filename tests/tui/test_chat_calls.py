@@ -150,9 +150,9 @@ async def test_a_tool_that_is_gone_keeps_its_card_and_its_result(tmp_path: Path)
 async def test_a_call_that_the_model_writes_as_text_is_marked_so_and_waits_for_approval(tmp_path: Path) -> None:
     turn = says('```json\n{"name": "work_look", "arguments": {"where": "there"}}\n```')
     async with on_chat(tmp_path, turn, says("Done"), config="[model]\ntext_calls = true\n") as stage:
-        await stage.ask("Look", done=False)
-        await stage.until_seen("from text")
-        await stage.until(lambda: stage.chat.running, "the call awaits approval")
+        await stage.say("Look")
+        card = await stage.asked()
+        assert (card.name, card.from_text) == ("work.look", True)
 
 
 async def test_arguments_that_cannot_be_read_are_shown_as_written_and_are_not_run(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ NAMES = [
     "azure:gpt", "google-vertex:x", "google-gla:x", "groq:x", "mistral:x", "cohere:x", "huggingface:x", "test",
     "test:x", "gateway/openai:gpt", "openai:", ":x", "", "  ", ":", "openai:\x00", "openai:a\nb", "openai:\ud800",
     f"openai:{'x' * 100_000}", "openai-chat:gpt-4", "openai-responses:gpt", "vercel:x", "xai:x", "moonshotai:x",
-    "fireworks:x", "together:x", "heroku:x", "github:x", "litellm:x", "nebius:x", "ovhcloud:x", "alibaba:x", "sambanova:x",
-    "outlines:x", "deepseek:x", "cerebras:x", "OPENAI:x", "openai\u202e:x", "\ud800:x", "openai:\u200b",
+    "fireworks:x", "together:x", "heroku:x", "github:x", "litellm:x", "nebius:x", "ovhcloud:x", "alibaba:x",
+    "sambanova:x", "outlines:x", "deepseek:x", "cerebras:x", "OPENAI:x", "openai\u202e:x", "\ud800:x", "openai:\u200b",
 ]  # fmt: skip
 """No model can be built of them, or nobody says where its server is."""
 
