@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -61,8 +61,11 @@ class Terminal:
         return bool(piece)
 
 
+OnTerminal = Callable[..., AbstractContextManager[Terminal]]
+
+
 @pytest.fixture
-def on_terminal(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]) -> Callable[..., object]:
+def on_terminal(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]) -> OnTerminal:
     """Runs `pegboard ask` with the pack `pad` on a terminal."""
     packs = str(write_pack("pad.py", PACK))
 
@@ -94,11 +97,9 @@ def on_terminal(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Pat
 @pytest.mark.parametrize(
     ("answer", "runs"), [("y", True), ("yes", True), ("Y", True), ("n", False), ("", False), ("sure", False)]
 )
-def test_on_a_terminal_only_y_approves(
-    on_terminal: Callable[..., object], tmp_path: Path, answer: str, runs: bool
-) -> None:
+def test_on_a_terminal_only_y_approves(on_terminal: OnTerminal, tmp_path: Path, answer: str, runs: bool) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("[y/N/e] ")
+        terminal.until("\nRun it? [y/N/e] ")
         assert "pad.scribble" in terminal.seen
         assert "called by the model" in terminal.seen
         assert '"text": "hello"' in terminal.seen
@@ -109,18 +110,18 @@ def test_on_a_terminal_only_y_approves(
 
 
 @pytest.mark.promise("SEC-2")
-def test_what_was_typed_before_the_question_answers_nothing(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+def test_what_was_typed_before_the_question_answers_nothing(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello", typed="y\ny\ny\n") as terminal:
-        terminal.until("[y/N/e] ")
+        terminal.until("\nRun it? [y/N/e] ")
         terminal.type("\n")
         terminal.end()
     assert not (tmp_path / "scribbled").exists()
 
 
 @pytest.mark.promise("ASK-7", "ASK-4")
-def test_ctrl_c_at_the_question_rejects_and_interrupts(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+def test_ctrl_c_at_the_question_rejects_and_interrupts(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("[y/N/e] ")
+        terminal.until("\nRun it? [y/N/e] ")
         terminal.type("\x03")
         assert terminal.end() == 130
     assert "Rejected." in terminal.seen
@@ -128,33 +129,31 @@ def test_ctrl_c_at_the_question_rejects_and_interrupts(on_terminal: Callable[...
 
 
 @pytest.mark.promise("ASK-7")
-def test_a_closed_input_rejects(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+def test_a_closed_input_rejects(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("[y/N/e] ")
+        terminal.until("\nRun it? [y/N/e] ")
         terminal.type("\x04")
         assert terminal.end() == 0
     assert not (tmp_path / "scribbled").exists()
 
 
 @pytest.mark.promise("ASK-7", "SEC-5")
-def test_arguments_are_shown_whole_and_steer_nothing(on_terminal: Callable[..., object]) -> None:
+def test_arguments_are_shown_whole_and_steer_nothing(on_terminal: OnTerminal) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun it? [y/N/e] y" + "x" * 3000
     with on_terminal(f"pad.scribble text={json.dumps(evil)}") as terminal:
-        terminal.until("[y/N/e] ", count=2)
+        terminal.until("\nRun it? [y/N/e] ")
         terminal.type("n\n")
         terminal.end()
     assert "\x1b" not in terminal.seen
     assert not {"\u202e", "\u200b", "\x07"} & set(terminal.seen)
     assert "x" * 3000 in terminal.seen.replace("\n", "")
-    assert "\nRun it? [y/N/e] y" not in terminal.seen
+    assert "\nRun it? [y/N/e] yx" not in terminal.seen
 
 
 @pytest.mark.promise("ASK-7")
-def test_arguments_are_edited_in_one_line_and_asked_about_again(
-    on_terminal: Callable[..., object], tmp_path: Path
-) -> None:
+def test_arguments_are_edited_in_one_line_and_asked_about_again(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello") as terminal:
-        terminal.until("[y/N/e] ")
+        terminal.until("\nRun it? [y/N/e] ")
         terminal.type("e\n")
         terminal.until("in one line: ")
         terminal.type("[1\n")
@@ -171,12 +170,12 @@ def test_arguments_are_edited_in_one_line_and_asked_about_again(
 
 
 @pytest.mark.promise("ASK-7")
-def test_arguments_are_edited_in_the_editor(on_terminal: Callable[..., object], tmp_path: Path) -> None:
+def test_arguments_are_edited_in_the_editor(on_terminal: OnTerminal, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho \'{"text": "from the editor"}\' > "$1"\n')
     editor.chmod(0o700)
     with on_terminal("pad.scribble text=hello", EDITOR=str(editor)) as terminal:
-        terminal.until("[y/N/e] ")
+        terminal.until("\nRun it? [y/N/e] ")
         terminal.type("e\n")
         terminal.until("[y/N/e] ", count=2)
         terminal.type("y\n")

@@ -147,11 +147,12 @@ async def test_a_tool_that_is_gone_keeps_its_card_and_its_result(tmp_path: Path)
         stage.consistent()
 
 
-async def test_a_call_that_the_model_writes_as_text_is_marked_so(tmp_path: Path) -> None:
+async def test_a_call_that_the_model_writes_as_text_is_marked_so_and_waits_for_approval(tmp_path: Path) -> None:
     turn = says('```json\n{"name": "work_look", "arguments": {"where": "there"}}\n```')
-    async with on_chat(tmp_path, turn, says("Done")) as stage:
-        await stage.ask("Look")
-        assert any("✓ work.look" in line and "from text" in line for line in stage.lines)
+    async with on_chat(tmp_path, turn, says("Done"), config="[model]\ntext_calls = true\n") as stage:
+        await stage.say("Look")
+        card = await stage.asked()
+        assert (card.name, card.from_text) == ("work.look", True)
 
 
 async def test_arguments_that_cannot_be_read_are_shown_as_written_and_are_not_run(tmp_path: Path) -> None:

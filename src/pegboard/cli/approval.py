@@ -75,11 +75,10 @@ def _shown(args: JsonObject) -> str:
 
 async def _answer(question: str) -> str:
     """Ask for a line; what was typed before the question was shown doesn't count, and no line is an empty one."""
-    narrate(question, end="")
     descriptor = sys.stdin.fileno()
-    # typed before anybody could have read the question
     with suppress(termios.error):
         termios.tcflush(descriptor, termios.TCIFLUSH)
+    narrate(question, end="")
     loop = asyncio.get_running_loop()
     line: asyncio.Future[bytes] = loop.create_future()
 

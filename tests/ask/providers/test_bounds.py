@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from dialects import CALL, anthropic, candidate, claude, ends, gemini, google
 from listening import KEY, hear, reach
 from provider import Answer, FakeProvider, call, delta
-from test_other_dialects import CALL, anthropic, candidate, claude, ends, gemini, google
 
 from pegboard.ask.providers import Patience, limits
 from pegboard.models.conversation import TurnEnded

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
+from dialects import CALL, TEXT, anthropic, candidate, claude, ends, gemini, google
 from listening import KEY, LIST_DIR, hear
 from provider import Answer, FakeProvider, says
 
-from pegboard.ask.providers import ProviderModel, model
+from pegboard.ask.providers import model
 from pegboard.models.conversation import (
     ModelMessage,
     Prompt,
@@ -29,52 +28,6 @@ CONVERSATION = (
     UserMessage(text="What is in src?"),
     ModelMessage(calls=(ProposedCall(provider_id="call_1", name="fs_list_dir", arguments='{"path":"src"}'),)),
     ToolMessage(provider_id="call_1", name="fs_list_dir", text="no such folder", ok=False),
-)
-
-
-def claude(fake: FakeProvider) -> ProviderModel:
-    return model("anthropic:claude-test", base_url=fake.url.removesuffix("/v1"), key=lambda _: KEY)
-
-
-def gemini(fake: FakeProvider) -> ProviderModel:
-    return model("google:gemini-test", base_url=fake.url.removesuffix("/v1"), key=lambda _: KEY)
-
-
-def anthropic(*pieces: tuple[str, Mapping[str, Any]]) -> Answer:
-    """Gives an answer in Anthropic's way."""
-    start: dict[str, Any] = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test", "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 25, "output_tokens": 1},
-    }  # fmt: skip
-    events = [("message_start", {"message": start}), *pieces]
-    return Answer(
-        [
-            f"event: {name}\ndata: {json.dumps({'type': name, **content})}\n\n".encode()
-            for name, content in events
-        ],
-        end="close",
-    )  # fmt: skip
-
-
-def block(index: int, block: Mapping[str, Any], *deltas: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Gives a block of Anthropic's content, begun and not yet ended."""
-    return [
-        ("content_block_start", {"index": index, "content_block": block}),
-        *(("content_block_delta", {"index": index, "delta": delta}) for delta in deltas),
-    ]
-
-
-def ends(reason: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """Gives the end of one of Anthropic's answers."""
-    delta = {"stop_reason": reason, "stop_sequence": None}
-    return [("message_delta", {"delta": delta, "usage": {"output_tokens": 15}}), ("message_stop", {})]
-
-
-TEXT = block(0, {"type": "text", "text": ""}, *({"type": "text_delta", "text": text} for text in ("Let ", "me.")))
-CALL = block(
-    1,
-    {"type": "tool_use", "id": "toolu_1", "name": "fs_list_dir", "input": {}},
-    *({"type": "input_json_delta", "partial_json": text} for text in ("", '{"pa', 'th": "src"}')),
 )
 
 
@@ -170,20 +123,6 @@ async def test_an_error_in_the_middle_of_an_answer_of_anthropic_ends_it() -> Non
         heard = await hear(claude(fake))
     assert heard.text == "Let me."
     assert (heard.failed.code, heard.failed.detail) == ("server", "Overloaded")
-
-
-def google(*chunks: Mapping[str, Any]) -> Answer:
-    """Gives an answer in Google's way."""
-    return Answer([f"data: {json.dumps(chunk)}\r\n\r\n".encode() for chunk in chunks], end="close")
-
-
-def candidate(*parts: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
-    """Gives a piece of an answer in Google's way."""
-    found: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
-    return {
-        "candidates": [found | ({"finishReason": finish} if finish else {})],
-        "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10},
-    }
 
 
 async def test_google_says_text_and_calls_and_is_told_what_came_of_them() -> None:

@@ -10,11 +10,11 @@ from pegboard.errors import ModelError
 
 NAMES = [
     "openrouter:gpt-4o", "openrouter:gpt-4o:free", "openrouter:/", "openrouter:a/", "openrouter:/b", "bedrock:x",
-    "azure:gpt", "google-vertex:x", "google-gla:x", "groq:x", "mistral:x", "cohere:x", "huggingface:x", "test", "test:x",
-    "gateway/openai:gpt", "openai:", ":x", "", "  ", ":", "openai:\x00", "openai:a\nb", f"openai:{'x' * 100_000}",
-    "openai:\ud800", "openai-chat:gpt-4", "openai-responses:gpt", "vercel:x", "xai:x", "moonshotai:x", "fireworks:x",
-    "together:x", "heroku:x", "github:x", "litellm:x", "nebius:x", "ovhcloud:x", "alibaba:x", "sambanova:x",
-    "outlines:x", "deepseek:x", "cerebras:x", "OPENAI:x", "openai\u202e:x", "\ud800:x", "openai:\u200b",
+    "azure:gpt", "google-vertex:x", "google-gla:x", "groq:x", "mistral:x", "cohere:x", "huggingface:x", "test",
+    "test:x", "gateway/openai:gpt", "openai:", ":x", "", "  ", ":", "openai:\x00", "openai:a\nb", "openai:\ud800",
+    f"openai:{'x' * 100_000}", "openai-chat:gpt-4", "openai-responses:gpt", "vercel:x", "xai:x", "moonshotai:x",
+    "fireworks:x", "together:x", "heroku:x", "github:x", "litellm:x", "nebius:x", "ovhcloud:x", "alibaba:x",
+    "sambanova:x", "outlines:x", "deepseek:x", "cerebras:x", "OPENAI:x", "openai\u202e:x", "\ud800:x", "openai:\u200b",
 ]  # fmt: skip
 """No model can be built of them, or nobody says where its server is."""
 
@@ -43,7 +43,11 @@ BAD_URLS = [
     f"http://u:{KEY}@[", f"http://[/?key={KEY}",
 ]  # fmt: skip
 
-GOOD_URLS = ["http://a_b.invalid/", "http://xn--a.invalid/", "http://127.0.0.1:9/é", "HTTP://127.0.0.1:9", "http://[::1]:9", "http://bücher.invalid", "http://127.0.0.1:9/v1?x=#y", f"http://u:{KEY}@127.0.0.1:9/v1", f"http://127.0.0.1:9/?key={KEY}"]  # fmt: skip
+GOOD_URLS = [
+    "http://a_b.invalid/", "http://xn--a.invalid/", "http://127.0.0.1:9/é", "HTTP://127.0.0.1:9", "http://[::1]:9",
+    "http://bücher.invalid", "http://127.0.0.1:9/v1?x=#y", f"http://u:{KEY}@127.0.0.1:9/v1",
+    f"http://127.0.0.1:9/?key={KEY}",
+]  # fmt: skip
 
 BRIEF = Patience(connect=5, first=20, silence=5)
 
