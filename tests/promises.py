@@ -90,4 +90,6 @@ PROMISES = {
     "TUI-5": "Copy uses OSC 52, pyperclip where there is a clipboard, a file as the last resort, and says which.",
     "TUI-6": "Themes are TOML files, reloaded live; the chosen theme is kept.",
     "TUI-7": "Everything is reachable by keyboard and mouse, listed in palette and help, usable at 80x24.",
+    "SEC-5": "Text from tools, servers and models is inert on every output: app, palette, toasts, titles, terminals.",
+    "SEC-7": "What is not recorded is said; a call in flight at a signal is recorded; what Pegboard writes is private.",
 }

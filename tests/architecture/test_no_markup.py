@@ -260,3 +260,16 @@ def test_the_check_finds_each_way_to_parse_a_name(line: str) -> None:
     imported = "from textual.x import Button, DiscoveryHit, Hit, Option, Static\n"
     source = f"{imported}class X:\n  def f(self, name: str) -> None:\n    self.about = Static('')\n    {line}\n"
     assert _found({"x.py": source})
+
+
+def test_every_dialog_closes_once() -> None:
+    bases = {
+        f"{file.name}: {ast.unparse(base)}"
+        for file in SOURCE.rglob("*.py")
+        if file.name != "dialog.py"
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+        if "ModalScreen" in ast.unparse(base)
+    }
+    assert bases == set(), "a dialog derives from `pegboard.tui.dialog.Dialog`"

@@ -66,7 +66,7 @@ def _check(report: Path, output: str) -> None:
 
 
 @pytest.mark.parametrize("where", CRASHES)
-@pytest.mark.promise("SEC-3", "SEC-7")
+@pytest.mark.promise("SEC-7", "STO-2")
 def test_a_crash_of_the_app_restores_the_terminal_and_names_a_redacted_report(where: str, home: Path) -> None:
     program = PROGRAM.replace("CHANGE", CRASHES[where])
     terminal = Terminal([sys.executable, "-c", program], {"OPENROUTER_API_KEY": SECRET}, (100, 30))

@@ -1,0 +1,170 @@
+"""Texts of tools, models and files are shown as they are: no markup, no link, no escape sequence, no crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import patch
+
+import evil
+import pytest
+from stage import Stage, on_stage
+from textual import events
+from textual.widgets import Static
+
+from pegboard.runtime import Runtime
+from pegboard.tui.app import PegboardApp
+from pegboard.tui.dialog import Dialog
+from pegboard.tui.panes.bench import Bench
+
+
+@pytest.fixture
+def packs(tmp_path: Path) -> Path:
+    """A folder of evil packs."""
+    return evil.write(tmp_path / "packs")
+
+
+def _runtime(packs: Path, home: Path) -> Runtime:
+    """A runtime with evil tools, themes, scripts, presets and settings."""
+    (home / "config.toml").write_text('"[/] [bold" = 1\n')
+    for folder, name, text in (
+        ("themes", "[bold.toml", 'name = "[bold"\nprimary = "#ff0000"\n'),
+        ("scripts", "[-o FILE] [bold.sh", "evil.say --text '[/]'\n"),
+    ):
+        (home / "data" / folder).mkdir(parents=True)
+        (home / "data" / folder / name).write_text(text)
+    return Runtime.from_environment(packs=[packs])
+
+
+def _look(stage: Stage) -> None:
+    """Check that nothing on the screen is obeyed by the terminal or by Textual."""
+    for strip in stage.app.screen._compositor.render_strips(stage.app.size):
+        for segment in strip:
+            assert not evil.unsafe_in(segment.text), ascii(segment.text)
+            click = segment.style.meta.get("@click", "") if segment.style else ""
+            assert "app.quit" not in str(click), segment.text
+
+
+TOOLS = ("say", "choose", "rows", "marked", "fail", "blow", "crash", "destroy", "lacking")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.promise("SEC-5", "TUI-4")
+async def test_a_tool_with_evil_texts_is_shown_run_and_defined(tool: str, packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.type(f"evil.{tool}")
+        await stage.until_seen(f"evil.{tool}(")
+        _look(stage)
+        await stage.press("ctrl+r")
+        if tool not in {"destroy", "lacking"}:
+            await stage.until(lambda: not stage.screen.query_one(Bench).running, "the call has ended")
+        await stage.pilot.pause()
+        _look(stage)
+        for key in ("f2", "f3", "escape", "f1", "escape", "ctrl+y", "escape", "f9", "escape"):
+            await stage.press(key)
+            _look(stage)
+
+
+@pytest.mark.promise("SEC-5")
+async def test_the_palette_shows_docstrings_of_tools_as_they_are(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.press("ctrl+p")
+        await stage.type("evil.")
+        await stage.until_seen('[-o FILE] [--name="x]')
+        assert "[@click=app.quit]" in stage.text
+        _look(stage)
+
+
+async def test_the_list_of_themes_shows_names_as_they_are(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        stage.app.search_themes()
+        await stage.until_seen("[bold")
+        await stage.type("[bo")
+        await stage.until_seen("[bold")
+        _look(stage)
+
+
+async def test_problems_are_shown_as_they_are(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.press("ctrl+g")
+        await stage.until_seen("[/] [bold")
+        await stage.until_seen("broken[bold].py")
+        _look(stage)
+
+
+@pytest.mark.parametrize("text", evil.TEXTS)
+async def test_toasts_and_tooltips_are_shown_as_they_are(text: str, packs: Path, home: Path) -> None:
+    from pegboard.tui.clipboard import copy
+
+    async with on_stage(_runtime(packs, home)) as stage:
+        await copy(stage.app, text, home / "state")
+        await stage.pilot.pause()
+        _look(stage)
+
+
+async def test_saved_scripts_are_shown_as_they_are(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.press("f7")
+        await stage.pilot.pause()
+        await stage.press("ctrl+l")
+        await stage.pilot.pause()
+        _look(stage)
+
+
+async def test_what_a_model_says_and_calls_is_shown_as_it_is(packs: Path, home: Path) -> None:
+    with patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(3)):
+        async with on_stage(_runtime(packs, home)) as stage:
+            await stage.press("f6")
+            for _ in range(3):
+                await stage.type("go")
+                await stage.press("enter")
+                await stage.pilot.pause(0.3)
+                _look(stage)
+
+
+# Help, toasts and dialogs on a screen that is small or in motion
+
+
+SIZES = [(40, 10), (44, 16), (48, 12), (49, 12), (60, 10), (200, 60)]
+"""Of terminals."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("page", ["f5", "f6", "f7", "f8"])
+@pytest.mark.promise("TUI-7")
+async def test_help_opens_at_every_size(page: str, size: tuple[int, int], packs: Path, home: Path) -> None:
+    app = PegboardApp(_runtime(packs, home))
+    async with app.run_test(size=size) as pilot:
+        await pilot.press(page)
+        await pilot.press("f1")
+        assert type(app.screen).__name__ == "HelpScreen"
+        shown = "\n".join(str(block.content) for block in app.screen.query(Static))
+        assert "app.quit" in shown
+
+
+async def test_a_click_on_a_toast_that_is_being_removed_does_nothing(packs: Path, home: Path) -> None:
+    from textual.widgets._toast import Toast
+
+    async with on_stage(_runtime(packs, home)) as stage:
+        stage.app.notify("Saved")
+        await stage.until(lambda: any(toast.region for toast in stage.app.screen.query(Toast)), "the toast is shown")
+        toast = stage.app.screen.query_one(Toast)
+        x, y = toast.region.x + 1, toast.region.y + 1
+        driver = stage.app._driver
+        assert driver is not None
+        for _ in range(3):
+            for kind in (events.MouseDown, events.MouseUp):
+                driver.process_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
+        await stage.until(lambda: not stage.app.screen.query(Toast), "the toast is gone")
+        await stage.press("f1")
+        await stage.until_seen("Help")
+
+
+async def test_a_dialog_that_is_closed_twice_closes_nothing_else(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.press("f1")
+        dialog = stage.app.screen
+        assert isinstance(dialog, Dialog)
+        dialog.dismiss(None)
+        dialog.dismiss(None)
+        await stage.pilot.pause()
+        assert stage.app.screen is stage.screen

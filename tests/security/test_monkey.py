@@ -1,0 +1,13 @@
+"""Random keys and clicks never end the app, and nothing evil reaches the screen; a long run is a benchmark."""
+
+from __future__ import annotations
+
+import pytest
+from random_user import PAGES, play
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.promise("SEC-5", "TUI-7")
+async def test_random_keys_and_clicks_do_not_end_the_app(page: str) -> None:
+    crash = await play(page, seed=1, steps=300)
+    assert crash is None, str(crash)
