@@ -15,7 +15,7 @@ from pegboard.tui.catalogue import Catalogue, Entry, in_order
 from pegboard.tui.checks import Known
 from pegboard.tui.problems import place
 
-Status = Literal["ok", "missing", "outdated", "error", "checking…", "warning", "ready", "degraded", "blocked"]
+Status = Literal["ok", "missing", "outdated", "error", "checking…", "warning", "hint", "ready", "degraded", "blocked"]
 """The word for how it is with a line: of a requirement, a pack with a problem, a tool."""
 
 KINDS = {"cli": "program", "lib": "library", "secret": "secret", "server": "server", "pack": "pack", "tool": "tool"}
