@@ -165,3 +165,20 @@ def test_a_hostile_docstring_is_read_in_time(tool: Tool, hostile: str) -> None:
 
 def test_lone_surrogates_do_not_get_into_the_description(tool: Tool) -> None:
     tool('def f():\n    """Bad \\ud800 text."""\n').description.encode()
+
+
+@pytest.mark.promise("DSC-3")
+@pytest.mark.parametrize("annotation", ["", " -> Any", " -> Unknown", " -> object"])
+@pytest.mark.parametrize(
+    "section", ["Returns:\n        The sum.", "Returns\n    -------\n    int\n        The sum.", ":returns: The sum."]
+)
+def test_what_returns_says_is_kept_where_no_schema_says_it(tool: Tool, annotation: str, section: str) -> None:
+    spec = tool(f"""
+from typing import Any
+def f(*, a: int){annotation}:
+    \"\"\"Add up.
+
+    {section}
+    \"\"\"
+""")
+    assert (spec.description, spec.output_schema) == ("Add up.\n\nReturns: The sum.", None)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from pegboard.discovery import read
 from pegboard.models import Hints, PackHandler, Problem, ToolSpec
+from pegboard.sdk.shelf import Shelf
 
 Tool = Callable[[str], ToolSpec]
 Names = Callable[[str], list[str]]
@@ -347,3 +349,85 @@ def test_an_alias_that_makes_no_sense_is_a_problem(tool: Tool, said: str, messag
     )
     (problem,) = spec.problems
     assert message in problem.message
+
+
+HINTED = """
+    from typing import overload
+    from elsewhere import imported
+
+    def tool():
+        \"\"\"Be a tool.\"\"\"
+
+    def forgotten(*, a: int): ...
+
+    async def empty():
+        \"\"\"  \"\"\"
+
+    def _private(): ...
+
+    @overload
+    def stub(*, a: int): ...
+    def stub(*, a):
+        \"\"\"Be a tool with a stub.\"\"\"
+
+    class Thing:
+        def method(self): ...
+"""
+
+
+@pytest.mark.promise("DSC-2")
+def test_a_public_function_without_a_docstring_is_a_hint_with_its_line() -> None:
+    hints = [problem for problem in problems_of(HINTED) if problem.severity == "hint"]
+    assert [(problem.line, problem.file, problem.message) for problem in hints] == [
+        (8, "/packs/sample.py", "`forgotten` has no docstring, so it is not a tool."),
+        (10, "/packs/sample.py", "`empty` has no docstring, so it is not a tool."),
+    ]
+    assert "docstring" in hints[0].fix
+    assert not [one for one in problems_of(HINTED + "    __all__ = ['tool']\n") if one.severity == "hint"]
+
+
+@pytest.mark.parametrize("name", ["hints", "aliases", "requires_cli", "requires_lib", "requires_secret"])
+def test_a_decorator_without_parentheses_is_a_problem_with_its_line(name: str) -> None:
+    source = f"from pegboard.sdk import {name}\n\n@{name}\ndef f(*, a: int):\n    'Do it.'\n"
+    [problem] = problems_of(source)
+    assert (problem.message, problem.line) == (f"`@{name}` has no arguments.", 3)
+
+
+SAME = {
+    "plain": "def a():\n    'A.'\ndef b(): ...\ndef _c():\n    'C.'\n",
+    "all": "__all__ = ['a', '_c']\ndef a(): ...\ndef b():\n    'B.'\ndef _c():\n    'C.'\n",
+    "annotated all": "__all__: list[str] = ['a']\ndef a():\n    'A.'\ndef b():\n    'B.'\n",
+    "added all": "__all__ = ['a']\n__all__ += ['b']\ndef a():\n    'A.'\ndef b():\n    'B.'\ndef c():\n    'C.'\n",
+    "extended all": "__all__ = ['a']\n__all__.extend(['b'])\n__all__.append('c')\n" + "".join(
+        f"def {name}():\n    'It.'\n" for name in "abcd"
+    ),
+    "summed all": "X = ['b']\n__all__ = ['a'] + X\ndef a():\n    'A.'\ndef b():\n    'B.'\ndef c():\n    'C.'\n",
+    "computed all": "__all__ = [n for n in dir()]\ndef a():\n    'A.'\ndef b(): ...\n",
+    "overload":
+        "from typing import overload\n@overload\ndef a():\n    'Stub.'\ndef a():\n    'A.'\n@overload\ndef b(): ...\n",
+    "replaced": "def a():\n    'A.'\na = None\ndef b():\n    'B.'\nb = wrap(b)\ndef c():\n    'C.'\ndel c\n",
+    "type checking":
+        "import typing as t\nif t.TYPE_CHECKING:\n    def a():\n        '.'\nelse:\n    def b():\n        '.'\n",
+    "main": "def a():\n    'A.'\nif __name__ == '__main__':\n    def b():\n        'B.'\n",
+    "versions":
+        "import sys\nif sys.version_info < (3, 0):\n    def a():\n        'A.'\nelse:\n    def b():\n        'B.'\n",
+    "a blank docstring": "def a():\n    '  '\ndef b():\n    'B.'\n",
+    "a name": "pack = 'other'\ndef a():\n    'A.'\n",
+    "a bad name": "pack = 'o.ther'\ndef a():\n    'A.'\n",
+    "a conditional name": "if True:\n    pack = 'other'\ndef a():\n    'A.'\n",
+    "aliases": "from pegboard.sdk import aliases\n@aliases('other', 'sample.more')\ndef a():\n    'A.'\n",
+}  # fmt: skip
+
+
+@pytest.mark.promise("DSC-2", "SDK-15")
+@pytest.mark.parametrize("source", SAME.values(), ids=SAME.keys())
+def test_discovery_and_a_plain_script_agree_on_what_a_tool_is(source: str, tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(source)
+    specs, _ = read(source, str(file))
+    shelf = Shelf([str(file)], {})
+    packs, files = shelf.packs(), shelf.sources()
+    listed = {f"{pack}.{name}" for pack, names in packs.items() for name in names if files[pack] == str(file)}
+    assert {spec.name for spec in specs} == listed
+    found = {alias: name for alias, name in shelf.aliases().items() if name in listed}
+    assert {alias: spec.name for spec in specs for alias in spec.aliases}.items() <= found.items()

@@ -45,8 +45,8 @@ SAID_BY_THE_COMMAND = {
     "a range too long": ("for i in {1..20000}; do echo $i; done", "{1..20000}\n", "{1..20000} stays as it is"),
     "letters too many": ("echo {a..z}{a..z}{a..z}{a..z} | wc -w", "27694\n", "braces make at most 50,000 words"),
     "a file system too full": (
-        "for i in {1..15}; do big 9000000 > f$i || break; done; ls | wc -l",
-        "12\n",
+        "big 9000000 > f; for i in {1..15}; do cp f f$i || break; done; ls | wc -l",
+        "11\n",
         "filesystem full",
     ),
     "a zip bomb": ("head -c 1000000 /dev/zero | gzip | gunzip | wc -c", "0\n", "zip bomb"),

@@ -108,3 +108,17 @@ def test_a_cancelled_batch_begins_no_further_items() -> None:
     finally:
         install(before)
     assert len(begun) < 10_000
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit(), StopIteration(1)]
+)
+def test_an_item_that_raises_what_ends_a_program_loses_no_other(error: BaseException) -> None:
+    def check(word: str) -> str:
+        if word == "bad":
+            raise error
+        return "fine"
+
+    found = batch_execute(["good", "bad", "better"], check)
+    assert found.startswith("=== good ===\nfine\n\n=== bad ===\nError: " + type(error).__name__)
+    assert found.endswith("=== better ===\nfine")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import importlib
+import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any  # proxies stand for anything
 
 import pytest
 
@@ -269,3 +272,61 @@ def test_a_script_that_knows_nothing_of_pegboard_sees_its_own_pack_and_those_on_
         check=False,
     )
     assert (done.stdout, done.stderr) == ("near own main None\n[('main.start', 'ok')]\nTrue\n", "")
+
+
+@pytest.mark.promise("SDK-1")
+@pytest.mark.usefixtures("shelf")
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda proxy: pickle.loads(pickle.dumps(proxy))])
+def test_packs_and_tools_can_be_copied_and_pickled(copied: Callable[[Any], Any]) -> None:
+    pack = get_pack("shelf")
+    assert pack is not None
+    assert copied(pack) == pack
+    assert copied(pack).count(thing="saw") == {"thing": "saw", "of": 1}
+    assert copied(pack.count) == pack.count
+    assert len({pack, copied(pack)}) == 1
+    assert not hasattr(pack, "__fspath__")
+    assert not hasattr(pack, "nothing")
+
+
+@pytest.mark.promise("SDK-1", "SDK-14")
+@pytest.mark.usefixtures("shelf")
+def test_a_tool_is_found_by_its_other_names() -> None:
+    pack = get_pack("shelf")
+    assert pack is not None
+    assert pack.find(thing="saw") == call_tool("shelf.find", what="saw") == "found saw"
+
+
+@pytest.mark.promise("SDK-2", "SDK-14")
+def test_a_tool_is_called_by_a_name_without_a_dot(script: Script) -> None:
+    script(
+        names="""
+        from pegboard.sdk import aliases
+
+        @aliases("findThings")
+        def search(*, name: str, tool: str, self: str) -> str:
+            \"\"\"Find.\"\"\"
+            return name + tool + self
+    """
+    )
+    pack = get_pack(name="names")
+    assert pack is not None
+    assert call_tool("findThings", name="a", tool="b", self="c") == "abc"
+    assert call_tool("names.search", name="a", tool="b", self="c") == "abc"
+    assert pack.findThings(name="a", tool="b", self="c") == "abc"
+
+
+@pytest.mark.promise("SDK-1", "SDK-2")
+def test_a_pack_that_is_new_or_changed_is_seen_by_every_way_to_it(
+    script: Script, write_pack: Callable[[str, str], Path]
+) -> None:
+    script(one="def first() -> int:\n    'Be first.'\n    return 1\n")
+    pack = get_pack("one")
+    assert pack is not None
+    assert (pack.first(), get_pack("two")) == (1, None)
+    write_pack("two.py", "def other() -> int:\n    'Be other.'\n    return 22\n")
+    write_pack("one.py", "def second() -> int:\n    'Be second.'\n    return 2\n")
+    two = get_pack("two")
+    assert two is not None
+    assert two.other() == call_tool("two.other") == 22
+    assert pack.second() == call_tool("one.second") == 2
+    assert not hasattr(pack, "first")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from typing import Any  # decorators of every kind
 
 import pytest
 
-from pegboard.sdk import requires_cli, requires_lib, requires_secret
+from pegboard.sdk import aliases, hints, requires_cli, requires_lib, requires_secret
 from pegboard.sdk.reading import Reading, read_requirements
 from pegboard.sdk.requirements import Requirement, noted
 
@@ -97,7 +98,11 @@ def test_decorators_of_another_library_say_nothing() -> None:
     ("written", "line"),
     [
         ("@requires_cli(f'r{1}')", 4),
-        ("@requires_cli('rg', min_version=13)", 4),
+        ("@requires_cli('rg', min_version=13.10)", 4),
+        ("@requires_cli('rg', min_version=True)", 4),
+        ("@requires_cli(3)", 4),
+        ("@requires_cli", 4),
+        ("@requires_secret", 4),
         ("@requires_cli('rg', **more)", 4),
         ("@requires_cli(*names)", 4),
         ("@requires_cli('rg', version='13')", 4),
@@ -160,3 +165,21 @@ def test_a_secret_that_is_no_literal_is_not_granted_but_told() -> None:
 def test_a_file_of_its_own_kind_is_read_without_an_exception() -> None:
     tree = ast.parse("x: int\nx += 1\nfrom . import y\nimport pegboard\n(a.b)('c')\npegboard('d')\n@e\ndef f(): ...")
     assert read_requirements(tree) == Reading()
+
+
+def test_a_version_may_be_an_integer() -> None:
+    found = reading("""
+    from pegboard.sdk import requires_cli
+    @requires_cli(name="git", min_version=2)
+    def f(): ...
+    """)
+    assert found.functions["f"] == (Requirement("cli", "git", min_version="2"),)
+    assert noted(requires_cli(name="git", min_version=2)(lambda: None)) == found.functions["f"]
+
+
+@pytest.mark.parametrize("decorator", [requires_cli, requires_lib, requires_secret, hints, aliases])
+def test_a_decorator_without_parentheses_leaves_the_function_as_it_is(decorator: Any) -> None:
+    def tool() -> int:
+        return 3
+
+    assert decorator(tool) is tool

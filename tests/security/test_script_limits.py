@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.models import CallEvent, Started
-from pegboard.scripts import Limits, OrchestratorTool, OrchestratorToolBuilder, ScriptResult
+from pegboard.scripts import Limits, OrchestratorTool, ScriptResult
 from pegboard.scripts.calculator import CalculationError, calculate
 
 LONE = "\ud800"
@@ -34,17 +34,32 @@ def _raise(error: BaseException) -> Any:
     raise error
 
 
+def _raising(error: BaseException) -> Callable[[list[str], str | None], object]:
+    return lambda args, stdin: _raise(error)
+
+
+def _returning(value: object) -> Callable[[list[str], str | None], object]:
+    return lambda args, stdin: value
+
+
 @pytest.fixture
 def tool() -> Iterator[OrchestratorTool]:
     """An orchestrator with tools that behave badly."""
     builder = OrchestratorTool.builder("it").limits(Limits(seconds=30))
     builder.tool(Tool("big", lambda args, stdin: "x" * int(args[0])))
-    for error in (SystemExit(3), KeyboardInterrupt(), StopIteration(), asyncio.CancelledError(), GeneratorExit()):
-        builder.tool(Tool(f"raises_{type(error).__name__}", lambda args, stdin, error=error: _raise(error)))
+    errors: list[BaseException] = [
+        SystemExit(3),
+        KeyboardInterrupt(),
+        StopIteration(),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+    ]
+    for error in errors:
+        builder.tool(Tool(f"raises_{type(error).__name__}", _raising(error)))
     builder.tool(Tool("surrogate", lambda args, stdin: f"a{LONE}b"))
     builder.tool(Tool("surrogate_error", lambda args, stdin: _raise(ValueError(f"a{LONE}b"))))
     for value in (None, 3, b"text", ["text"], object()):
-        builder.tool(Tool(f"returns_{type(value).__name__}", lambda args, stdin, value=value: value))
+        builder.tool(Tool(f"returns_{type(value).__name__}", _returning(value)))
     built = builder.build()
     yield built
     built.close()
@@ -235,10 +250,10 @@ async def test_a_script_that_has_no_encoding_is_an_error(tool: OrchestratorTool,
         lambda builder: builder.short_description(5),
         lambda builder: builder.tool(5),
         lambda builder: builder.tool(lambda args, stdin: ""),
-        lambda builder: OrchestratorTool.builder(5),
+        lambda builder: type(builder)(5),
     ],
 )
-def test_what_a_builder_can_not_use_is_an_error_at_once(build: Callable[[OrchestratorToolBuilder], object]) -> None:
+def test_what_a_builder_can_not_use_is_an_error_at_once(build: Callable[[Any], object]) -> None:
     with pytest.raises((TypeError, ValueError), match=r"must be|can't be|contains a null"):
         build(OrchestratorTool.builder("it"))
 

@@ -57,8 +57,8 @@ class Number:
     def at(self, scale: int) -> int:
         """Return the digits with this many decimals, more than that cut off."""
         if scale >= self.scale:
-            return self.digits * 10 ** (scale - self.scale)
-        return _cut(self.digits, 10 ** (self.scale - scale))
+            return self.digits * _ten_to(scale - self.scale)
+        return _cut(self.digits, _ten_to(self.scale - scale))
 
     def __str__(self) -> str:
         sign = "-" if self.digits < 0 else ""
@@ -242,7 +242,12 @@ class _Statement:
 
 def _quotient(left: Number, right: Number, scale: int) -> Number:
     common = max(left.scale, right.scale)
-    return Number(_cut(left.at(common) * 10**scale, right.at(common)), scale)
+    return Number(_cut(left.at(common) * _ten_to(scale), right.at(common)), scale)
+
+
+def _ten_to(power: int) -> int:
+    result: int = 10**power  # for a type checker, it may be a fraction
+    return result
 
 
 def _cut(number: int, divisor: int) -> int:
@@ -296,4 +301,4 @@ def _arctangent(given: Decimal) -> Decimal:
         total += power / count
         power = -power * given * given
         count += 2
-    return total * 2**halvings
+    return total * (1 << halvings)

@@ -84,7 +84,7 @@ async def bc(context: BuiltinContext) -> BuiltinResult:
     try:
         lines = calculate(text, library="-l" in context.argv or "--mathlib" in context.argv)
     except (CalculationError, ArithmeticError, RecursionError) as error:
-        return BuiltinResult("", f"bc: {error or type(error).__name__}\n", 1)
+        return BuiltinResult("", f"bc: {str(error) or type(error).__name__}\n", 1)
     return BuiltinResult("".join(f"{line}\n" for line in lines))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pegboard.sdk.literals import UnreadableError, read, text
@@ -19,6 +20,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
 """What a pack may be called: a tool's name is `pack.function`, so no dots."""
+
+_TESTS = re.compile(r"test_|conftest\.")
+"""Files beside packs whose functions are no tools, and have no docstrings."""
 
 Report = Callable[..., None]
 """Takes a problem: `report(message, fix, severity, line=…)`."""
@@ -51,8 +55,9 @@ def functions(scope: Scope, report: Report) -> list[Function]:
     names = _all(scope, report)
     if names is None:
         public = [node for name, node in defined.items() if not name.startswith("_")]
+        tests = _TESTS.match(PurePath(scope.file).name) is not None
         for node in public:
-            if not docstring(node).strip():
+            if not (docstring(node).strip() or tests or node.name.startswith("test_")):
                 report(
                     f"`{node.name}` has no docstring, so it is not a tool.",
                     "Describe it in a docstring, or begin its name with `_`.",

@@ -85,7 +85,7 @@ def requires_cli(
 def requires_lib(
     name: str, min_version: str | int | None = None, install: str | None = None
 ) -> Callable[[ToolT], ToolT]:
-    """Says that a tool, or the pack, needs a library.
+    """Says that a tool, or the pack, requires a library.
 
     Args:
         name: What is imported (`yaml`, `google.cloud.storage`), or the name it is installed by.
@@ -113,7 +113,7 @@ def noted(tool: object) -> tuple[Requirement, ...]:
 
 def _noting(name: object, requirement: Requirement) -> Callable[[ToolT], ToolT]:
     if callable(name):  # a decorator without parentheses; discovery reports it
-        return name  # type: ignore[return-value]
+        return name
 
     def note(tool: ToolT) -> ToolT:
         # any attribute may be set on a function; decorators run from the lowest up

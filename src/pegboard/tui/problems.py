@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from textual.content import Content
 
 from pegboard.models import Problem
 from pegboard.results.clean import clean_line
 
+_SYMBOLS: Final = {
+    "error": ("✖ ", "$text-error bold"),
+    "warning": ("! ", "$text-warning bold"),
+    "hint": ("· ", "$text-muted"),
+}
+
 
 def problem_heading(problem: Problem) -> Content:
-    """Gives what is wrong, with a symbol for how bad it is."""
-    error = problem.severity == "error"
-    return Content.assemble(
-        ("✖ " if error else "! ", "$text-error bold" if error else "$text-warning bold"), clean_line(problem.message)
-    )
+    """Return the message of a problem, with a symbol for its severity."""
+    return Content.assemble(_SYMBOLS[problem.severity], clean_line(problem.message))
 
 
 def problem_line(problem: Problem) -> Content:
