@@ -80,6 +80,7 @@ PROMISES = {
     "SDK-14": "@aliases gives tools and parameters other names; both spellings at once are a fault.",
     "SDK-15": "Without Pegboard running, the SDK sees imported packs and those on the packs path.",
     "SEC-8": "Bytes, tokens, time and memory of a turn, a tool, a script and a server are bounded while they arrive.",
+    "SEC-1": "What a repository, folder, file, server or model contains runs no code unless that tool was approved.",
     "STO-1": "Every call from every source is recorded in SQLite, within a size limit.",
     "STO-2": "Secrets come from the environment, .env files or the keyring; they can be taken out of what is shown.",
     "STO-3": "Files are written atomically; a damaged or newer database is set aside, never deleted.",

@@ -176,6 +176,13 @@ def test_other_folders_may_be_searched_where_the_configuration_says_so(tree: Pat
         ripgrep.search(pattern="hello")
 
 
+def test_it_works_where_folders_have_no_path_by_descriptor(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pegboard.packs._programs._DESCRIPTORS", str(tree / "nothing"))
+    monkeypatch.setattr("pegboard.packs.ripgrep.descriptor_path", lambda file: f"/dev/fd/{file}")
+    assert lines(ripgrep.search(pattern="say")) == [("sub/b.txt", 1, 1)]
+    assert ripgrep.files(path="sub")["paths"] == ["sub/b.txt", "sub/deep/c.txt"]
+
+
 @pytest.mark.promise("PCK-3")
 @pytest.mark.parametrize(("name", "path"), [("sub", "."), ("sub", "sub"), ("sub", "sub/b.txt"), ("sub/b.txt", "sub")])
 def test_links_that_are_swapped_meanwhile_show_nothing_from_outside(tree: Path, name: str, path: str) -> None:

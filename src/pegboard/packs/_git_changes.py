@@ -39,6 +39,11 @@ def read_object(git: pygit2.Repository, oid: bytes) -> bytes:
     return git.odb.read(pygit2.Oid(raw=oid))[1]
 
 
+def size_of(git: pygit2.Repository, oid: bytes) -> int:
+    """Return the size of an object in bytes."""
+    return git.odb.read_header(pygit2.Oid(raw=oid))[1]
+
+
 def entry_at(git: pygit2.Repository, commit: pygit2.Commit, parts: Sequence[bytes]) -> File | None:
     """Return what is at a path of a commit."""
     found: File = FOLDER_MODE, commit.tree_id.raw

@@ -18,6 +18,12 @@ _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800,
 _AGO = re.compile(r"(\d+|an?|last)[ .]+(second|minute|hour|day|week|month|year)s?(?:[ .]+ago)?")
 
 
+def commit_at(git: pygit2.Repository, name: str | pygit2.Oid) -> pygit2.Commit:
+    """Return the commit that a reference leads to, or that has this id."""
+    found = git.lookup_reference(name) if isinstance(name, str) else git[name]
+    return found.peel(pygit2.Commit)
+
+
 def head_name(git: pygit2.Repository) -> str:
     return str(git.lookup_reference("HEAD").target).removeprefix("refs/heads/")
 

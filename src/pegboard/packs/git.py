@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated
 
-import pygit2
 from annotated_types import Ge, Le
 
 from pegboard.sdk import ToolFailed, aliases, hints, requires_lib
@@ -25,10 +24,12 @@ from ._git_changes import (
     parts_of,
     read_object,
     shown,
+    size_of,
     tree_of,
     unstaged_state,
 )
 from ._git_history import (
+    commit_at,
     described,
     head_name,
     is_wanted,
@@ -61,7 +62,7 @@ def status(*, repository: str = ".") -> Status:
     with opened_repository(repository) as found:
         git, index = found.git, Index(found)
         index.copy_attributes()
-        head = None if git.head_is_unborn else git.head.peel(pygit2.Commit)
+        head = None if git.head_is_unborn else commit_at(git, "HEAD")
         changes = compared(tree_of(git, head, []), write_tree(git, index.files | index.ours()))
         changed = {delta.new_file.raw_path: changed_file(delta) for delta in changes.deltas}
         for path, now in index.changed().items():
@@ -213,7 +214,7 @@ def branches(*, repository: str = ".", remote: bool = False) -> list[Branch]:
             prefix = next((prefix for prefix in kinds if name.startswith(prefix)), None)
             if prefix is None:
                 continue
-            commit = git.references[name].peel(pygit2.Commit)
+            commit = commit_at(git, name)
             short = name.removeprefix(prefix)
             branch: Branch = {
                 "name": short, "commit": str(commit.id), "subject": message_of(commit)[0],
@@ -254,7 +255,7 @@ def read_file(
         mode, oid = entry
         if mode in {FOLDER_MODE, SUBMODULE_MODE}:
             raise ToolFailed(f"{path} is a folder or a submodule, not a file.", code="not_a_file")
-        _, size = git.odb.read_header(pygit2.Oid(raw=oid))
+        size = size_of(git, oid)
         if size > max_bytes:
             message = f"{path} has {size} bytes; the limit (max_bytes) is {max_bytes}."
             raise ToolFailed(message, code="too_large")
@@ -292,7 +293,7 @@ def blame(
         name = b"/".join(parts).decode("utf-8", "surrogateescape")
         blamed: list[Line] = []
         for hunk in git.blame(name, newest_commit=commit.id, min_line=first, max_line=final):
-            origin = git[hunk.final_commit_id].peel(pygit2.Commit)
+            origin = commit_at(git, hunk.final_commit_id)
             start = hunk.final_start_line_number
             blamed += [
                 {
