@@ -103,7 +103,7 @@ async def test_a_script_that_plays_tricks_is_shown_as_it_is(tmp_path: Path) -> N
         await stage.say("Go")
         await looked_into(stage, "It calls:")
         assert is_clean("\n".join(stage.rows))
-        assert sum("A always" in row for row in stage.rows) == 1
+        assert sum("A always…" in row for row in stage.rows) == 1
         await stage.select()
         await stage.press("r")
         await stage.idle()

@@ -16,6 +16,7 @@ from pegboard.errors import ModelError
 from pegboard.models.conversation import TextDelta
 from pegboard.tui.chat import blocks
 from pegboard.tui.screens import chat
+from pegboard.tui.screens.approval_scope import ApprovalScope
 from pegboard.tui.screens.edit_call import EditCallScreen
 
 Compare = Callable[..., bool]
@@ -106,6 +107,26 @@ def test_a_call_that_asks(looks: Callable[..., bool]) -> None:
         await stage.asked()
 
     assert looks(steps, calls(REMOVE, text="Then I remove it."))
+
+
+def test_a_selected_call_that_asks(looks: Callable[..., bool]) -> None:
+    async def steps(stage: ChatStage) -> None:
+        await stage.say("Remove the old one")
+        await stage.select()
+
+    assert looks(steps, calls(REMOVE, text="Then I remove it."))
+
+
+def test_the_scope_of_a_rule(looks: Callable[..., bool]) -> None:
+    async def steps(stage: ChatStage) -> None:
+        await stage.say("Remove the old one")
+        await stage.select()
+        await stage.press("A")
+        await stage.until(lambda: isinstance(stage.app.screen, ApprovalScope), "the dialog is open")
+        await stage.press("down", "enter")
+        await stage.until_seen("where path = build/old.tar")
+
+    assert looks(steps, calls(REMOVE))
 
 
 def test_a_call_within_one_that_asks_while_one_writes(looks: Callable[..., bool]) -> None:

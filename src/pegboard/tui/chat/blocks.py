@@ -45,7 +45,7 @@ _LONGEST_LINE: Final = 2_000
 ANSWERS: Final = (
     ("once", "a", "once"),
     ("session", "s", "session"),
-    ("always", "A", "always"),
+    ("always", "A", "always…"),
     ("reject", "r", "reject"),
     ("reject_why", "R", "reject with reason"),
     ("edit", "e", "edit"),
@@ -521,7 +521,7 @@ class CallBlock(Block):
             text = f"  Not selected: {way} selects this call, then:"
         else:
             what = "exactly these arguments" if self.is_destructive else "any arguments"
-            text = f"  Selected. s allows {what} in this session; A asks for how long."
+            text = f"  Selected. s allows {what} in this session."
         text = fitted(text, width).rstrip() if cell_len(text) > width else text
         return Row(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
 

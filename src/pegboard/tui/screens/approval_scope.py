@@ -98,7 +98,6 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         """Compose the choices, the patterns, the preview and the buttons."""
         with Vertical(id="box") as box:
             box.border_title = Content(f"Allow {clean_line(self._request.call.name)} without asking?")
-            box.border_subtitle = "the most specific scope is chosen"
             with Horizontal(id="choices"):
                 with Vertical():
                     yield Label("Which calls", classes="title")

@@ -12,6 +12,9 @@ from pegboard.tui.checks import Known
 from pegboard.tui.commands import key_of
 from pegboard.tui.wall import Wall
 
+_WIDE = 100
+"""Columns from which the header says in words what awaits approval."""
+
 
 class HeaderItem(Static):
     """A part of the header that a click runs an action of."""
@@ -89,6 +92,10 @@ class HeaderLine(Horizontal):
         marker.display = unrecorded is not None
         marker.update(Content("✖ not recorded"))
 
+    def on_resize(self) -> None:
+        """Fit the count of calls awaiting approval to the width."""
+        self._show_chat()
+
     def _show_wall(self, wall: Wall) -> None:
         tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)
         self._show_mode("tools", "Tools", "…" if wall.scanning else f"{len(tools):,}")
@@ -107,9 +114,15 @@ class HeaderLine(Horizontal):
         waiting: tuple[object, ...] = getattr(self.app, "requests", ())
         badge = self.query_one("#approvals", Static)
         badge.display = bool(waiting)
+        self.query_one("#packs").display = not waiting or self.app.size.width >= _WIDE
         if waiting:
             awaits = "call awaits" if len(waiting) == 1 else "calls await"
-            badge.update(Content(f"{len(waiting):,} {awaits} approval: {key_of(self.app, 'chat.asking')}"))
+            what = (
+                f"{len(waiting):,} {awaits} approval"
+                if self.app.size.width >= _WIDE
+                else plural(len(waiting), "approval")
+            )
+            badge.update(Content(f"{what}: {key_of(self.app, 'chat.asking')}"))
             self._show_mode("chat", "Chat", f"? {len(waiting)}", "$text-warning bold")
         else:
             self._show_mode("chat", "Chat", "▶" if getattr(self.app, "asking", False) else "", "$text-primary bold")
