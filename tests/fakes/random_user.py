@@ -66,10 +66,14 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
 
+    class _Lasting(PegboardApp):
+        async def action_quit(self) -> None:
+            """Stay, as the palette has this command as well."""
+
     dice = random.Random(f"{page} {seed}")
     size = (dice.randint(40, 200), dice.randint(10, 60))
     with _home() as packs, patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(seed)):
-        app = PegboardApp(Runtime.from_environment(packs=[packs]))
+        app = _Lasting(Runtime.from_environment(packs=[packs]))
         user = _User(app, page, dice, size)
         step = 0
         try:
