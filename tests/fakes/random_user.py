@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import evil
@@ -66,10 +66,20 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
 
+    class _Lasting(PegboardApp):
+        ended_by = ""
+
+        def exit(self, *arguments: Any, **options: Any) -> None:
+            self.ended_by = "".join(traceback.format_stack(limit=8))
+            super().exit(*arguments, **options)
+
+        async def action_quit(self) -> None:
+            """Stay, as the palette has this command as well."""
+
     dice = random.Random(f"{page} {seed}")
     size = (dice.randint(40, 200), dice.randint(10, 60))
     with _home() as packs, patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(seed)):
-        app = PegboardApp(Runtime.from_environment(packs=[packs]))
+        app = _Lasting(Runtime.from_environment(packs=[packs]))
         user = _User(app, page, dice, size)
         step = 0
         try:
@@ -81,8 +91,8 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
                         break
         except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
             return Crash(page, seed, step, user.size, tuple(user.did), traceback.format_exc())
-        if app._exit or app.return_code:
-            return Crash(page, seed, step, user.size, tuple(user.did), "The app ended.")
+        if app.ended_by:
+            return Crash(page, seed, step, user.size, tuple(user.did), f"The app ended: {app.ended_by}")
     return None
 
 
