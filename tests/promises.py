@@ -41,7 +41,6 @@ PROMISES = {
     "ASK-6": "Sessions are kept, listed, resumed, renamed, exported and deleted; what the user says is kept as typed.",
     "ASK-7": "Calls of models run as the rules and the user say; where nobody can be asked, the rest is refused.",
     "ASK-8": "Without keys and network there is a model that says what it is.",
-    "SEC-2": "Only a deliberate act approves a call: a key on a card that the user selected, a click, a rule.",
     "CLI-1": "pegboard tools list, info and invoke do headlessly what the screen does.",
     "CLI-2": "stdout is data, stderr is narration; exit codes are documented.",
     "CLI-3": "pegboard ask asks within a session, with or without tools, and prints the answer or the outcome.",
