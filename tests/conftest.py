@@ -108,7 +108,7 @@ async def open_runtime() -> AsyncIterator[Callable[..., Runtime]]:
     def build(*packs: Path, tool_allow: str | None = None) -> Runtime:
         runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
         opened.append(runtime)
-        runtime.scan()
+        runtime.tools.scan()
         return runtime
 
     yield build

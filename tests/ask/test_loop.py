@@ -67,7 +67,7 @@ async def test_calls_run_in_order_and_their_results_go_back_until_the_model_answ
     assert [result.call_id for result in outcome.tool_results] == [call.id for call in outcome.tool_calls]
     assert [answer.text for answer in _answers(model)] == ["3", "7", "10"]
     assert (outcome.tool_error, outcome.session_context_updated, outcome.session_id) == (None, True, "s")
-    assert [(record.id, record.source, record.session) for record in reversed(runtime.history())] == [
+    assert [(record.id, record.source, record.session) for record in reversed(runtime.history.records())] == [
         (call.id, "ask", "s") for call in outcome.tool_calls
     ]
 
@@ -211,7 +211,7 @@ async def test_arguments_that_are_cut_or_malformed_are_never_run(
     assert told in answer.text
     assert outcome.tool_error is not None
     assert outcome.tool_error.code == "invalid_args"
-    assert not runtime.history()
+    assert not runtime.history.records()
     sent = [message for message in model.prompts[-1].messages if isinstance(message, ModelMessage)]
     assert all(isinstance(json.loads(call.arguments), dict) for call in sent[0].calls), "no server is sent other text"
     kept = [entry.message for entry in runtime.sessions.entries("s")]
@@ -468,7 +468,7 @@ async def test_what_nobody_approves_is_denied_and_the_model_is_told(runtime: Run
     assert outcome.tool_results[0].error.detail == "denied"
     assert "nobody is here to approve it" in _answers(model)[0].text
     call = ToolCall(name="shop.write", args={"text": "x"}, source="ask")
-    verdict = runtime.would(call)
+    verdict = runtime.rules.verdict(call)
     assert verdict is not None
     assert verdict.action == "ask"
 
@@ -485,7 +485,7 @@ class _Editor:
 
 @pytest.mark.promise("ASK-7")
 async def test_the_model_is_told_how_its_arguments_were_edited(runtime: Runtime, asked: Asked) -> None:
-    runtime.approve_with(_Editor({"text": "better", "path": "b.txt"}))
+    runtime.rules.approve_with(_Editor({"text": "better", "path": "b.txt"}))
     model = ScriptedModel(calls(("shop_write", {"text": "x"})), says("Better."))
     events, outcome = await asked(runtime, model=model)
     [request] = [
@@ -516,7 +516,7 @@ class _Slow:
 async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_up: SetUp, tool: str) -> None:
     brief = set_up(ASK__SECONDS="3")
     await brief.prewarm()
-    brief.approve_with(_Slow(3.5))
+    brief.rules.approve_with(_Slow(3.5))
     model = ScriptedModel(calls((f"shop_{tool}", {"text": "x"})), says("Done."))
     _, outcome = await asked(brief, model=model)
     assert (outcome.stopped_by, outcome.tool_results[0].ok, outcome.answer) == ("answer", True, "Done.")
@@ -524,7 +524,7 @@ async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_
 
 @pytest.mark.promise("ASK-4", "ASK-7")
 async def test_a_call_that_the_user_never_approved_is_not_said_to_have_run(runtime: Runtime) -> None:
-    runtime.approve_with(_Slow(60))
+    runtime.rules.approve_with(_Slow(60))
     asking = runtime.ask("s", model=ScriptedModel(calls(("shop_write", {"text": "x"})), says("Never said.")))
     async with asyncio.timeout(30):
         async for event in asking.run("Write."):

@@ -118,4 +118,4 @@ def test_a_session_is_exported_by_the_runtime(
     runtime = open_runtime()
     runtime.sessions.start("s")
     runtime.sessions.append("s", UserMessage(text="Hello."))
-    assert "## You\n\nHello." in runtime.exported("s", "markdown")
+    assert "## You\n\nHello." in runtime.sessions.export("s", "markdown")

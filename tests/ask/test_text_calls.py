@@ -57,7 +57,7 @@ async def test_a_message_that_is_a_call_is_one_where_that_is_configured_and_alwa
     texting: Runtime, asked: Asked, text: str
 ) -> None:
     approver = Says("session")
-    texting.approve_with(approver)
+    texting.rules.approve_with(approver)
     events, outcome = await asked(texting, model=ScriptedModel(says(text), says(text), says("3.")), session="s")
     proposed = [event.proposed for event in events if isinstance(event, CallProposed)]
     assert [one.from_text for one in proposed] == [True, True]
@@ -82,7 +82,7 @@ async def test_a_message_that_is_a_call_is_one_where_that_is_configured_and_alwa
     ],
 )
 async def test_calls_written_one_after_the_other_are_all_made(texting: Runtime, asked: Asked, text: str) -> None:
-    texting.approve_with(Says("once"))
+    texting.rules.approve_with(Says("once"))
     _, outcome = await asked(texting, model=ScriptedModel(says(text), says("3 and 3.")))
     assert [result.data for result in outcome.tool_results] == [3, 3]
 
@@ -112,7 +112,7 @@ QUOTATIONS = [
 @pytest.mark.promise("SEC-6")
 @pytest.mark.parametrize("text", QUOTATIONS)
 async def test_a_quotation_is_no_call(texting: Runtime, asked: Asked, text: str) -> None:
-    texting.approve_with(Says("once"))
+    texting.rules.approve_with(Says("once"))
     _, outcome = await asked(texting, model=ScriptedModel(says(text)))
     assert (outcome.answer, outcome.tool_calls) == (text, ())
 
@@ -124,7 +124,7 @@ async def test_text_is_text_unless_this_model_is_configured_otherwise(
     set_up: SetUp, asked: Asked, text: str, settings: dict[str, str]
 ) -> None:
     plain = set_up(**settings)
-    plain.approve_with(Says("once"))
+    plain.rules.approve_with(Says("once"))
     _, outcome = await asked(plain, model=ScriptedModel(says(text)))
     assert (outcome.answer, outcome.tool_calls) == (text, ())
 
@@ -133,7 +133,7 @@ async def test_text_is_text_unless_this_model_is_configured_otherwise(
 async def test_after_a_native_call_in_the_session_text_is_text_in_later_questions_too(
     texting: Runtime, asked: Asked
 ) -> None:
-    texting.approve_with(Says("once"))
+    texting.rules.approve_with(Says("once"))
     native = calls(("shop_add", {"a": 1, "b": 1}))
     _, outcome = await asked(texting, model=ScriptedModel(native, says(CALL)), session="s")
     assert (len(outcome.tool_calls), outcome.answer) == (1, CALL)
@@ -144,7 +144,7 @@ async def test_after_a_native_call_in_the_session_text_is_text_in_later_question
 @pytest.mark.promise("SEC-6")
 @pytest.mark.parametrize("reason", ["length", "filter", "unknown"])
 async def test_a_call_written_in_a_turn_that_ended_early_is_text(texting: Runtime, asked: Asked, reason: str) -> None:
-    texting.approve_with(Says("once"))
+    texting.rules.approve_with(Says("once"))
     ended = TurnEnded.model_validate({"message": ModelMessage(text=CALL), "reason": reason})
     _, outcome = await asked(texting, model=ScriptedModel([TextDelta(text=CALL), ended]))
     assert outcome.tool_calls == ()
@@ -168,14 +168,14 @@ async def test_a_call_written_as_text_is_rejected_without_a_person_though_it_onl
 async def test_in_advance_only_the_exact_name_approves_a_call_written_as_text(
     texting: Runtime, asked: Asked, pattern: str, runs: bool
 ) -> None:
-    texting.approve_in_advance([pattern])
+    texting.rules.approve_in_advance([pattern])
     _, outcome = await asked(texting, model=ScriptedModel(says(CALL), says("Well.")))
     assert outcome.tool_results[0].ok is runs
 
 
 @pytest.mark.promise("SEC-6")
 async def test_what_the_model_reads_later_has_its_written_call_with_the_result(texting: Runtime, asked: Asked) -> None:
-    texting.approve_with(Says("once"))
+    texting.rules.approve_with(Says("once"))
     model = ScriptedModel(says(CALL), says("3."))
     await asked(texting, model=model)
     sent = [message for message in model.prompts[-1].messages if isinstance(message, ModelMessage)]

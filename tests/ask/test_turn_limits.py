@@ -96,7 +96,7 @@ async def test_an_endless_turn_ends_at_its_limit_with_the_text_that_came(
         assert kept[-1] == ModelMessage(text=written[:2000])
     else:
         assert "The limit of one turn, 2,000 bytes and 20 calls, was reached." in outcome.answer
-    assert not small.history()
+    assert not small.history.records()
 
 
 @pytest.mark.promise("SEC-8")
@@ -156,7 +156,7 @@ async def test_no_call_of_a_turn_that_ended_early_runs_whatever_its_arguments(
     _, outcome = await asked(runtime, model=model)
     details = [result.error.detail for result in outcome.tool_results if result.error is not None]
     assert details == ["unfinished_turn", "unfinished_turn"]
-    assert not runtime.history()
+    assert not runtime.history.records()
     told = [message.text for message in model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert all("was not called because the model's answer ended early" in one for one in told)
     assert len(told) == 2

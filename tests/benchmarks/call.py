@@ -79,7 +79,7 @@ async def _compare(folder: Path) -> dict[str, float]:
     """Gives the median milliseconds of a warm call: ours alone, ours through the gateway and recorded, the SDK's."""
     executor = Executor(results=folder)
     runtime = Runtime.from_environment()
-    runtime.scan()
+    runtime.tools.scan()
     peer = StdioServerParameters(command=sys.executable, args=["-c", _PEER])
 
     async def through_gateway(number: int) -> None:

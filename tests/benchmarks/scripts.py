@@ -59,7 +59,7 @@ async def _call(runtime: Runtime, name: str, **arguments: int) -> JsonValue:
 
 async def _run(runtime: Runtime, script: str) -> JsonObject:
     """Runs a script."""
-    async with aclosing(runtime.run_script(script)) as events:
+    async with aclosing(runtime.scripts.run(script)) as events:
         [done] = [event async for event in events if isinstance(event, Finished) and event.call.parent is None]
     assert isinstance(done.result.data, dict), done.result.error
     assert (done.result.data["stderr"], done.result.data["exit_code"]) == ("", 0)
@@ -118,7 +118,7 @@ async def _join(runtime: Runtime) -> tuple[int, int]:
 async def _all(packs: Path) -> list[tuple[str, float, float, str]]:
     (packs / "bench.py").write_text(_PACK, encoding="utf-8")
     runtime = Runtime.from_environment(packs=[packs])
-    runtime.scan()
+    runtime.tools.scan()
     async with runtime:
         await _run(runtime, "tools.echo 1")
         one, alone = await _overhead(runtime)

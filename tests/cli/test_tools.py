@@ -535,8 +535,8 @@ VALUES: list[JsonValue] = [
 @pytest.mark.promise("CLI-1")
 def test_copied_lines_make_the_same_calls_in_a_real_shell(home: Path, tmp_path: Path) -> None:
     runtime = Runtime.from_environment()
-    runtime.scan()
-    echo = runtime.tool("tools.echo")
+    runtime.tools.scan()
+    echo = runtime.tools.get("tools.echo")
     assert echo is not None
     lines = [copied_as("cli", echo, {"value": value}).replace("invoke", "invoke --print json", 1) for value in VALUES]
     script = f'pegboard() {{ {shlex.quote(sys.executable)} -m pegboard "$@" && printf "\\0"; }}\n' + "\n".join(lines)

@@ -88,7 +88,7 @@ async def test_a_call_starts_finishes_with_its_result_and_is_recorded(runtime: R
     assert isinstance(events[-1], Finished)
     assert events[-1].result.ok
     assert events[-1].result.data == "hello"
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert (record.id, record.tool, record.args, record.ok, record.source) == (
         call.id,
         "road.write",
@@ -111,7 +111,7 @@ async def test_a_tool_that_is_not_on_the_allow_list_says_so(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     runtime = open_runtime(write_pack("road.py", PACK), tool_allow="road.read,fs.*")
-    assert runtime.tool("road.write") is None
+    assert runtime.tools.get("road.write") is None
     result = await _result(runtime, "road.write", text="x")
     assert result.error is not None
     assert (result.error.code, result.error.detail) == ("tool_not_found", "not_allowed")
@@ -121,7 +121,7 @@ async def test_a_tool_that_is_not_on_the_allow_list_says_so(
 
 async def test_an_empty_allow_list_admits_nothing(open_runtime: Callable[..., Runtime]) -> None:
     runtime = open_runtime(tool_allow="")
-    assert runtime.tools() == ()
+    assert runtime.tools.all() == ()
     result = await _result(runtime, "time.now")
     assert result.error is not None
     assert result.error.code == "tool_not_found"
@@ -133,7 +133,7 @@ async def test_all_faults_of_the_arguments_come_at_once_with_their_paths(runtime
     assert result.error is not None
     assert result.error.code == "invalid_args"
     assert {fault.path for fault in result.error.faults} == {"/max_bytes", "/other"}
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert not record.ok
 
 
@@ -141,7 +141,7 @@ async def test_all_faults_of_the_arguments_come_at_once_with_their_paths(runtime
 async def test_other_names_of_a_tool_and_its_parameters_are_resolved_before_validation(runtime: Runtime) -> None:
     result = await _result(runtime, "readPage", maxBytes=7)
     assert result.data == 7
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert (record.tool, record.args) == ("road.read", {"max_bytes": 7})
 
 
@@ -168,7 +168,7 @@ async def test_the_caller_may_set_the_timeout(runtime: Runtime) -> None:
 
 
 def test_caller_then_configuration_then_tool_then_default_say_the_timeout(runtime: Runtime) -> None:
-    hang, write = runtime.tool("road.hang"), runtime.tool("road.write")
+    hang, write = runtime.tools.get("road.hang"), runtime.tools.get("road.write")
     assert hang is not None
     assert write is not None
     timeouts = Timeouts(8, {"road.h*": 3})
@@ -190,7 +190,7 @@ async def test_a_running_call_can_be_cancelled_and_is_recorded_as_such(runtime: 
     assert seen[-1].result.error is not None
     assert seen[-1].result.error.detail == "cancelled"
     assert not await runtime.cancel(call.id)
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert record.error is not None
     assert record.error.detail == "cancelled"
 
@@ -201,7 +201,7 @@ async def test_a_caller_that_goes_away_ends_its_call_and_leaves_a_record(runtime
     events = runtime.call(call)
     await anext(events)
     await events.aclose()
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert record.error is not None
     assert record.error.detail == "cancelled"
     assert not await runtime.cancel(call.id)
@@ -220,7 +220,7 @@ async def test_a_caller_whose_task_is_cancelled_leaves_a_record_too(runtime: Run
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert record.error is not None
     assert record.error.detail == "cancelled"
 
@@ -285,7 +285,7 @@ class _Tools:
         self._runtime = runtime
 
     def scan(self) -> tuple[tuple[ToolSpec, ...], tuple[()]]:
-        return self._runtime.tools(), ()
+        return self._runtime.tools.all(), ()
 
 
 @pytest.mark.promise("EXE-7")
@@ -305,7 +305,7 @@ async def test_only_an_equal_call_of_a_cacheable_tool_in_one_session_is_answered
     _, result = await runtime.result(ToolCall(name=tool, args=second, source="ask", session=session))
     assert result.ok
     assert result.meta.cached is cached
-    records: list[CallRecord] = list(runtime.history())
+    records: list[CallRecord] = list(runtime.history.records())
     assert len(records) == 2
 
 
@@ -316,4 +316,4 @@ async def test_a_thousand_interleaved_calls_get_their_own_answers_through_the_ga
 
     answers = await asyncio.wait_for(asyncio.gather(*(ask(number) for number in range(1000))), 100)
     assert answers == [str(number) for number in range(1000)]
-    assert len(runtime.history(limit=2000)) == 1000
+    assert len(runtime.history.records(limit=2000)) == 1000

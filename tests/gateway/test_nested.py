@@ -47,7 +47,7 @@ async def _through(runtime: Runtime, tool: str, source: CallSource = "form", /, 
 
 
 def _record(runtime: Runtime, tool: str) -> CallRecord:
-    [record] = runtime.history(tool=f"nesting.{tool}")
+    [record] = runtime.history.records(tool=f"nesting.{tool}")
     return record
 
 
@@ -111,7 +111,7 @@ async def test_a_call_works_from_an_async_tool(runtime: Runtime) -> None:
 @pytest.mark.promise("SDK-2")
 async def test_calls_three_deep_each_have_the_one_above_as_parent(runtime: Runtime) -> None:
     assert await _data(runtime, "down", levels=3) == 3
-    records = {record.args["levels"]: record for record in runtime.history(tool="nesting.down")}
+    records = {record.args["levels"]: record for record in runtime.history.records(tool="nesting.down")}
     assert [records[level].parent for level in (0, 1, 2)] == [records[level].id for level in (1, 2, 3)]
     assert records[3].parent is None
 
@@ -241,7 +241,7 @@ async def test_a_call_within_may_be_cancelled_alone(runtime: Runtime, tmp_path: 
     file = tmp_path / "pid"
     running = asyncio.ensure_future(_through(runtime, "nesting.hang", file=str(file)))
     await _until(lambda: _is_written(file))
-    [within] = [call for call in runtime._executor._running if runtime._executor._running[call].depth == 1]
+    [within] = [call for call in runtime._parts.executor._running if runtime._parts.executor._running[call].depth == 1]
     assert await runtime.cancel(within)
     assert await running == {"type": "RuntimeError", "message": "nesting.hang failed: The call was cancelled."}
 

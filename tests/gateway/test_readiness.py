@@ -71,11 +71,11 @@ async def test_a_tool_that_lacks_something_fails_in_the_words_of_the_report_whoe
     runtime: Runtime, source: CallSource
 ) -> None:
     error = _error(await _call(runtime, "needy.work", source))
-    [row] = runtime.health("needy.work")
+    [row] = runtime.health.rows("needy.work")
     assert (error.code, error.detail) == ("execution_error", "dependency_missing")
     assert row.error == "`needed-here` is not on the PATH."
     assert f"{row.error} How to get it: make needed-here" in error.message
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert (record.tool, record.ok, record.error) == ("needy.work", False, error)
 
 
@@ -97,14 +97,14 @@ async def test_what_has_come_meanwhile_is_noticed_at_the_next_call(
     assert "`needed-here` is 1.0; at least 2 is needed." in _error(await _call(runtime, "needy.work")).message
     program("2.0")
     assert (await _call(runtime, "needy.work")).data == "done"
-    spec = runtime.tool("needy.work")
+    spec = runtime.tools.get("needy.work")
     assert spec is not None
-    assert runtime.state(spec) == "ready"
+    assert runtime.health.state(spec) == "ready"
 
 
 @pytest.mark.promise("SDK-10")
 async def test_a_tool_that_can_do_without_what_is_missing_runs(runtime: Runtime) -> None:
     assert (await _call(runtime, "needy.free")).data == "nothing"
-    spec = runtime.tool("needy.free")
+    spec = runtime.tools.get("needy.free")
     assert spec is not None
-    assert runtime.state(spec) == "degraded"
+    assert runtime.health.state(spec) == "degraded"

@@ -53,7 +53,7 @@ def _text(runtime: Runtime) -> str:
 
 @pytest.mark.promise("ASK-7")
 def test_rules_are_told_in_words(runtime: Runtime) -> None:
-    assert [str(rule) for rule in runtime.rules().rules] == [
+    assert [str(rule) for rule in runtime.rules.read().rules] == [
         "allow notes.* where path = src/**",
         "deny shell.*, fs.remove",
         "ask web.* where url = http:**",
@@ -65,7 +65,7 @@ def test_rules_are_told_in_words(runtime: Runtime) -> None:
 
 @pytest.mark.promise("ASK-7")
 def test_a_new_rule_stands_at_the_end_and_all_else_as_before(runtime: Runtime) -> None:
-    seen = runtime.add_rule(runtime.rules(), Rule(deny=("a.b",), where={"path": ("x", "y")}, scope="ask"))
+    seen = runtime.rules.add(runtime.rules.read(), Rule(deny=("a.b",), where={"path": ("x", "y")}, scope="ask"))
     added = '\n[[rule]]\ndeny = "a.b"\nwhere.path = ["x", "y"]\nscope = "ask"\n'
     assert _text(runtime) == MINE + added == seen.text
     assert seen.rules[-1] == Rule(deny=("a.b",), where={"path": ("x", "y")}, scope="ask")
@@ -74,7 +74,7 @@ def test_a_new_rule_stands_at_the_end_and_all_else_as_before(runtime: Runtime) -
 @pytest.mark.promise("ASK-7")
 def test_the_first_rule_makes_the_file_with_words_how_to_write_more(runtime: Runtime) -> None:
     runtime.paths.approvals.unlink()
-    runtime.add_rule(runtime.rules(), Rule(allow=("notes.*",)))
+    runtime.rules.add(runtime.rules.read(), Rule(allow=("notes.*",)))
     assert _text(runtime) == HEAD + '\n[[rule]]\nallow = "notes.*"\n'
 
 
@@ -113,7 +113,7 @@ def test_the_first_rule_makes_the_file_with_words_how_to_write_more(runtime: Run
 def test_a_changed_rule_keeps_its_comments_and_the_lines_that_still_hold(
     runtime: Runtime, at: int, rule: Rule, before: str, after: str
 ) -> None:
-    seen = runtime.change_rule(runtime.rules(), at, rule)
+    seen = runtime.rules.change(runtime.rules.read(), at, rule)
     assert _text(runtime) == MINE.replace(before, after)
     assert seen.rules[at] == rule
 
@@ -128,19 +128,19 @@ def test_a_changed_rule_keeps_its_comments_and_the_lines_that_still_hold(
     ],
 )
 def test_a_removed_rule_takes_only_its_own_comments_along(runtime: Runtime, at: int, gone: str) -> None:
-    seen = runtime.remove_rule(runtime.rules(), at)
+    seen = runtime.rules.remove(runtime.rules.read(), at)
     assert _text(runtime) == MINE.replace(gone, "")
     assert len(seen.rules) == 2
 
 
 @pytest.mark.promise("ASK-7")
 def test_a_moved_rule_takes_its_comments_along(runtime: Runtime) -> None:
-    before = runtime.rules()
-    seen = runtime.move_rule(before, 0, 1)
+    before = runtime.rules.read()
+    seen = runtime.rules.move(before, 0, 1)
     assert seen.rules == (before.rules[1], before.rules[0], before.rules[2])
     assert _text(runtime).startswith("# How I like it.\n\n[[ rule ]]  # never\n")
     assert '# since that one day\n\n# Notes are mine to lose.\n[[rule]]\nallow = "notes.*"   # all' in _text(runtime)
-    assert runtime.move_rule(seen, 1, 0).text == MINE
+    assert runtime.rules.move(seen, 1, 0).text == MINE
 
 
 @pytest.mark.promise("ASK-7")
@@ -151,18 +151,18 @@ def test_a_moved_rule_takes_its_comments_along(runtime: Runtime) -> None:
 def test_a_file_of_another_shape_or_with_a_fault_is_left_as_it_is(runtime: Runtime, text: str) -> None:
     runtime.paths.approvals.write_text(text, encoding="utf-8")
     with pytest.raises(RulesError):
-        runtime.add_rule(runtime.rules(), Rule(allow=("a",)))
+        runtime.rules.add(runtime.rules.read(), Rule(allow=("a",)))
     assert _text(runtime) == text
 
 
 @pytest.mark.promise("ASK-7")
 def test_what_somebody_else_changed_meanwhile_is_not_overwritten(runtime: Runtime) -> None:
-    seen = runtime.rules()
+    seen = runtime.rules.read()
     runtime.paths.approvals.write_text(f"{MINE}# more", encoding="utf-8")
     with pytest.raises(RulesError, match="changed meanwhile"):
-        runtime.remove_rule(seen, 0)
+        runtime.rules.remove(seen, 0)
     assert _text(runtime) == f"{MINE}# more"
-    assert "# more\n\n[[rule]]" in runtime.add_rule(runtime.rules(), Rule(allow=("a",))).text
+    assert "# more\n\n[[rule]]" in runtime.rules.add(runtime.rules.read(), Rule(allow=("a",))).text
 
 
 @pytest.mark.promise("ASK-7")
@@ -171,7 +171,7 @@ def test_a_linked_file_stays_a_link_with_its_permissions(runtime: Runtime, tmp_p
     runtime.paths.approvals.rename(real)
     real.chmod(0o640)
     runtime.paths.approvals.symlink_to(real)
-    runtime.remove_rule(runtime.rules(), 2)
+    runtime.rules.remove(runtime.rules.read(), 2)
     assert runtime.paths.approvals.is_symlink()
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
     assert len(read_rules(real.read_text(encoding="utf-8"))) == 2
@@ -180,24 +180,24 @@ def test_a_linked_file_stays_a_link_with_its_permissions(runtime: Runtime, tmp_p
 @pytest.mark.promise("ASK-7")
 def test_what_cant_be_written_is_refused_with_a_sentence(runtime: Runtime) -> None:
     folder = runtime.paths.approvals.parent
-    seen = runtime.rules()
+    seen = runtime.rules.read()
     with pytest.raises(RulesError, match="can't be put into this file"):
-        runtime.add_rule(seen, Rule(allow=("\ud800",)))
+        runtime.rules.add(seen, Rule(allow=("\ud800",)))
     folder.rename(folder.with_name("gone"))
     folder.write_text("")
     with pytest.raises(RulesError, match="can't be"):
-        runtime.add_rule(seen, Rule(allow=("a",)))
+        runtime.rules.add(seen, Rule(allow=("a",)))
 
 
 @pytest.mark.promise("ASK-7")
 def test_a_verdict_names_the_rule(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]) -> None:
     runtime = open_runtime(write_pack("book.py", 'def write(*, path: str = "a") -> str:\n    """Writes."""'))
-    seen = runtime.add_rule(runtime.rules(), Rule(allow=("book.*",), where={"path": ("a",)}))
-    seen = runtime.add_rule(seen, Rule(ask=("book.*",), where={"path": ("b",)}))
-    runtime.add_rule(seen, Rule(deny=("book.*",), where={"path": ("c",)}))
+    seen = runtime.rules.add(runtime.rules.read(), Rule(allow=("book.*",), where={"path": ("a",)}))
+    seen = runtime.rules.add(seen, Rule(ask=("book.*",), where={"path": ("b",)}))
+    runtime.rules.add(seen, Rule(deny=("book.*",), where={"path": ("c",)}))
 
     def named(path: str) -> tuple[str, int | None]:
-        verdict = runtime.would(ToolCall(name="book.write", args={"path": path}, source="ask"))
+        verdict = runtime.rules.verdict(ToolCall(name="book.write", args={"path": path}, source="ask"))
         assert verdict is not None
         return verdict.action, verdict.rule
 

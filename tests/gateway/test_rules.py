@@ -49,7 +49,7 @@ def _rule(runtime: Runtime, text: str) -> None:
 
 
 def _action(runtime: Runtime, tool: str, args: JsonObject | None = None, source: CallSource = "ask") -> str:
-    verdict = runtime.would(ToolCall(name=f"book.{tool}", args=args or {}, source=source))
+    verdict = runtime.rules.verdict(ToolCall(name=f"book.{tool}", args=args or {}, source=source))
     assert verdict is not None
     return verdict.action
 
@@ -153,7 +153,7 @@ async def test_rules_are_not_for_what_the_user_starts(runtime: Runtime, source: 
 async def test_what_a_rule_denies_is_not_even_asked_about(runtime: Runtime) -> None:
     _rule(runtime, '[[rule]]\ndeny = "book.read"')
     person = _Person(Approval(answer="once"))
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     _, finished = await _call(runtime, "read", "mcp")
     assert finished.result.error is not None
     assert (finished.result.error.detail, person.asked) == ("denied", [])
@@ -166,7 +166,7 @@ async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtim
     assert finished.result.error is not None
     assert "nobody is here to approve it" in finished.result.error.message
     person = _Person(Approval(answer="once"))
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     _, finished = await _call(runtime, "through", path="a")
     assert finished.result.data == "a: "
     assert [call.name for call in person.asked] == ["book.write"]
@@ -175,7 +175,7 @@ async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtim
 @pytest.mark.promise("ASK-7")
 async def test_once_is_for_one_call(runtime: Runtime) -> None:
     person = _Person(Approval(answer="once"), Approval(answer="reject", reason="Not there."))
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     events, finished = await _call(runtime, "write", text="a")
     assert isinstance(events[0], ApprovalRequested)
     assert events[0].call.args == {"text": "a"}
@@ -191,7 +191,7 @@ async def test_once_is_for_one_call(runtime: Runtime) -> None:
 async def test_for_the_session_is_for_that_tool_in_that_session(runtime: Runtime) -> None:
     no = Approval(answer="reject")
     rule = Rule(allow=("book.write",))
-    runtime.approve_with(_Person(Approval(answer="session", rule=rule), no, no))
+    runtime.rules.approve_with(_Person(Approval(answer="session", rule=rule), no, no))
     assert (await _call(runtime, "write"))[1].result.ok
     assert (await _call(runtime, "write", text="other"))[1].result.ok
     assert not (await _call(runtime, "write", session="other"))[1].result.ok
@@ -204,7 +204,7 @@ async def test_always_becomes_a_rule_that_other_processes_have_too(
     runtime: Runtime, open_runtime: Callable[..., Runtime]
 ) -> None:
     _rule(runtime, '# mine\n[[rule]]\ndeny = "book.write"\nwhere = { path = "secret/**" }')
-    runtime.approve_with(_Person(Approval(answer="always", rule=Rule(allow=("book.write",)))))
+    runtime.rules.approve_with(_Person(Approval(answer="always", rule=Rule(allow=("book.write",)))))
     assert (await _call(runtime, "write"))[1].result.ok
     text = runtime.paths.approvals.read_text()
     assert text.startswith("# mine\n")
@@ -225,7 +225,7 @@ async def test_an_approval_that_cant_be_kept_holds_for_the_call_and_is_a_problem
             return await super().decide(spec, call)
 
     added: list[AddedRule] = []
-    runtime.approve_with(Blocker(Approval(answer="always", rule=Rule(allow=("book.write",)))), added.append)
+    runtime.rules.approve_with(Blocker(Approval(answer="always", rule=Rule(allow=("book.write",)))), added.append)
     assert (await _call(runtime, "write"))[1].result.ok
     assert any("was not added" in problem.message for problem in runtime.problems())
     assert "was not added" in added[0].problem
@@ -239,11 +239,11 @@ async def test_a_rule_that_does_not_match_the_approved_call_is_not_added(
     added: list[AddedRule] = []
     other = Rule(allow=("book.*",), where={"path": ("other/**",)})
     no = Approval(answer="reject")
-    runtime.approve_with(_Person(Approval(answer=answer, rule=other), no), added.append)
+    runtime.rules.approve_with(_Person(Approval(answer=answer, rule=other), no), added.append)
     assert (await _call(runtime, "write", path="a"))[1].result.ok
     assert "doesn't match this call" in added[0].problem
     assert not (await _call(runtime, "write", path="other/a"))[1].result.ok
-    assert not runtime.rules().rules
+    assert not runtime.rules.read().rules
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")
@@ -266,7 +266,7 @@ async def test_exactly_these_arguments_are_exactly_these(
     no = Approval(answer="reject")
     answer: ApprovalAnswer = "always" if permanent else "session"
     added: list[AddedRule] = []
-    runtime.approve_with(_Person(Approval(answer=answer, rule=rule), *[no] * 9), added.append)
+    runtime.rules.approve_with(_Person(Approval(answer=answer, rule=rule), *[no] * 9), added.append)
     assert await _made(runtime, "write", approved)
     assert not added[0].problem
     assert await _made(runtime, "write", approved)
@@ -274,10 +274,10 @@ async def test_exactly_these_arguments_are_exactly_these(
     for other in others:
         assert not await _made(runtime, "write", other)
     assert not (await _call(runtime, "drop", path="a"))[1].result.ok
-    runtime.undo_rule(added[0])
+    runtime.rules.undo(added[0])
     assert not await _made(runtime, "write", approved)
     with pytest.raises(RulesError, match="isn't there any more"):
-        runtime.undo_rule(added[0])
+        runtime.rules.undo(added[0])
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")
@@ -293,14 +293,14 @@ async def test_exactly_these_arguments_are_exactly_these(
     ],
 )
 def test_suggested_patterns_match_the_call_that_they_come_from(runtime: Runtime, args: JsonObject) -> None:
-    spec = runtime.tool("book.write")
+    spec = runtime.tools.get("book.write")
     assert spec is not None
     call = ToolCall(name="book.write", args=args, source="ask")
     patterns = suggested_patterns(spec, call, str.isprintable)
-    assert runtime.rule_matches(pattern_rule(call, patterns), call)
+    assert runtime.rules.matches(pattern_rule(call, patterns), call)
     path = next(pattern for name, pattern in patterns if name == "path")
     other = call.model_copy(update={"args": {**args, "path": "axb"}})
-    assert runtime.rule_matches(pattern_rule(call, patterns), other) is (path == "**")
+    assert runtime.rules.matches(pattern_rule(call, patterns), other) is (path == "**")
 
 
 @pytest.mark.promise("SEC-2", "STO-2")
@@ -316,11 +316,11 @@ async def test_arguments_with_a_secret_are_not_written_into_a_rule(
     call = ToolCall(name="book.write", args=args, source="ask")
     added: list[AddedRule] = []
     once, always = Approval(answer="once"), Approval(answer="always", rule=exact_rule(call))
-    runtime.approve_with(_Person(once, always), added.append)
+    runtime.rules.approve_with(_Person(once, always), added.append)
     assert (await _call(runtime, "token"))[1].result.ok, "the secret is known as one from here on"
     assert await _made(runtime, "write", args)
     assert "contain a secret" in added[0].problem
-    assert not runtime.rules().rules
+    assert not runtime.rules.read().rules
 
 
 def test_a_rule_with_exactly_is_checked(runtime: Runtime) -> None:
@@ -331,19 +331,19 @@ def test_a_rule_with_exactly_is_checked(runtime: Runtime) -> None:
         'allow = "a.b"\nwhere.x = "y"\nexactly = "{}"',
     ):
         _rule(runtime, f"[[rule]]\n{text}\n")
-        assert runtime.rules().problem is not None
+        assert runtime.rules.read().problem is not None
 
 
 @pytest.mark.promise("ASK-7")
 async def test_edited_arguments_are_checked_again_and_those_that_run(runtime: Runtime) -> None:
-    runtime.approve_with(
+    runtime.rules.approve_with(
         _Person(Approval(answer="once", args={"text": "better"}), Approval(answer="once", args={"text": 3}))
     )
     events, finished = await _call(runtime, "write", text="a")
     assert finished.result.data == "src/default.txt: better"
     started = next(event for event in events if isinstance(event, Started))
     assert started.call.args == finished.call.args == {"text": "better"}
-    assert runtime.history()[0].args == {"text": "better"}
+    assert runtime.history.records()[0].args == {"text": "better"}
     _, finished = await _call(runtime, "write", text="a")
     assert finished.result.error is not None
     assert finished.result.error.code == "invalid_args"

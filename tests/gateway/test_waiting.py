@@ -123,7 +123,7 @@ async def _all(events: AsyncGenerator[CallEvent]) -> list[CallEvent]:
 async def test_the_time_of_a_call_stands_still_while_the_user_is_asked_about_one_within(
     runtime: Runtime, levels: int
 ) -> None:
-    runtime.approve_with(_Person(seconds=BRIEF + 0.5))
+    runtime.rules.approve_with(_Person(seconds=BRIEF + 0.5))
     seen = await _all(runtime.call(_call("through", {"levels": levels}, timeout=BRIEF)))
     assert (_result(seen).error, _result(seen).data) == (None, "a")
 
@@ -133,7 +133,7 @@ async def test_the_time_of_a_call_stands_still_while_the_user_is_asked_about_one
 async def test_the_time_of_a_call_goes_on_when_the_user_has_answered(runtime: Runtime, answer: str) -> None:
     person = _Person()
     person.answer.set_result(Approval.model_validate({"answer": answer}))
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     error = _result(await _all(runtime.call(_call("hang_after", timeout=BRIEF)))).error
     assert error is not None
     assert (error.detail, person.is_asked.is_set()) == ("timeout", True)
@@ -142,7 +142,7 @@ async def test_the_time_of_a_call_goes_on_when_the_user_has_answered(runtime: Ru
 @pytest.mark.promise("ASK-7", "EXE-4")
 async def test_the_time_of_a_call_goes_on_when_nobody_waits_for_the_users_answer_any_more(runtime: Runtime) -> None:
     person = _Person()
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     with _watched(runtime, _call("hang_after", timeout=BRIEF)) as (task, seen):
         await _soon(person.is_asked)
         assert await runtime.cancel(person.call.parent or "")
@@ -154,7 +154,7 @@ async def test_the_time_of_a_call_goes_on_when_nobody_waits_for_the_users_answer
 
 @pytest.mark.promise("ASK-7", "EXE-7")
 async def test_who_watches_a_call_sees_the_calls_within_it(runtime: Runtime) -> None:
-    runtime.approve_with(_Person(seconds=0))
+    runtime.rules.approve_with(_Person(seconds=0))
     call = _call("through", {"levels": 2})
     seen = await _all(runtime.call(call))
     told = [(event.kind, event.call.name, event.call.parent) for event in seen if not isinstance(event, Log | Progress)]
@@ -169,7 +169,7 @@ async def test_who_watches_a_call_sees_the_calls_within_it(runtime: Runtime) -> 
         ("finished", "book.through", None),
     ]
     assert not any(isinstance(event, Log) for event in seen), "what they print is in their own record"
-    assert {record.id: record.parent for record in runtime.history()} == {
+    assert {record.id: record.parent for record in runtime.history.records()} == {
         event.call.id: event.call.parent for event in seen if isinstance(event, Finished)
     }
     _, result = await runtime.result(call.model_copy(update={"id": "again"}))
@@ -180,7 +180,7 @@ async def test_who_watches_a_call_sees_the_calls_within_it(runtime: Runtime) -> 
 @pytest.mark.parametrize("tool", ["write", "through"])
 async def test_cancelling_a_call_ends_the_question_whether_it_may_run(runtime: Runtime, tool: str) -> None:
     person = _Person()
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     call = _call(tool)
     with _watched(runtime, call) as (task, seen):
         await _soon(person.is_asked)
@@ -195,7 +195,7 @@ async def test_cancelling_a_call_ends_the_question_whether_it_may_run(runtime: R
 @pytest.mark.promise("ASK-7", "EXE-4")
 async def test_a_call_within_that_waits_may_be_cancelled_alone(runtime: Runtime) -> None:
     person = _Person()
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     with _watched(runtime, _call("through")) as (task, seen):
         await _soon(person.is_asked)
         assert await runtime.cancel(person.call.id)
@@ -208,7 +208,7 @@ async def test_a_call_within_that_waits_may_be_cancelled_alone(runtime: Runtime)
 @pytest.mark.promise("ASK-7", "EXE-4")
 async def test_whoever_stops_listening_ends_the_question_too(runtime: Runtime) -> None:
     person = _Person()
-    runtime.approve_with(person)
+    runtime.rules.approve_with(person)
     events = runtime.call(_call("through"))
     async with asyncio.timeout(30):
         while not isinstance(await anext(events), ApprovalRequested):

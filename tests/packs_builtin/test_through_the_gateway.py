@@ -23,10 +23,10 @@ async def test_they_are_discovered_without_a_problem(open_runtime: Callable[...,
     runtime = open_runtime()
     files = Path(pegboard.packs.__file__).parent.glob("[!_]*.py")
     assert {"fs.list_dir", "fs.read_file", "shell.pwd", "time.now", "tools.echo"} < {
-        spec.name for spec in runtime.tools()
+        spec.name for spec in runtime.tools.all()
     }
-    assert {spec.pack for spec in runtime.tools()} == {file.stem for file in files}
-    assert [problem for spec in runtime.tools() for problem in spec.problems] == []
+    assert {spec.pack for spec in runtime.tools.all()} == {file.stem for file in files}
+    assert [problem for spec in runtime.tools.all() for problem in spec.problems] == []
 
 
 @pytest.mark.promise("PCK-4")

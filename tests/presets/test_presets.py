@@ -276,20 +276,20 @@ def test_the_runtime_keeps_them_in_the_data_folder_under_the_tools_full_name(
             return name
         """
     runtime = open_runtime(write_pack("greet.py", pack))
-    saved = runtime.save_preset("sayHello", "you", {"name": "you"})
-    runtime.save_preset("gone.tool", "old", {})
+    saved = runtime.presets.save("sayHello", "you", {"name": "you"})
+    runtime.presets.save("gone.tool", "old", {})
     assert saved.tool == "greet.hello"
-    assert json.loads(json.dumps([p.name for p in runtime.presets("greet.hello")])) == ["you"]
-    assert [preset.tool for preset in runtime.presets()] == ["gone.tool", "greet.hello"]
-    runtime.rename_preset("sayHello", "you", "me")
+    assert json.loads(json.dumps([p.name for p in runtime.presets.list("greet.hello")])) == ["you"]
+    assert [preset.tool for preset in runtime.presets.list()] == ["gone.tool", "greet.hello"]
+    runtime.presets.rename("sayHello", "you", "me")
     file = home / "data" / "presets" / "greet.hello" / "me.toml"
     assert file.read_text() == 'name = "you"\n'
     file.write_text("name = ")
-    assert runtime.presets("greet.hello") == ()
+    assert runtime.presets.list("greet.hello") == ()
     assert [problem.file for problem in runtime.problems()] == [str(file)]
-    runtime.delete_preset("greet.hello", "me")
+    runtime.presets.delete("greet.hello", "me")
     assert runtime.problems() == ()
-    assert [preset.tool for preset in runtime.presets()] == ["gone.tool"]
+    assert [preset.tool for preset in runtime.presets.list()] == ["gone.tool"]
 
 
 @pytest.mark.parametrize("text", ["x", "x = 1\nx = 2", "[a]\n[a]", '"\\uD800" = 1'])

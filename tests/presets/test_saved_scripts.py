@@ -169,5 +169,5 @@ def test_processes_that_write_at_once_leave_whole_scripts(scripts: SavedScripts,
 
 
 def test_the_runtime_keeps_them_in_the_data_folder(home: Path, open_runtime: Callable[..., Runtime]) -> None:
-    open_runtime().saved_scripts.write("it", "echo")
+    open_runtime().scripts.saved.write("it", "echo")
     assert (home / "data" / "scripts" / "it.sh").read_text() == "echo"

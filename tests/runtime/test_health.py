@@ -42,7 +42,7 @@ def runtime(
 
 
 async def _checked(runtime: Runtime, tool: str | None = None, *, again: bool = False) -> set[tuple[str, str, str]]:
-    async with aclosing(runtime.check(tool, again=again)) as rows:
+    async with aclosing(runtime.health.check(tool, again=again)) as rows:
         return {(row.tool, row.name, row.status) async for row in rows}
 
 
@@ -54,7 +54,7 @@ async def test_all_tools_one_tool_by_any_name_or_one_pack_can_be_checked(runtime
     assert await _checked(runtime, "needy.rest") == rest
     assert await _checked(runtime, "needy") == await _checked(runtime) == work | rest
     assert await _checked(runtime, "nowhere") == set()
-    assert [row.tool for row in runtime.health("needy.work")] == ["needy.work"] * 2
+    assert [row.tool for row in runtime.health.rows("needy.work")] == ["needy.work"] * 2
 
 
 @pytest.mark.promise("SDK-9")
@@ -63,23 +63,23 @@ async def test_one_thing_can_be_looked_for_again_for_every_tool_that_needs_it(
 ) -> None:
     await _checked(runtime)
     monkeypatch.setenv("NEEDED_KEY", "hidden value")
-    key = next(row.requirement for row in runtime.health() if row.kind == "secret")
-    async with aclosing(runtime.recheck([key])) as rows:
+    key = next(row.requirement for row in runtime.health.rows() if row.kind == "secret")
+    async with aclosing(runtime.health.recheck([key])) as rows:
         assert sorted([(row.tool, row.name, row.status) async for row in rows]) == [
             ("needy.rest", "NEEDED_KEY", "ok"),
             ("needy.work", "NEEDED_KEY", "ok"),
         ]
-    states = {spec.name: runtime.state(spec) for spec in runtime.named("needy")}
+    states = {spec.name: runtime.health.state(spec) for spec in runtime.tools.named("needy")}
     assert states == {"needy.rest": "ready", "needy.work": "blocked"}
 
 
 async def test_what_is_wrong_is_a_problem_with_how_to_get_it(runtime: Runtime) -> None:
     await _checked(runtime)
-    problems = {row.name: row.problem for row in runtime.health("needy.work")}
+    problems = {row.name: row.problem for row in runtime.health.rows("needy.work")}
     assert str(problems["needed-here"]) == (
         "`needed-here` is not on the PATH. How to get it: Install needed-here so that it is on the PATH."
     )
-    assert [row.problem for row in runtime.health("needy.rest") if row.kind == "lib"] == [None]
+    assert [row.problem for row in runtime.health.rows("needy.rest") if row.kind == "lib"] == [None]
 
 
 @pytest.mark.promise("STO-2")
@@ -87,16 +87,16 @@ async def test_what_is_wrong_is_a_problem_with_how_to_get_it(runtime: Runtime) -
 async def test_where_a_secret_comes_from_is_told_and_never_its_value(
     runtime: Runtime, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Callable[[Path], None]
 ) -> None:
-    assert runtime.health() == ()
+    assert runtime.health.rows() == ()
     if source == "environment":
         monkeypatch.setenv("NEEDED_KEY", "hidden value")
     else:
         (tmp_path / ".env").write_text("NEEDED_KEY=hidden value\n")
         trust(tmp_path)
     await _checked(runtime)
-    [row] = [row for row in runtime.health("needy.rest") if row.kind == "secret"]
+    [row] = [row for row in runtime.health.rows("needy.rest") if row.kind == "secret"]
     assert (row.status, row.path, row.error) == ("ok", str(tmp_path / ".env") if source == ".env" else source, None)
-    assert "hidden" not in str(runtime.health())
+    assert "hidden" not in str(runtime.health.rows())
 
 
 async def test_a_secret_into_which_nothing_put_a_value_is_missing_and_says_so(
@@ -104,19 +104,19 @@ async def test_a_secret_into_which_nothing_put_a_value_is_missing_and_says_so(
 ) -> None:
     monkeypatch.setenv("NEEDED_KEY", "${REAL_KEY}")
     await _checked(runtime)
-    [row] = [row for row in runtime.health("needy.rest") if row.kind == "secret"]
+    [row] = [row for row in runtime.health.rows("needy.rest") if row.kind == "secret"]
     assert row.status == "missing"
     assert row.error is not None
     assert "nothing put a value into" in row.error
 
 
 async def test_a_tool_is_ready_until_it_was_checked_and_what_blocks_it_is_known_then(runtime: Runtime) -> None:
-    spec = runtime.tool("needy.work")
+    spec = runtime.tools.get("needy.work")
     assert spec is not None
-    assert runtime.state(spec) == "ready"
+    assert runtime.health.state(spec) == "ready"
     await _checked(runtime)
-    assert runtime.state(spec) == "blocked"
-    blocking = {row.name: runtime.blocked_by(row.requirement) for row in runtime.health() if row.blocks}
+    assert runtime.health.state(spec) == "blocked"
+    blocking = {row.name: runtime.health.blocked_by(row.requirement) for row in runtime.health.rows() if row.blocks}
     assert blocking == {"NEEDED_KEY": ("needy.rest", "needy.work"), "needed-here": ("needy.work",)}
 
 

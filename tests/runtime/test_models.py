@@ -40,7 +40,7 @@ async def test_a_server_is_told_of_before_a_slower_one_has_answered(
         FakeProvider(says("Fine."), models=["qwen3:8b"]).running() as fast,
     ):
         monkeypatch.setattr(PORTS, {"lmstudio": int(slow.url.rpartition(":")[2]), "ollama": fast.port})
-        async with aclosing(runtime.models_here()) as servers:
+        async with aclosing(runtime.models.local_servers()) as servers:
             first = await anext(servers)
             assert first.names == ("ollama:qwen3:8b",)
             assert first.base_url == fast.url
@@ -48,18 +48,18 @@ async def test_a_server_is_told_of_before_a_slower_one_has_answered(
 
 @pytest.mark.promise("ASK-5")
 async def test_what_a_model_needs_is_told_without_its_key(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs = runtime.model_needs("openai:gpt-5-mini")
+    needs = runtime.models.requirements("openai:gpt-5-mini")
     assert (needs.title, needs.needs_key, needs.secret, needs.secret_place) == ("OpenAI", True, "OPENAI_API_KEY", None)
     monkeypatch.setenv("GEMINI_API_KEY", "AIza-hush")
-    needs = runtime.model_needs("google:gemini-3-pro")
+    needs = runtime.models.requirements("google:gemini-3-pro")
     assert (needs.secret, needs.secret_place) == ("GEMINI_API_KEY", "environment")
     assert "hush" not in str(needs)
-    needs = runtime.model_needs("ollama:qwen3")
+    needs = runtime.models.requirements("ollama:qwen3")
     assert (needs.is_local, needs.needs_key, needs.start) == (True, False, "`ollama serve`")
-    assert runtime.model_needs("ollama:qwen3", "http://box.example:1/v1").start == ""
-    assert not runtime.model_needs("offline").needs_key
+    assert runtime.models.requirements("ollama:qwen3", "http://box.example:1/v1").start == ""
+    assert not runtime.models.requirements("offline").needs_key
     with pytest.raises(ModelError, match="no provider called opnai"):
-        runtime.model_needs("opnai:x")
+        runtime.models.requirements("opnai:x")
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -67,8 +67,8 @@ def test_a_library_that_is_not_installed_is_told(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
     monkeypatch.setattr("pegboard.ask.providers.needing.find_spec", lambda _: object() if there else None)
-    assert runtime.model_needs("anthropic:x").extra == ("" if there else "anthropic")
-    assert runtime.model_needs("openai:x").extra == ""
+    assert runtime.models.requirements("anthropic:x").extra == ("" if there else "anthropic")
+    assert runtime.models.requirements("openai:x").extra == ""
 
 
 async def test_asks_share_a_connection_which_is_closed_with_the_runtime(runtime: Runtime) -> None:
@@ -78,9 +78,9 @@ async def test_asks_share_a_connection_which_is_closed_with_the_runtime(runtime:
             events = [event async for event in asking.run("Go.")]
             assert isinstance(events[-1], AskFinished)
             assert events[-1].outcome.answer == "Fine."
-        model = runtime.model("ollama:m", fake.url)
+        model = runtime.models.get("ollama:m", fake.url)
         assert isinstance(model, ProviderModel)
-        assert model is runtime.model("ollama:m", fake.url)
+        assert model is runtime.models.get("ollama:m", fake.url)
         [line] = model._lines
         assert not line.connection._http.is_closed
         await runtime.close()
@@ -99,6 +99,6 @@ def test_the_configured_place_is_that_of_the_configured_provider_alone(
     settings = Settings(model=ModelSettings(name="ollama:qwen3", base_url="http://box.example:1/v1"))
     paths = Paths(tmp_path / "config.toml", tmp_path / "data", tmp_path / "state", tmp_path / "cache")
     runtime = Runtime(settings, paths)
-    model = runtime.model(asked)
+    model = runtime.models.get(asked)
     assert isinstance(model, ProviderModel)
     assert (model._endpoint.base_url == "http://box.example:1/v1") is is_there

@@ -46,7 +46,7 @@ def _text(events: list[CallEvent], stream: str) -> str:
 
 async def _kept(home: Path, runtime: Runtime) -> bytes:
     """Gives all that is on disk of the state folder, once everything is written."""
-    runtime.history()
+    runtime.history.records()
     await runtime.close()
     return b"".join(file.read_bytes() for file in (home / "state").rglob("*") if file.is_file())
 
@@ -102,14 +102,14 @@ async def test_an_argument_reaches_the_tool_as_it_is_and_the_record_without_the_
     runtime: Runtime, secret: str
 ) -> None:
     assert _result(await _events(runtime, "echo", value=secret)).data == [MARK, len(secret)]
-    [record] = runtime.history()
+    [record] = runtime.history.records()
     assert record.args == {"value": MARK}
 
 
 async def test_refused_calls_are_recorded_without_the_secret(runtime: Runtime, secret: str) -> None:
     assert secret not in _result(await _events(runtime, "echo", value=[secret])).model_dump_json()
     assert secret not in _result(await _events(runtime, "ehco", value=secret)).model_dump_json()
-    assert [record.args for record in runtime.history()] == [{"value": MARK}, {"value": [MARK]}]
+    assert [record.args for record in runtime.history.records()] == [{"value": MARK}, {"value": [MARK]}]
 
 
 async def test_a_secret_of_a_dotenv_file_is_not_told(

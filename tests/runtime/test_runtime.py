@@ -22,7 +22,7 @@ def hello(*, name: str) -> str:
 
 async def _next_change(runtime: Runtime, change: Callable[[], object]) -> None:
     """Makes a change while the folders are watched and waits until the runtime has seen it."""
-    async with aclosing(runtime.watch()) as changes:
+    async with aclosing(runtime.tools.watch()) as changes:
         await anext(changes)
         change()
         await asyncio.wait_for(anext(changes), 20)
@@ -34,7 +34,7 @@ async def test_a_new_pack_is_picked_up_live(
 ) -> None:
     runtime = open_runtime(write_pack("greet.py", GREET))
     await _next_change(runtime, lambda: write_pack("other.py", GREET))
-    assert runtime.tool("other.hello") is not None
+    assert runtime.tools.get("other.hello") is not None
 
 
 @pytest.mark.promise("DSC-6")
@@ -44,7 +44,7 @@ async def test_a_removed_pack_goes_live(
     folder = write_pack("greet.py", GREET)
     runtime = open_runtime(folder)
     await _next_change(runtime, (folder / "greet.py").unlink)
-    assert runtime.tool("greet.hello") is None
+    assert runtime.tools.get("greet.hello") is None
 
 
 @pytest.mark.promise("DSC-6")
@@ -61,7 +61,7 @@ async def test_the_data_folders_packs_are_found_when_the_folder_appears(
         (packs / "greet.py").write_text(GREET)
 
     await _next_change(runtime, appear)
-    assert runtime.tool("greet.hello") is not None
+    assert runtime.tools.get("greet.hello") is not None
 
 
 @pytest.mark.promise("STO-1")
@@ -69,18 +69,18 @@ async def test_the_last_arguments_and_the_uses_of_a_tool_are_remembered(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     runtime = open_runtime(write_pack("greet.py", GREET))
-    assert runtime.last_arguments("greet.hello") is None
+    assert runtime.history.last_arguments("greet.hello") is None
     await runtime.result(ToolCall(name="greet.hello", args={"name": "a"}, source="form"))
     await runtime.result(ToolCall(name="greet.hello", args={"name": 1}, source="form"))
-    assert runtime.last_arguments("greet.hello") == {"name": 1}
-    uses = runtime.uses("greet.hello")
+    assert runtime.history.last_arguments("greet.hello") == {"name": 1}
+    uses = runtime.history.uses("greet.hello")
     assert (uses.calls, uses.failures) == (2, 1)
 
 
 def test_problems_of_configuration_and_packs_stand_together(home: Path, write_pack: Callable[[str, str], Path]) -> None:
     (home / "config.toml").write_text("[uii]\n")
     runtime = Runtime.from_environment(packs=[write_pack("broken.py", "def broken(:\n")])
-    runtime.scan()
+    runtime.tools.scan()
     files = {Path(problem.file or "").name for problem in runtime.problems()}
     assert files == {"config.toml", "broken.py"}
 
@@ -88,7 +88,7 @@ def test_problems_of_configuration_and_packs_stand_together(home: Path, write_pa
 async def test_a_missing_required_argument_that_has_a_default_is_filled_in(
     open_runtime: Callable[..., Runtime],
 ) -> None:
-    spec = open_runtime().tool("tools.echo")
+    spec = open_runtime().tools.get("tools.echo")
     assert spec is not None
     schema = {"type": "object", "required": ["value"], "properties": {"value": {"default": [1]}, "x": {"default": 2}}}
     described = spec.model_copy(update={"input_schema": schema})

@@ -15,7 +15,7 @@ from pegboard.scripts import Limits, OrchestratorTool
 
 @pytest.fixture
 def tool(shop: Runtime) -> OrchestratorTool:
-    return shop.orchestrator()
+    return shop.scripts.orchestrator()
 
 
 def test_literal_calls_are_known_with_their_arguments(tool: OrchestratorTool) -> None:

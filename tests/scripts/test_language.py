@@ -171,7 +171,7 @@ def test_the_system_prompt_tells_input_output_commands_and_tips(tool: Orchestrat
 
 @pytest.mark.promise("SCR-4")
 def test_the_system_prompt_describes_flags_only_with_tools_that_have_them(shop: Runtime) -> None:
-    prompt = shop.orchestrator().system_prompt()
+    prompt = shop.scripts.orchestrator().system_prompt()
     assert "--args '{\"limit\": 3}'" in prompt
     assert "as they are and print text" not in prompt
 

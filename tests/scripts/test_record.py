@@ -47,8 +47,8 @@ def _commands(script: str) -> list[str]:
 
 async def _calls(runtime: Runtime, script: str) -> list[tuple[str, JsonObject]]:
     """Runs a script and gives the calls that it made."""
-    [outer] = [event.call async for event in runtime.run_script(script) if event.kind == "started"][:1]
-    return [(record.tool, record.args) for record in reversed(runtime.history()) if record.parent == outer.id]
+    [outer] = [event.call async for event in runtime.scripts.run(script) if event.kind == "started"][:1]
+    return [(record.tool, record.args) for record in reversed(runtime.history.records()) if record.parent == outer.id]
 
 
 async def test_the_calls_of_the_record_run_again_with_equal_arguments(shop: Runtime) -> None:
@@ -59,12 +59,12 @@ async def test_the_calls_of_the_record_run_again_with_equal_arguments(shop: Runt
     made += [("shop.words", {"text": text, "tags": ["", text], "loud": True}) for text in ODD]
     for name, args in made:
         await shop.result(ToolCall(name=name, args=args, source="ask"))
-    assert await _calls(shop, shop.script_of(shop.history())) == made
+    assert await _calls(shop, shop.scripts.from_records(shop.history.records())) == made
 
 
 def test_each_call_is_a_command_below_a_comment(open_runtime: Callable[..., Runtime]) -> None:
     runtime = open_runtime()
-    tool = runtime.orchestrator()
+    tool = runtime.scripts.orchestrator()
     texts = st.sampled_from(ODD) | st.text(max_size=5)
     values = st.dictionaries(texts, texts | st.none() | st.integers(), max_size=3)
 
@@ -76,7 +76,7 @@ def test_each_call_is_a_command_below_a_comment(open_runtime: Callable[..., Runt
             _record("tools.echo", {"value": value}, id=str(number), at=at + timedelta(seconds=number))
             for number, value in enumerate(given_)
         ]
-        found = tool.analyze(runtime.script_of(reversed(records)))
+        found = tool.analyze(runtime.scripts.from_records(reversed(records)))
         assert (found.error, [call.args for call in found.calls]) == (None, [record.args for record in records])
 
     check()
@@ -90,19 +90,19 @@ def test_a_comment_says_when_and_how_it_ended(shop: Runtime) -> None:
         _record("shop.get_user", {"id": 7}, at=at),
     ]
     local = at.astimezone()
-    assert shop.script_of(records).splitlines() == [
+    assert shop.scripts.from_records(records).splitlines() == [
         f"# {local:%Y-%m-%d %H:%M:%S}, form: ok, 12 ms",
         "shop.get_user --id 7",
         "",
         f"# {local + timedelta(minutes=1):%Y-%m-%d %H:%M:%S}, ask: failed: There is no⏎user 9.␛[31m",
         "shop.get_user --id 9",
     ]
-    assert shop.script_of([]) == ""
+    assert shop.scripts.from_records([]) == ""
 
 
 async def test_a_call_of_a_tool_that_is_gone_is_kept_as_a_comment(shop: Runtime) -> None:
     gone = _record("shop.gone\n; shop.buy tea", {"a": "x\nshop.buy tea", "\n": "\u2028"})
-    script = shop.script_of([gone, _record("shop.get_user", {"id": 7})])
+    script = shop.scripts.from_records([gone, _record("shop.get_user", {"id": 7})])
     assert '"a": "x\\nshop.buy tea"' in script
     assert _commands(script) == ["", "shop.get_user --id 7"]
     assert await _calls(shop, script) == [("shop.get_user", {"id": 7})]
@@ -112,24 +112,24 @@ async def test_a_script_of_the_record_is_its_text_and_what_was_called_within_ano
     shop: Runtime,
 ) -> None:
     text = "x=5\nshop.get_user 7 | jq .id\ncat <<END\n$x\nEND\nexit 3\n"
-    async for _ in shop.run_script(text):
+    async for _ in shop.scripts.run(text):
         pass
-    records = shop.history()
+    records = shop.history.records()
     assert [record.tool for record in records] == ["shop.get_user", "script.run"]
-    assert shop.script_of(records).partition("\n")[2] == text
-    assert _commands(shop.script_of(records[:1])) == ["shop.get_user --id 7"]
+    assert shop.scripts.from_records(records).partition("\n")[2] == text
+    assert _commands(shop.scripts.from_records(records[:1])) == ["shop.get_user --id 7"]
 
-    both = shop.script_of([*records, _record("shop.words", {"text": "after"})])
-    events = [event async for event in shop.run_script(both)]
+    both = shop.scripts.from_records([*records, _record("shop.words", {"text": "after"})])
+    events = [event async for event in shop.scripts.run(both)]
     assert "".join(event.text for event in events if event.kind == "log") == "7\n5\nafter"
 
 
 def test_a_record_that_only_looks_like_a_script_is_no_harm(shop: Runtime) -> None:
-    assert _commands(shop.script_of([_record("script.run", {"commands": 1})])) == []
+    assert _commands(shop.scripts.from_records([_record("script.run", {"commands": 1})])) == []
 
 
 def test_the_pack_may_have_gone_since(write_pack: Callable[[str, str], Path], shop: Runtime) -> None:
     record = _record("shop.get_user", {"id": 7})
     write_pack("shop.py", '"""Nothing."""')
-    shop.scan()
-    assert _commands(shop.script_of([record])) == []
+    shop.tools.scan()
+    assert _commands(shop.scripts.from_records([record])) == []

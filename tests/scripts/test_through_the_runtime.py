@@ -20,7 +20,7 @@ SHOP = (Path(__file__).parents[1] / "packs" / "scripted.py").read_text(encoding=
 
 async def _run(runtime: Runtime, script: str, seconds: float | None = None) -> dict[str, Any]:
     """Runs a script and gives what came of it."""
-    events = [event async for event in runtime.run_script(script, timeout=seconds)]
+    events = [event async for event in runtime.scripts.run(script, timeout=seconds)]
     assert isinstance(events[-1], Finished)
     assert isinstance(events[-1].result.data, dict), events[-1].result.error
     return events[-1].result.data
@@ -70,8 +70,8 @@ async def test_tools_of_whatever_name_are_commands(
     runtime = open_runtime(*folders)
     names = ["_1st_größe", "my-pack.größe", "my_pack.größe", "own.größe", "own_größe"]
     assert await _stdout(runtime, "; ".join(f"{name} --n {n}" for n, name in enumerate(names))) == "0\n1\n2\n3\n4\n"
-    [record] = runtime.history(tool="1st.größe")
-    assert runtime.script_of([record]).splitlines()[1] == "_1st_größe --n 0"
+    [record] = runtime.history.records(tool="1st.größe")
+    assert runtime.scripts.from_records([record]).splitlines()[1] == "_1st_größe --n 0"
 
 
 @pytest.mark.promise("SCR-2")
@@ -104,21 +104,21 @@ async def test_the_help_of_a_command_tells_its_usage_and_arguments(shop: Runtime
         "usage: shop.words <text> [--tags array] [--loud] [--limit integer]\n\nGives words back"
     )
     assert "  --limit  integer, default 3\n" in str(told)
-    assert not shop.history(tool="shop.words")
-    prompt = shop.orchestrator().system_prompt()
+    assert not shop.history.records(tool="shop.words")
+    prompt = shop.scripts.orchestrator().system_prompt()
     assert "- `shop.lines <text>  (stdin: text)`\n  Counts lines." in prompt
 
 
 @pytest.mark.promise("SCR-5", "SCR-6", "STO-1")
 async def test_every_call_is_told_and_recorded_with_its_script(shop: Runtime) -> None:
-    events = [event async for event in shop.run_script("shop.get_user 7; shop.get_user 9", call_id="the-script")]
+    events = [event async for event in shop.scripts.run("shop.get_user 7; shop.get_user 9", call_id="the-script")]
     inner = [event for event in events if isinstance(event, Started | Finished) and event.call.parent == "the-script"]
     assert [type(event) for event in inner] == [Started, Finished, Started, Finished]
     assert [event.text for event in events if isinstance(event, Log) and event.call_id == "the-script"] == [
         '{"id": 7, "name": "Ada", "orders": [70, 71]}\n',
         "shop.get_user: There is no user 9.\n",
     ]
-    records = shop.history()
+    records = shop.history.records()
     assert [(record.tool, record.source, record.parent, record.ok) for record in records] == [
         ("shop.get_user", "script", "the-script", False),
         ("shop.get_user", "script", "the-script", True),
@@ -148,7 +148,7 @@ async def test_a_tool_outside_the_allow_list_is_no_command(
 async def test_cancelling_a_script_ends_its_calls_within_200_ms(shop: Runtime) -> None:
     cancelled_at = 0.0
     events: list[CallEvent] = []
-    async with aclosing(shop.run_script("echo before; shop.nap 50 & shop.nap 50 & wait", call_id="it")) as running:
+    async with aclosing(shop.scripts.run("echo before; shop.nap 50 & shop.nap 50 & wait", call_id="it")) as running:
         async for event in running:
             events.append(event)
             if sum(isinstance(one, Started) for one in events) == 3 and not cancelled_at:
@@ -158,23 +158,23 @@ async def test_cancelling_a_script_ends_its_calls_within_200_ms(shop: Runtime) -
     ended = {event.call.name: event.result.error for event in events if isinstance(event, Finished)}
     assert ended["script.run"] is not None
     assert ended["script.run"].detail == "cancelled"
-    assert [record.ok for record in shop.history(tool="shop.nap")] == [False, False]
+    assert [record.ok for record in shop.history.records(tool="shop.nap")] == [False, False]
     assert not await shop.cancel("it")
 
 
 async def test_leaving_a_script_ends_its_calls(shop: Runtime) -> None:
-    async with asyncio.timeout(10), aclosing(shop.run_script("shop.nap 50")) as running:
+    async with asyncio.timeout(10), aclosing(shop.scripts.run("shop.nap 50")) as running:
         async for event in running:
             if isinstance(event, Started) and event.call.name == "shop.nap":
                 break
-    assert [record.tool for record in shop.history()] == ["shop.nap", "script.run"]
+    assert [record.tool for record in shop.history.records()] == ["shop.nap", "script.run"]
 
 
 @pytest.mark.promise("SCR-5")
 async def test_a_call_that_the_script_gives_up_is_ended(shop: Runtime) -> None:
     result = await _run(shop, "timeout 0.3 shop.nap 50; echo $?; shop.words on")
     assert (result["stdout"], result["stderr"]) == ("124\non", "")
-    [record] = shop.history(tool="shop.nap")
+    [record] = shop.history.records(tool="shop.nap")
     assert record.error is not None
     assert record.error.detail == "cancelled"
 
@@ -225,8 +225,8 @@ def _asked_for(script: str, **more: object) -> ToolCall:
 
 @pytest.mark.promise("SCR-7")
 def test_models_get_the_tool_where_it_is_offered(shop: Runtime, offering: Runtime) -> None:
-    assert shop.tool("script.run") is None
-    spec = offering.tool("script.run")
+    assert shop.tools.get("script.run") is None
+    spec = offering.tools.get("script.run")
     assert spec is not None
     assert spec.input_schema["required"] == ["commands"]
     assert spec.location.kind == "script"
@@ -240,16 +240,16 @@ async def test_calls_within_a_models_script_need_the_same_approvals(offering: Ru
     assert "nobody is here to approve it" in str(refused.data["stderr"])
 
     asked = _Asked()
-    offering.approve_with(asked)
+    offering.rules.approve_with(asked)
     events = [event async for event in offering.call(_asked_for("shop.buy tea"))]
     assert asked.about == ["shop.buy"]
     assert sum(isinstance(event, ApprovalRequested) for event in events) == 1
-    [bought, *_] = offering.history(tool="shop.buy")
+    [bought, *_] = offering.history.records(tool="shop.buy")
     assert (bought.ok, bought.source, bought.session) == (True, "ask", "s")
 
 
 async def test_the_time_of_a_script_stands_still_while_the_user_is_asked(offering: Runtime) -> None:
-    offering.approve_with(_Asked(takes=1.0))
+    offering.rules.approve_with(_Asked(takes=1.0))
     _, result = await offering.result(_asked_for("shop.buy tea", timeout=0.7))
     assert isinstance(result.data, dict)
     assert (result.data["stdout"], result.data["stderr"]) == ("bought tea\n", "")
@@ -258,7 +258,7 @@ async def test_the_time_of_a_script_stands_still_while_the_user_is_asked(offerin
 async def test_a_script_runs_no_other_script(offering: Runtime) -> None:
     direct = await _run(offering, "script.run 'echo hi'")
     assert direct["exit_code"] == 127
-    offering.approve_with(_Asked())
+    offering.rules.approve_with(_Asked())
     _, result = await offering.result(_asked_for("shop.again --commands 'echo hi'"))
     assert isinstance(result.data, dict)
     assert "A script can't run another one" in str(result.data["stderr"])
@@ -269,9 +269,9 @@ async def test_what_may_be_the_beginning_of_a_secret_stays_in_the_output_that_it
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     runtime = open_runtime(write_pack("chatty.py", 'def say() -> None:\n    """Says it."""\n    print("hello")\n'))
-    runtime._redaction.add({"KEY": "sesame-opens-7"})
+    runtime._parts.redaction.add({"KEY": "sesame-opens-7"})
     said: dict[str, str] = {}
-    async for event in runtime.run_script("printf sesame; chatty.say; echo ' street'", call_id="script"):
+    async for event in runtime.scripts.run("printf sesame; chatty.say; echo ' street'", call_id="script"):
         if isinstance(event, Log):
             said[event.call_id] = said.get(event.call_id, "") + event.text
     assert said.pop("script").replace("null\n", "") == "sesame street\n"

@@ -172,7 +172,7 @@ async def test_the_password_of_a_proxy_is_in_nothing_that_is_shown_or_kept(
     assert isinstance(result.data, dict)
     told = result.model_dump_json()
     failed = (await _call(runtime, "looker.fail", name=name)).model_dump_json()
-    runtime.history()
+    runtime.history.records()
     await runtime.close()
     kept = b"".join(file.read_bytes() for file in (home / "state").rglob("*") if file.is_file()).decode(
         errors="replace"

@@ -38,12 +38,12 @@ def pegboard(cwd: Path, *arguments: str, **environ: str) -> subprocess.Completed
 async def assert_nothing_runs(tool_allow: str | None = None) -> None:
     """Check that no tool is listed and that a call is refused with the reason."""
     async with Runtime.from_environment(tool_allow=tool_allow) as runtime:
-        runtime.scan()
+        runtime.tools.scan()
         blocked = runtime.settings.loaded.blocked
         assert blocked is not None
         assert "No tool runs until this is fixed." in blocked.fix
         assert blocked in runtime.problems()
-        assert runtime.tools() == ()
+        assert runtime.tools.all() == ()
         _, result = await runtime.result(ToolCall(name="time.now", source="form"))
         assert result.error is not None
         assert result.error.code == "tool_not_found"
@@ -126,8 +126,8 @@ async def test_an_allow_list_of_no_patterns_in_a_variable_admits_nothing(
 ) -> None:
     monkeypatch.setenv("PEGBOARD_TOOLS__ALLOW", value)
     async with Runtime.from_environment() as runtime:
-        runtime.scan()
-        assert runtime.tools() == ()
+        runtime.tools.scan()
+        assert runtime.tools.all() == ()
 
 
 @pytest.mark.promise("SEC-4")
@@ -146,9 +146,9 @@ async def test_no_other_source_opens_what_a_broken_one_closed(
 async def test_an_allow_list_of_the_command_line_only_narrows(home: Path) -> None:
     (home / "config.toml").write_text('[tools]\nallow = ["time.now", "fs.*"]\n')
     async with Runtime.from_environment(tool_allow="*.now,tools.*") as runtime:
-        runtime.scan()
-        assert [spec.name for spec in runtime.tools()] == ["time.now"]
-        assert "within time.now, fs.*" in str(runtime.why_not("tools.echo"))
+        runtime.tools.scan()
+        assert [spec.name for spec in runtime.tools.all()] == ["time.now"]
+        assert "within time.now, fs.*" in str(runtime.tools.why_not("tools.echo"))
 
 
 @pytest.mark.promise("SEC-4")
@@ -157,8 +157,8 @@ async def test_it_admits_again_once_it_is_fixed(home: Path) -> None:
     await assert_nothing_runs()
     (home / "config.toml").write_text('[tools]\nallow = ["time.now"]\n')
     async with Runtime.from_environment() as runtime:
-        runtime.scan()
-        assert [spec.name for spec in runtime.tools()] == ["time.now"]
+        runtime.tools.scan()
+        assert [spec.name for spec in runtime.tools.all()] == ["time.now"]
 
 
 @pytest.mark.promise("SEC-4", "CFG-1")
@@ -192,7 +192,7 @@ async def test_a_pack_with_broken_roots_reads_nothing(home: Path, tmp_path: Path
     file = tmp_path / "a.txt"
     file.write_text("text")
     async with Runtime.from_environment() as runtime:
-        runtime.scan()
+        runtime.tools.scan()
         _, result = await runtime.result(ToolCall(name="fs.read_file", args={"path": str(file)}, source="form"))
         assert result.error is not None
         _, result = await runtime.result(ToolCall(name="fs.list_dir", args={}, source="form"))
@@ -217,7 +217,7 @@ def test_a_broken_permission_of_a_pack_is_not_given(home: Path, key: str, value:
 def test_no_model_is_used_while_a_variable_for_its_place_is_broken(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "http://box.example")
     with pytest.raises(ModelError, match="can't be used"):
-        Runtime.from_environment().model("openai:gpt")
+        Runtime.from_environment().models.get("openai:gpt")
 
 
 @pytest.mark.promise("SEC-4", "CLI-2")

@@ -116,8 +116,8 @@ async def _prepare(packs: Path, home: Path) -> None:
         "evil.say\nprintf '\\033]0;x\\007 \\302\\2331m \\342\\200\\256' ; printf '\\033[31m' >&2\n"
     )
     async with Runtime.from_environment(packs=[packs]) as runtime:
-        runtime.scan()
-        runtime.save_preset("evil.say", "[-o FILE] [bold", {"text": ODD})
+        runtime.tools.scan()
+        runtime.presets.save("evil.say", "[-o FILE] [bold", {"text": ODD})
         await runtime.result(ToolCall(name="evil.say", args={"text": ODD}, source="cli"))
         await runtime.result(ToolCall(name=ODD, args={ODD: ODD}, source="cli"))
         runtime.sessions.start("evil", model=ODD, system=ODD)

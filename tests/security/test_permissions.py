@@ -128,7 +128,7 @@ def test_all_that_the_commands_write_is_private(work: Path, folders: list[Path])
 @pytest.mark.usefixtures("umask")
 async def test_all_that_the_app_writes_is_private(work: Path, folders: list[Path]) -> None:
     runtime = Runtime.from_environment(packs=[work / "packs"])
-    runtime.scan()
+    runtime.tools.scan()
     async with runtime:
         async for _ in runtime.call(ToolCall(name="book.large", source="ask", session="s")):
             pass
@@ -136,10 +136,10 @@ async def test_all_that_the_app_writes_is_private(work: Path, folders: list[Path
         runtime.sessions.append("s", UserMessage(text="Hello"))
         with runtime.sessions.held("s"):
             assert (folders[2] / "sessions").is_dir()
-        runtime.saved_scripts.write("mine", "echo a")
-        runtime.save_preset("book.large", "mine", {})
-        runtime.add_rule(runtime.rules(), Rule(allow=("book.*",)))
-        assert runtime.history()
+        runtime.scripts.saved.write("mine", "echo a")
+        runtime.presets.save("book.large", "mine", {})
+        runtime.rules.add(runtime.rules.read(), Rule(allow=("book.*",)))
+        assert runtime.history.records()
         draft = DraftFile(runtime.paths.state)
         draft.read()
         draft.keep(Draft("echo b"))
@@ -167,8 +167,8 @@ async def test_the_first_approval_that_is_kept_makes_a_private_file(work: Path, 
     before = os.umask(0)
     try:
         async with Runtime.from_environment(packs=[work / "packs"]) as runtime:
-            await asyncio.to_thread(runtime.scan)
-            runtime.approve_with(Person())
+            await asyncio.to_thread(runtime.tools.scan)
+            runtime.rules.approve_with(Person())
             events = [event async for event in runtime.call(ToolCall(name="other.act", source="ask", session="s"))]
             assert isinstance(events[-1], Finished)
             assert events[-1].result.ok

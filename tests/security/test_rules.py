@@ -264,9 +264,9 @@ class _Editor:
 @pytest.mark.promise("SEC-4")
 async def test_edited_arguments_are_held_to_the_deny_rules_too(runtime: Runtime) -> None:
     _rules(runtime, '[[rule]]\ndeny = "book.remove"\nwhere = { path = "secret/**" }')
-    runtime.approve_with(_Editor(path="public/a"))
+    runtime.rules.approve_with(_Editor(path="public/a"))
     assert await _ran(runtime, "remove", path="public/b")
-    runtime.approve_with(_Editor(path="link/a"))
+    runtime.rules.approve_with(_Editor(path="link/a"))
     assert not await _ran(runtime, "remove", path="public/b")
 
 
@@ -335,9 +335,9 @@ async def test_approvals_of_a_session_dont_count_while_the_rules_cant_be_read(ru
         async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
             return Approval(answer="session")
 
-    runtime.approve_with(Person())
+    runtime.rules.approve_with(Person())
     assert await _ran(runtime, "remove")
-    runtime.approve_with(None)
+    runtime.rules.approve_with(None)
     assert await _ran(runtime, "remove")
     _rules(runtime, "[[rule]")
     assert not await _ran(runtime, "remove")

@@ -46,7 +46,7 @@ def _until(true: Callable[[], object], what: str) -> None:
 
 
 def _records() -> list[CallRecord]:
-    return [record for record in Runtime.from_environment().history() if record.tool == "hanging.hang"]
+    return [record for record in Runtime.from_environment().history.records() if record.tool == "hanging.hang"]
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)

@@ -151,9 +151,9 @@ def test_a_trusted_limit_does_not_vanish_when_its_file_changes(folder: Folder, t
     for text in ("[tools]\nallow = [\n", "", '[tools]\nallow = ["*"]\n'):
         folder.write(text)
         runtime = Runtime.from_environment()
-        runtime.scan()
-        assert runtime.tools() == ()
-        assert "changed after you trusted" in str(runtime.why_not("time.now"))
+        runtime.tools.scan()
+        assert runtime.tools.all() == ()
+        assert "changed after you trusted" in str(runtime.tools.why_not("time.now"))
     TrustFile(folder.paths.trust).remove(folder.path)
     folder.write("")
     assert folder.load()[0].loaded.blocked is None
@@ -205,11 +205,11 @@ async def test_a_packs_folder_that_the_user_names_needs_no_trust(
     packs.rename(folder.path / "packs")
     folder.write('[packs]\nfolders = ["packs"]\n')
     plain = Runtime.from_environment()
-    plain.scan()
-    assert plain.tool("mine.one") is None
+    plain.tools.scan()
+    assert plain.tools.get("mine.one") is None
     named = Runtime.from_environment(packs=[Path("packs")])
-    named.scan()
-    assert named.tool("mine.one") is not None
+    named.tools.scan()
+    assert named.tools.get("mine.one") is not None
     await plain.close()
     await named.close()
 
@@ -353,7 +353,7 @@ async def test_a_host_that_a_folder_names_gets_only_the_folders_key(
             for base_url in (None, fake.url, f"{fake.url}/"):
                 events = [event async for event in runtime.ask(base_url=base_url, with_tools=False).run("Hello")]
                 assert isinstance(events[-1], AskFinished)
-            needs = runtime.model_needs("openai:gpt")
+            needs = runtime.models.requirements("openai:gpt")
     sent = _keys_sent(fake)
     assert sent
     assert not any("key-of-the-user" in str(key) for key in sent)
@@ -399,7 +399,7 @@ async def test_a_pack_that_a_folder_configures_gets_only_the_folders_secrets(
         from pegboard.models import ToolCall
 
         async with Runtime.from_environment(packs=[packs]) as runtime:
-            runtime.scan()
+            runtime.tools.scan()
             return (await runtime.result(ToolCall(name="spender.spend", source="cli")))[1].data
 
     assert await spent() == "key-of-the-user"[::-1]
@@ -417,4 +417,4 @@ def test_a_model_is_not_used_while_its_place_is_unknown(folder: Folder, home: Pa
         (home / "config.toml").write_text(text)
         runtime = Runtime.from_environment()
         with pytest.raises(ModelError, match="can't be used"):
-            runtime.model("openai:gpt")
+            runtime.models.get("openai:gpt")

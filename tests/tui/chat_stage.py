@@ -243,7 +243,7 @@ def chat_app(
         del name, base_url, send_key
         return model
 
-    runtime.model = scripted  # type: ignore[method-assign]
+    runtime.models.get = scripted  # type: ignore[method-assign]
     for session, messages in sessions:
         runtime.sessions.start(session)
         for message in messages:

@@ -134,7 +134,7 @@ class ScriptStage(Stage):
     @property
     def records(self) -> list[CallRecord]:
         """The calls that are recorded, newest first."""
-        return [*self.runtime.history()]
+        return [*self.runtime.history.records()]
 
     async def write(self, script: str) -> None:
         """Puts a script into the editor."""

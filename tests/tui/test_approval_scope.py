@@ -34,7 +34,7 @@ def preview(screen: ApprovalScope) -> str:
 
 
 def rules(stage: ChatStage) -> tuple[Rule, ...]:
-    return stage.runtime.rules().rules
+    return stage.runtime.rules.read().rules
 
 
 def results(stage: ChatStage) -> list[str]:

@@ -215,8 +215,8 @@ async def test_a_wall_that_the_allow_list_keeps_empty_says_so() -> None:
     runtime = Runtime.from_environment(tool_allow="nothing.*")
     async with on_stage(runtime, size=(80, 24)) as stage:
         await stage.until_seen("No tools: the allow list")
-        assert runtime.hidden() > 0
-        assert f"{runtime.hidden()} not allowed" in stage.lines[0]
+        assert runtime.tools.hidden() > 0
+        assert f"{runtime.tools.hidden()} not allowed" in stage.lines[0]
         assert "No tools yet" not in stage.text
 
 

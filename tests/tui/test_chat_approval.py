@@ -73,7 +73,7 @@ async def test_s_lets_the_tool_run_in_this_session_and_not_in_another(tmp_path: 
         await stage.press("s")
         await stage.idle()
         assert results(stage) == ["removed a.txt"] * 2
-        assert not stage.runtime.rules().rules
+        assert not stage.runtime.rules.read().rules
         await stage.press("ctrl+n")
         await stage.until(lambda: not stage.cards, "a new session")
         await stage.say("Remove")

@@ -198,7 +198,7 @@ async def test_the_system_prompt_of_a_session_reaches_the_model_from_then_on(tmp
         await stage.ask("two")
         await stage.ask("three")
         told = [prompt.messages[0] for prompt in stage.model.prompts]
-        assert told[0] == SystemMessage(text=stage.runtime.system_prompt)
+        assert told[0] == SystemMessage(text=stage.runtime.models.system_prompt)
         assert told[1:] == [SystemMessage(text="Speak like a pirate.")] * 2
 
 

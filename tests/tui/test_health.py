@@ -445,4 +445,4 @@ async def test_a_blocked_tool_fails_in_the_words_of_the_report_until_what_it_lac
         await stage.until_seen("it is done")
         await stage.until(lambda: "● needy.work" in "\n".join(stage.wall), "the wall shows that it is ready")
         await stage.press("ctrl+r")
-        await stage.until(lambda: runtime.uses("needy.work").calls == 3, "it is run without a question")
+        await stage.until(lambda: runtime.history.uses("needy.work").calls == 3, "it is run without a question")

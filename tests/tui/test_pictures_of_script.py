@@ -142,7 +142,7 @@ def test_before_something_is_deleted(looks: Callable[..., bool]) -> None:
 def test_the_saved_scripts(looks: Callable[..., bool]) -> None:
     async def steps(stage: ScriptStage) -> None:
         for name in ("late orders", "stock", "who is who"):
-            await asyncio.to_thread(stage.runtime.saved_scripts.write, name, ORDERS)
+            await asyncio.to_thread(stage.runtime.scripts.saved.write, name, ORDERS)
         await stage.press("ctrl+l")
         await stage.until(lambda: isinstance(stage.app.screen, SavedScriptsScreen), "the list is open")
         await stage.until_seen("late orders  8 lines")

@@ -73,7 +73,7 @@ def _listed(screen: RulesScreen) -> list[str]:
 
 
 def _saved(runtime: Runtime) -> list[str]:
-    return [str(rule) for rule in runtime.rules().rules]
+    return [str(rule) for rule in runtime.rules.read().rules]
 
 
 @pytest.mark.promise("ASK-7")
@@ -118,7 +118,7 @@ async def test_what_a_call_would_do_is_told_as_it_is_typed_and_the_rule_marked(
 
 @pytest.mark.promise("ASK-7")
 async def test_it_begins_with_the_call_that_was_asked_about(runtime: Runtime) -> None:
-    runtime.add_rule(runtime.rules(), Rule(deny=("book.write",), scope="mcp"))
+    runtime.rules.add(runtime.rules.read(), Rule(deny=("book.write",), scope="mcp"))
     call = ToolCall(name="book.write", args={"path": "src/a"}, source="ask")
     async with _rules(runtime, call) as (stage, screen):
         await stage.until(lambda: "It runs." in _answer(screen), "it runs")

@@ -51,7 +51,7 @@ async def confirmed(stage: ScriptStage, answer: str) -> None:
 @pytest.mark.promise("TUI-1")
 async def test_a_script_is_saved_changed_saved_again_and_opened(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
-        saved = stage.runtime.saved_scripts
+        saved = stage.runtime.scripts.saved
         await stage.type("work.say a")
         assert stage.title == "Script"
         await save_as(stage, "first")
@@ -75,7 +75,7 @@ async def test_a_script_is_saved_changed_saved_again_and_opened(tmp_path: Path) 
 @pytest.mark.promise("TUI-1")
 async def test_changes_are_not_dropped_without_a_word(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
-        await asyncio.to_thread(stage.runtime.saved_scripts.write, "other", "work.say other")
+        await asyncio.to_thread(stage.runtime.scripts.saved.write, "other", "work.say other")
         await stage.type("work.say mine")
         await stage.press("ctrl+n")
         await confirmed(stage, "n")
@@ -92,7 +92,7 @@ async def test_changes_are_not_dropped_without_a_word(tmp_path: Path) -> None:
 
 async def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten_without_a_word(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
-        saved = stage.runtime.saved_scripts
+        saved = stage.runtime.scripts.saved
         await stage.type("a")
         await save_as(stage, "mine")
         await asyncio.to_thread(saved.write, "mine", "theirs")
@@ -110,7 +110,7 @@ async def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten_witho
 @pytest.mark.promise("TUI-1")
 async def test_saved_scripts_are_renamed_deleted_and_saved_over(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
-        saved = stage.runtime.saved_scripts
+        saved = stage.runtime.scripts.saved
         await asyncio.to_thread(saved.write, "one", "work.say one")
         await asyncio.to_thread(saved.write, "two", "work.say two")
         await stage.type("x")

@@ -202,7 +202,7 @@ async def test_a_session_is_exported_to_a_file_that_was_not_there(
         await stage.until(file.read_text, "all of it")
     assert json.loads(file.read_text())["id"] == "a"
     assert (tmp_path / "Which files are large_.md").read_text() == "mine"
-    assert (tmp_path / "Which files are large_ (2).md").read_text() == runtime.exported("a", "markdown")
+    assert (tmp_path / "Which files are large_ (2).md").read_text() == runtime.sessions.export("a", "markdown")
 
 
 async def test_a_folder_that_cannot_be_written_is_said(
@@ -224,7 +224,7 @@ async def test_a_session_is_copied_as_markdown(runtime: Runtime) -> None:
         await open_list(stage, runtime, "a")
         await stage.press("ctrl+y")
         await stage.until(lambda: stage.app.clipboard, "it is copied")
-        assert stage.app.clipboard == runtime.exported("a", "markdown")
+        assert stage.app.clipboard == runtime.sessions.export("a", "markdown")
 
 
 async def test_where_there_is_no_session_there_is_a_new_one() -> None:
@@ -241,7 +241,7 @@ async def test_where_there_is_no_session_there_is_a_new_one() -> None:
 
 @pytest.mark.promise("TUI-2")
 async def test_ten_thousand_sessions_are_listed_and_filtered(runtime: Runtime) -> None:
-    runtime.history()  # so that the database is there
+    runtime.history.records()  # so that the database is there
     with closing(sqlite3.connect(runtime.paths.database)) as database, database:
         database.executemany(
             "INSERT INTO sessions (id, name, created, changed, model) VALUES (?, ?, ?, ?, 'a:b')",

@@ -117,7 +117,7 @@ async def test_trusting_records_it_and_starts_again(folder: Path, monkeypatch: p
     runtime = Runtime.from_environment()
     async with on_stage(runtime) as stage:
         assert "not trusted" not in stage.text
-        assert {spec.name for spec in runtime.tools()} == {"time.now"}
+        assert {spec.name for spec in runtime.tools.all()} == {"time.now"}
 
 
 @pytest.mark.promise("SEC-3")

@@ -23,13 +23,13 @@ _PREFILLING = {"required", "allOf", "$ref"}
 def complete_tools(context: typer.Context, incomplete: str) -> list[str]:
     """Gives the names of the tools that begin like what is typed."""
     runtime = scanned(context)
-    return _completions((spec.name for spec in runtime.tools()), incomplete)
+    return _completions((spec.name for spec in runtime.tools.all()), incomplete)
 
 
 def complete_presets(context: typer.Context, incomplete: str) -> list[str]:
     """Gives the names of the tool's presets that begin like what is typed."""
     runtime = scanned(context)
-    presets = runtime.presets(_named(context))
+    presets = runtime.presets.list(_named(context))
     return _completions((preset.name for preset in presets), incomplete)
 
 
@@ -38,7 +38,7 @@ def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
     from pegboard.errors import SavedScriptError
 
     try:
-        saved = open_runtime(context).saved_scripts.list()
+        saved = open_runtime(context).scripts.saved.list()
     except SavedScriptError:
         return []
     return _completions((script.name for script in saved), incomplete)
@@ -53,7 +53,7 @@ def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:
     from pegboard.forms.pairs import keys
 
     runtime = scanned(context)
-    spec = runtime.tool(_named(context))
+    spec = runtime.tools.get(_named(context))
     return [] if spec is None else _completions(keys(spec.input_schema, incomplete), incomplete)
 
 
@@ -164,7 +164,7 @@ def read_object(text: str | None) -> JsonObject:
 
 
 def _preset(runtime: Runtime, spec: ToolSpec, name: str) -> JsonObject:
-    presets = {preset.name: preset.arguments for preset in runtime.presets(spec.name)}
+    presets = {preset.name: preset.arguments for preset in runtime.presets.list(spec.name)}
     if name not in presets:
         known = ", ".join(presets)
         raise UnreadableError(f"{spec.name} has no preset {name!r}." + (f" It has: {known}." if known else ""))

@@ -101,7 +101,7 @@ def ask(
     runtime = scanned(context, tool_allow)
     narrate_problems(runtime.problems(packs=False))
     if approve:
-        narrate_problems(runtime.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))
+        narrate_problems(runtime.rules.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))
     shown = _Shown(streams=not json and sys.stdout.isatty())
     try:
         outcome, interruption = asyncio.run(
@@ -148,7 +148,7 @@ async def _run(
     # the user names both the provider, with its key, and the server
     asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools, send_key=True)
     if can_ask():
-        runtime.approve_with(TerminalApprover(shown.end_line))
+        runtime.rules.approve_with(TerminalApprover(shown.end_line))
     outcome: Outcome | None = None
     with interruptible(asking.interrupt) as interruption:
         async with runtime, aclosing(asking.run(text)) as events:

@@ -59,8 +59,8 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
 
     runtime = open_runtime(context)
     secrets = Secrets(runtime.paths)
-    runtime.scan()
-    needed = {need.name for spec in runtime.tools() for need in spec.requirements if need.kind == "secret"}
+    runtime.tools.scan()
+    needed = {need.name for spec in runtime.tools.all() for need in spec.requirements if need.kind == "secret"}
     names = {*secrets.keyring_names(), *secrets.dotenv_names(), *needed, *_granted(runtime.settings)}
     found = {name: secrets.look_up(name) for name in sorted(names)}
     narrate_problems((*runtime.problems(packs=False), *secrets.problems()))

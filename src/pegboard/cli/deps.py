@@ -39,17 +39,17 @@ def deps(
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     runtime = scanned(context, tool_allow)
-    specs = runtime.named(tool) or _not_there(runtime, tool)
+    specs = runtime.tools.named(tool) or _not_there(runtime, tool)
     narrate_problems(runtime.problems())
     if not any(spec.requirements for spec in specs) and not json:
         narrate("note: nothing is needed")
     table = _Table(specs)
     as_they_come = sys.stdout.isatty() and not json
-    with closing(runtime.checked(tool)) as rows:
+    with closing(runtime.health.check_blocking(tool)) as rows:
         for row in rows:
             if as_they_come:
                 table.print(row)
-    found = runtime.health(tool)
+    found = runtime.health.rows(tool)
     if json:
         print_json(found)
     elif not as_they_come:
@@ -74,7 +74,7 @@ def _not_there(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
 
     if name is None:
         return ()
-    if near := get_close_matches(name, dict.fromkeys(spec.pack for spec in runtime.tools()), n=3):
+    if near := get_close_matches(name, dict.fromkeys(spec.pack for spec in runtime.tools.all()), n=3):
         narrate(f"There is no pack {name!r}. Nearest: {', '.join(near)}.")
     return (find(runtime, name),)
 

@@ -21,7 +21,7 @@ def history(
     from pegboard.cli.output import narrate_problems, print_json, print_table
 
     runtime = open_runtime(context)
-    records = runtime.history(tool=tool, limit=limit)
+    records = runtime.history.records(tool=tool, limit=limit)
     narrate_problems(runtime.problems())
     if json:
         print_json(records)

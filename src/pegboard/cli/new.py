@@ -232,7 +232,7 @@ def _is_library(name: str) -> bool:
 
 
 def _taken(runtime: Runtime, name: str) -> str | None:
-    with_name = [spec for spec in runtime.tools() if spec.pack == name]
+    with_name = [spec for spec in runtime.tools.all() if spec.pack == name]
     if not with_name:
         return None
     return f"There is a pack {name} already: {with_name[0].location.file}"

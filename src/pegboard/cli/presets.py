@@ -43,7 +43,7 @@ def list_(
     from pegboard.cli.output import print_json, print_table
 
     runtime = scanned(context)
-    found = runtime.presets(name)
+    found = runtime.presets.list(name)
     _tell_problems(runtime)
     if json:
         print_json(found)
@@ -89,7 +89,7 @@ def save(
     spec = find(runtime, name)
     with _said():
         arguments = read_arguments(runtime, spec, args, arg or [])
-        saved = runtime.save_preset(name, preset, arguments, replace=force)
+        saved = runtime.presets.save(name, preset, arguments, replace=force)
     _tell_problems(runtime)
     if json:
         print_json(saved)
@@ -108,7 +108,7 @@ def delete(
 
     runtime = scanned(context)
     with _said():
-        runtime.delete_preset(name, preset)
+        runtime.presets.delete(name, preset)
     if json:
         print_json({"tool": name, "deleted": preset})
 
@@ -127,7 +127,7 @@ def rename(
 
     runtime = scanned(context)
     with _said():
-        runtime.rename_preset(name, preset, new)
+        runtime.presets.rename(name, preset, new)
     if json:
         print_json({"tool": name, "renamed": preset, "name": new})
 
@@ -135,7 +135,7 @@ def rename(
 def _get(runtime: Runtime, tool: str, name: str) -> Preset:
     from pegboard.errors import PresetError
 
-    found = runtime.presets(tool)
+    found = runtime.presets.list(tool)
     _tell_problems(runtime)
     preset = next((preset for preset in found if preset.name == name), None)
     if preset is None:

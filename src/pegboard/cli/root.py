@@ -103,11 +103,11 @@ def scanned(context: typer.Context, tool_allow: Sequence[str] | None = None) -> 
     Patterns of the allow list that match no tool are warnings on stderr.
     """
     runtime = open_runtime(context, tool_allow or context.meta.get("pegboard.allow"))
-    runtime.scan()
+    runtime.tools.scan()
     if "pegboard.allow" in context.meta:  # not while the shell completes a command line
         from pegboard.cli.output import narrate_problems
 
-        narrate_problems(runtime.allow_problems())
+        narrate_problems(runtime.tools.allow_problems())
     return runtime
 
 
@@ -115,12 +115,12 @@ def find(runtime: Runtime, name: str) -> ToolSpec:
     """Gives the tool of that name; says why there is none on stderr, and exits."""
     from pegboard.cli.output import narrate, narrate_problems
 
-    missing = runtime.why_not(name)
+    missing = runtime.tools.why_not(name)
     if missing is not None and missing.error is not None:
         narrate_problems(runtime.problems())
         narrate(missing.error.message)
         raise typer.Exit(NOT_FOUND)
-    spec = runtime.tool(name)
+    spec = runtime.tools.get(name)
     assert spec is not None, "asked above"
     return spec
 

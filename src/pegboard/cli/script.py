@@ -86,7 +86,7 @@ def check(
     from pegboard.cli.output import narrate, print_json, print_table
 
     runtime = scanned(context, tool_allow)
-    analysis = runtime.orchestrator().analyze(_read(runtime, file))
+    analysis = runtime.scripts.orchestrator().analyze(_read(runtime, file))
     errors = [*_missing(runtime, analysis), *_blocked(runtime, analysis)]
     if json:
         print_json({**asdict(analysis), "errors": errors})
@@ -111,7 +111,7 @@ def _missing(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
     """Return why commands don't exist: misspelled, or not allowed."""
     for command in analysis.missing:
         for name in (command.name, command.name.replace("_", ".", 1)):
-            found = runtime.why_not(name)
+            found = runtime.tools.why_not(name)
             if found is not None and found.error is not None and found.error.detail == "not_allowed":
                 yield found.error.message
                 break
@@ -122,7 +122,7 @@ def _missing(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
 def _blocked(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
     """Return what is missing for tools that the script calls."""
     for tool in dict.fromkeys(call.tool for call in analysis.calls):
-        rows = [row for row in runtime.checked(tool) if row.blocks]
+        rows = [row for row in runtime.health.check_blocking(tool) if row.blocks]
         if rows:
             reasons = "; ".join(f"{row.error or f'{row.name} is {row.status}'} {row.install}".strip() for row in rows)
             yield f"{tool} is blocked: {reasons}"
@@ -135,7 +135,7 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
     from pegboard.errors import SavedScriptError
 
     try:
-        found = open_runtime(context).saved_scripts.list()
+        found = open_runtime(context).scripts.saved.list()
     except SavedScriptError as error:
         narrate(str(error))
         raise typer.Exit(TOOL_FAILED) from error
@@ -157,7 +157,7 @@ def _read(runtime: Runtime, file: str) -> str:
         raise typer.Exit(USAGE) from error
     except (FileNotFoundError, IsADirectoryError):
         try:
-            script_ = runtime.saved_scripts.read(file)
+            script_ = runtime.scripts.saved.read(file)
         except SavedScriptError as error:
             narrate(f"There is no file {file}. {error}")
             raise typer.Exit(USAGE) from error
@@ -188,7 +188,7 @@ async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None
     cancelling: list[asyncio.Task[bool]] = []
     event: CallEvent | None = None
     with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call_id)))) as interruption:
-        async with runtime, aclosing(runtime.run_script(text, call_id=call_id, timeout=seconds)) as events:
+        async with runtime, aclosing(runtime.scripts.run(text, call_id=call_id, timeout=seconds)) as events:
             async for event in events:
                 shown.event(event, call_id)
     assert isinstance(event, Finished), "a call always ends with it"

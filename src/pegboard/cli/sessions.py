@@ -76,7 +76,7 @@ def export(
 
     runtime = open_runtime(context)
     with _said(runtime):
-        text = runtime.exported(session, format_)
+        text = runtime.sessions.export(session, format_)
     if output is None:
         if format_ == "json":
             print_json_text(text)

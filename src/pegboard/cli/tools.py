@@ -47,12 +47,12 @@ def list_(
     runtime = scanned(context, tool_allow)
     narrate_problems(runtime.problems())
     _check(runtime)
-    if hidden := runtime.hidden():
+    if hidden := runtime.tools.hidden():
         narrate(f"note: the allow list keeps out {hidden:,} more tool{'' if hidden == 1 else 's'}")
     if json:
-        print_json([runtime.info(spec) for spec in runtime.tools()])
+        print_json([runtime.tools.info(spec) for spec in runtime.tools.all()])
         return
-    print_table([(spec.name, runtime.state(spec), _manners(spec), spec.summary) for spec in runtime.tools()])
+    print_table([(spec.name, runtime.health.state(spec), _manners(spec), spec.summary) for spec in runtime.tools.all()])
 
 
 @tools.command()
@@ -68,7 +68,7 @@ def info(
 
     runtime = scanned(context, tool_allow)
     spec = find(runtime, name)
-    details = runtime.details(spec)
+    details = runtime.tools.details(spec)
     narrate_problems(runtime.problems())
     if json:
         print_json(details)
@@ -108,7 +108,7 @@ def invoke(
     from pegboard.models import ToolCall, ToolResult
 
     runtime = scanned(context, tool_allow)
-    spec = runtime.tool(name)
+    spec = runtime.tools.get(name)
     call = ToolCall(name=name, source="cli", timeout=timeout)
     interruption = 0
     try:
@@ -135,8 +135,8 @@ def _check(runtime: Runtime) -> None:
     """Looks for what the tools need, all at once."""
     from contextlib import closing
 
-    if any(spec.requirements for spec in runtime.tools()):
-        with closing(runtime.checked()) as rows:
+    if any(spec.requirements for spec in runtime.tools.all()):
+        with closing(runtime.health.check_blocking()) as rows:
             for _ in rows:
                 pass
 
@@ -154,11 +154,11 @@ def _print_call(runtime: Runtime, spec: ToolSpec, args: JsonObject, kind: CopyKi
     from pegboard.forms import copied_as
 
     try:
-        args = runtime.prepared(spec, args)
+        args = runtime.tools.prepare(spec, args)
     except FormFaults as faults:
         narrate(f"invalid_args: the arguments of {spec.name} have faults: {faults}")
         raise typer.Exit(USAGE) from faults
-    print_data(copied_as(kind, spec, args, packs=runtime.packs_option(spec)))
+    print_data(copied_as(kind, spec, args, packs=runtime.tools.packs_option(spec)))
 
 
 def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, int]:

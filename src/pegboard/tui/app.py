@@ -208,7 +208,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         from pegboard.tui.screens.chat import ChatScreen
 
         approvals = Approvals(self._ask_user)
-        self.runtime.approve_with(approvals, self._rule_undo.added)
+        self.runtime.rules.approve_with(approvals, self._rule_undo.added)
         return ChatScreen(self.runtime, approvals)
 
     def _ask_user(self, requests: tuple[Request, ...]) -> None:

@@ -77,7 +77,7 @@ class Checks:
         Args:
             tool: The qualified name.
         """
-        for row in await asyncio.to_thread(self._runtime.health, tool):
+        for row in await asyncio.to_thread(self._runtime.health.rows, tool):
             self._found[row.requirement.thing] = row
         self._tell_soon()
 
@@ -87,7 +87,7 @@ class Checks:
         self._looking.update(left)
         self._tell_soon()
         try:
-            async with aclosing(self._runtime.recheck(wanted)) as rows:
+            async with aclosing(self._runtime.health.recheck(wanted)) as rows:
                 await self._take(rows, left)
         finally:
             self._looking.subtract(left)
@@ -107,7 +107,7 @@ class Checks:
                 await asyncio.sleep(0)
 
     def _read_needed(self) -> dict[Thing, Requirement]:
-        tools = self._runtime.tools()
+        tools = self._runtime.tools.all()
         needed = {
             requirement.thing: requirement
             for spec in tools
@@ -115,7 +115,7 @@ class Checks:
             if requirement.kind != "server"
         }
         if needed:
-            self._runtime.health("")  # what looks for things is loaded here, beside the loop
+            self._runtime.health.rows("")  # what looks for things is loaded here, beside the loop
         return needed
 
     def _tell_soon(self) -> None:

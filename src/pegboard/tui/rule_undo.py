@@ -49,7 +49,7 @@ class RuleUndo:
             return
         added = self._added.pop()
         try:
-            await asyncio.to_thread(self._runtime.undo_rule, added)
+            await asyncio.to_thread(self._runtime.rules.undo, added)
         except RulesError as error:
             self._notify(str(error), severity="error")
         else:

@@ -106,8 +106,8 @@ async def test_a_server_that_is_not_the_configured_one_gets_no_key_unless_the_us
         for base_url in (None, configured.url, f"{configured.url}/"):
             [event async for event in runtime.ask(model="ollama:x", base_url=base_url).run("Hello?")]
         assert [asked.headers["authorization"] for asked in configured.asked] == [f"Bearer {KEY}"] * 3
-        assert runtime.model_needs("ollama:x", trap.url).secret_place is None
-        assert runtime.model_needs("ollama:x").secret_place
+        assert runtime.models.requirements("ollama:x", trap.url).secret_place is None
+        assert runtime.models.requirements("ollama:x").secret_place
         [event async for event in runtime.ask(model="ollama:x", base_url=trap.url).run("Hello?")]
         assert KEY not in sent(trap)
         assert len(trap.asked) == 1
@@ -121,9 +121,9 @@ async def test_a_server_without_a_named_model_does_not_stand_in_for_providers_wi
     monkeypatch: pytest.MonkeyPatch, open_runtime: Callable[..., Runtime], trap: FakeProvider, name: str
 ) -> None:
     monkeypatch.setenv("PEGBOARD_MODEL__BASE_URL", trap.url)
-    needs = open_runtime().model_needs(name)
+    needs = open_runtime().models.requirements(name)
     assert "127.0.0.1" not in needs.where
-    assert "127.0.0.1" in open_runtime().model_needs("openai:x").where
+    assert "127.0.0.1" in open_runtime().models.requirements("openai:x").where
 
 
 @pytest.mark.promise("SEC-3", "ASK-5")

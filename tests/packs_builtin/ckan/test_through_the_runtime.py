@@ -67,9 +67,9 @@ async def test_the_configured_portal_is_asked_over_one_connection_by_its_name_an
 @pytest.mark.promise("PCK-5")
 async def test_nothing_is_lacking_without_a_key(open_runtime: Callable[..., Runtime]) -> None:
     runtime = open_runtime()
-    tools = runtime.named("ckan")
-    assert [row async for row in runtime.check("ckan")] == []
-    assert {runtime.state(tool) for tool in tools} == {"ready"}
+    tools = runtime.tools.named("ckan")
+    assert [row async for row in runtime.health.check("ckan")] == []
+    assert {runtime.health.state(tool) for tool in tools} == {"ready"}
 
 
 @pytest.mark.promise("CKN-5")
@@ -88,7 +88,7 @@ async def test_nothing_is_lacking_without_a_key(open_runtime: Callable[..., Runt
 async def test_what_a_tool_gives_fits_the_output_schema_that_was_read_from_the_models(
     runtime: Runtime, name: str, args: JsonObject
 ) -> None:
-    spec = runtime.tool(name)
+    spec = runtime.tools.get(name)
     assert spec is not None
     assert spec.problems == ()
     assert spec.output_schema is not None
@@ -101,7 +101,7 @@ async def test_what_a_tool_gives_fits_the_output_schema_that_was_read_from_the_m
 @pytest.mark.promise("SDK-14")
 async def test_their_first_names_and_camel_case_work(runtime: Runtime, configured: Web) -> None:
     for name, alias in TOOLS.items():
-        assert runtime.tool(alias) == runtime.tool(name)
+        assert runtime.tools.get(alias) == runtime.tools.get(name)
     await call(runtime, "listGroups", orderBy="name", allFields=True, limit=1)
     await call(runtime, "searchDatasets", query="title:Water", rawQuery=True)
     groups, search = configured.asked
@@ -145,7 +145,7 @@ async def test_a_whole_number_may_be_written_as_a_fraction(runtime: Runtime, con
 async def test_calls_are_recorded_and_the_key_is_nowhere(runtime: Runtime, home: Path) -> None:
     await call(runtime, "ckan.search_datasets", query=f"who knows {KEY}?")
     await call(runtime, "ckan.get_dataset_details", id="secret-plans")
-    records = runtime.history()
+    records = runtime.history.records()
     assert [(record.tool, record.ok) for record in records] == [
         ("ckan.get_dataset_details", True),
         ("ckan.search_datasets", True),

@@ -137,7 +137,7 @@ class Bench(Vertical):
         """Shows what a tool or pack is; its form waits until it is to stay."""
         if subject is not self.subject:
             self.uses = None
-            rows = self._runtime.health(subject.spec.name) if _lacks_something(subject) else ()
+            rows = self._runtime.health.rows(subject.spec.name) if _lacks_something(subject) else ()
             problems = [row.problem for row in rows if row.problem]
             self.lacking = tuple(sorted(problems, key=lambda problem: problem.rank))
             self.subject = subject
@@ -177,10 +177,10 @@ class Bench(Vertical):
     async def _recall(self, tool: str) -> None:
         """Shows how often a tool was used, and offers its last arguments and its presets."""
         try:
-            self.uses = await asyncio.to_thread(self._runtime.uses, tool)
+            self.uses = await asyncio.to_thread(self._runtime.history.uses, tool)
         except StoreError:
             self.uses = None
-        presets = len(await asyncio.to_thread(self._runtime.presets, tool))
+        presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
         self.post_message(self.Recalled())
         offered = self.has_fields and self.uses is not None and self.uses.calls > 0
         hint = f" · {self._key('tools.last_arguments')} last arguments" if offered else ""
@@ -229,7 +229,7 @@ class Bench(Vertical):
 
     async def _agreed(self, spec: ToolSpec) -> bool:
         """Asks once, whatever there is to ask about."""
-        rows = self._runtime.health(spec.name) if spec.requirements else ()
+        rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
         missing = [row.problem for row in rows if row.blocks and row.problem]
         reasons = [_why_blocked(spec, missing)] if missing else []
         if spec.hints.destructive:
@@ -285,7 +285,7 @@ class Bench(Vertical):
         if spec is None:
             return
         try:
-            arguments = await asyncio.to_thread(self._runtime.last_arguments, spec.name)
+            arguments = await asyncio.to_thread(self._runtime.history.last_arguments, spec.name)
         except StoreError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
             return
@@ -314,7 +314,7 @@ class Bench(Vertical):
 
         filled = self._filled()
         if filled is not None:
-            self.app.push_screen(copy_call(*filled, self._runtime.packs_option(filled[0])))
+            self.app.push_screen(copy_call(*filled, self._runtime.tools.packs_option(filled[0])))
 
     def _filled(self) -> tuple[ToolSpec, Form] | None:
         """Gives the tool with its form, unless there is none or it can't be told what is in it."""
@@ -375,7 +375,7 @@ class Bench(Vertical):
         found = await asyncio.to_thread(pasted, text, spec)
         if found is None or found.tool in {None, spec.name}:
             return (spec, found) if found is not None else None
-        other = await asyncio.to_thread(self._runtime.tool, str(found.tool))
+        other = await asyncio.to_thread(self._runtime.tools.get, str(found.tool))
         again = await asyncio.to_thread(pasted, text, other) if other is not None else None
         return (other, again) if other is not None and again is not None else None
 

@@ -153,7 +153,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         """Why the rule can't be added; empty if it can."""
         if self._is_over:
             return "This call has already ended, so it can't be approved any more. Press esc to close."
-        if not self._runtime.rule_matches(self._rule_for(self._request.call), self._request.call):
+        if not self._runtime.rules.matches(self._rule_for(self._request.call), self._request.call):
             return "The rule doesn't match this call. Change the patterns, or choose exactly these arguments."
         return ""
 

@@ -159,7 +159,7 @@ class ChatScreen(PlaceScreen):
 
         self._runtime.ask()
         if self._model_name != _OFFLINE:
-            self._runtime.preload_models()
+            self._runtime.models.preload()
 
     # How it stands
 
@@ -285,7 +285,7 @@ class ChatScreen(PlaceScreen):
             return
         story = self._empty_story()
         shown = entries[-limit:]
-        names = await asyncio.to_thread(self._runtime.offered_names)
+        names = await asyncio.to_thread(self._runtime.models.tool_names)
         await asyncio.to_thread(story.recall, shown, names, self._recorded)
         if session != self.session:
             self._system = None
@@ -326,7 +326,7 @@ class ChatScreen(PlaceScreen):
 
     def _recorded(self, call_id: str) -> ToolResult | None:
         try:
-            return self._runtime.recorded(call_id)
+            return self._runtime.history.result(call_id)
         except StoreError:
             return None
 
@@ -372,7 +372,7 @@ class ChatScreen(PlaceScreen):
         """Chooses which tools the model sees."""
         from pegboard.tui.screens.offered import OfferedScreen
 
-        specs = await asyncio.to_thread(self._runtime.tools)
+        specs = await asyncio.to_thread(self._runtime.tools.all)
         chosen = await self.app.push_screen_wait(OfferedScreen(specs, self.without, self._weights))
         if chosen is not None:
             self.without = chosen
@@ -385,7 +385,9 @@ class ChatScreen(PlaceScreen):
         now = self._system if self._system is not None else self._known.system if self._known is not None else None
         note = "Empty: the model is told nothing but the tools."
         text = await self.app.push_screen_wait(
-            AskText("What the model is told beforehand", self._runtime.system_prompt if now is None else now, note)
+            AskText(
+                "What the model is told beforehand", self._runtime.models.system_prompt if now is None else now, note
+            )
         )
         if text is not None:
             self._system = text
@@ -459,7 +461,7 @@ class ChatScreen(PlaceScreen):
     async def _finished(self, outcome: Outcome) -> None:
         self._system = None
         self._known = await asyncio.to_thread(self._runtime.sessions.get, self.session)
-        paid = await asyncio.to_thread(self._runtime.price, self._model_name, outcome.usage)
+        paid = await asyncio.to_thread(self._runtime.models.price, self._model_name, outcome.usage)
         self._cost += paid or 0.0
         if not self.app.app_focus:
             self.app.bell()
@@ -603,7 +605,7 @@ class ChatScreen(PlaceScreen):
             return
         if block.is_old:
             try:
-                result = await asyncio.to_thread(self._runtime.recorded, call.id) or result
+                result = await asyncio.to_thread(self._runtime.history.result, call.id) or result
             except StoreError as error:
                 self.notify(clean_line(str(error)), severity="error", markup=False)
         await self.app.push_screen_wait(ResultScreen(call, result, self._runtime.paths.state))
@@ -690,7 +692,7 @@ class ChatScreen(PlaceScreen):
     @work(group="look into")
     async def _look_into(self, block: CallBlock, call: ToolCall, script: str) -> None:
         """Show what a script that awaits approval will call."""
-        block.expect(call, await asyncio.to_thread(lambda: self._runtime.orchestrator().analyze(script)))
+        block.expect(call, await asyncio.to_thread(lambda: self._runtime.scripts.orchestrator().analyze(script)))
         self._transcript.guard.restart(call.id)
         self._transcript.renew()
 

@@ -179,7 +179,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     @work(group="look")
     async def _look(self) -> None:
         """Looks for the model servers of this machine; lists each as soon as it answers."""
-        async with aclosing(self._runtime.models_here()) as servers:
+        async with aclosing(self._runtime.models.local_servers()) as servers:
             async for server in servers:
                 self._here[server.provider] = (server.title, server.base_url, server.names)
                 self._show()
@@ -189,12 +189,12 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     @work(group="providers")
     async def _ask_around(self) -> None:
         """Finds out what each provider lacks."""
-        for provider in await asyncio.to_thread(self._runtime.model_providers):
+        for provider in await asyncio.to_thread(self._runtime.models.providers):
             self._notes.setdefault(provider, "")
         self._show()
         for provider in self._notes:
             try:
-                needs = await asyncio.to_thread(self._runtime.model_needs, f"{provider}:{_ANY}")
+                needs = await asyncio.to_thread(self._runtime.models.requirements, f"{provider}:{_ANY}")
             except ModelError as error:
                 self._notes[provider] = clean_line(str(error))
             else:
@@ -238,7 +238,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     async def _take(self, choice: ModelChoice) -> None:
         """Closes with a model, if there can be one of that name."""
         try:
-            await asyncio.to_thread(self._runtime.model, choice.name, choice.base_url)
+            await asyncio.to_thread(self._runtime.models.get, choice.name, choice.base_url)
         except ModelError as error:
             self.notify(clean_line(f"{error} {error.fix}"), severity="error", markup=False)
         else:
@@ -268,7 +268,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         said = Content()
         if row is not None:
             try:
-                needs = await asyncio.to_thread(self._runtime.model_needs, *row.choice)
+                needs = await asyncio.to_thread(self._runtime.models.requirements, *row.choice)
             except ModelError as error:
                 said = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
             else:

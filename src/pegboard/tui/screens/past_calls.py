@@ -88,7 +88,7 @@ class PastCallsScreen(Dialog[str | None]):
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
         try:
-            self._records = await asyncio.to_thread(self._runtime.history, limit=_MOST)
+            self._records = await asyncio.to_thread(self._runtime.history.records, limit=_MOST)
         except StoreError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         self._list.empty = "No call fits." if self._records else "No tool was called yet."
@@ -104,7 +104,7 @@ class PastCallsScreen(Dialog[str | None]):
     @work(exclusive=True, group="take")
     async def _take(self, chosen: list[int]) -> None:
         records = [self._records[index] for index in chosen]
-        self.dismiss(await asyncio.to_thread(self._runtime.script_of, records))
+        self.dismiss(await asyncio.to_thread(self._runtime.scripts.from_records, records))
 
     def action_tick(self) -> None:
         """Takes the marked call into the script, or no longer, and goes on to the next one."""

@@ -95,7 +95,7 @@ class PresetsScreen(Dialog[Preset | None]):
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
         """Lists the presets that there are now, one of them marked."""
-        self._presets = tuple(await asyncio.to_thread(self._runtime.presets, self._spec.name))
+        self._presets = tuple(await asyncio.to_thread(self._runtime.presets.list, self._spec.name))
         names = [preset.name for preset in self._presets]
         lines = [Line("+ save what is in the form", pinned=True)]
         lines += [Line(clean_line(preset.name), _summary(preset.arguments)) for preset in self._presets]
@@ -135,7 +135,7 @@ class PresetsScreen(Dialog[Preset | None]):
         taken = next((preset for preset in self._presets if preset.name == name), None)
         if taken is not None and not await self._confirmed("Overwrite", taken):
             return
-        if await self._changed(self._runtime.save_preset, self._spec.name, name, arguments):
+        if await self._changed(self._runtime.presets.save, self._spec.name, name, arguments):
             self._read(marked=name)
 
     @work(exclusive=True, group="change")
@@ -149,7 +149,7 @@ class PresetsScreen(Dialog[Preset | None]):
         name = await self.app.push_screen_wait(AskName(f"Rename {clean_line(preset.name)} to", preset.name))
         if name is None or name == preset.name:
             return
-        if await self._changed(self._runtime.rename_preset, self._spec.name, preset.name, name):
+        if await self._changed(self._runtime.presets.rename, self._spec.name, preset.name, name):
             self._read(marked=name)
 
     @work(exclusive=True, group="change")
@@ -158,7 +158,7 @@ class PresetsScreen(Dialog[Preset | None]):
         preset = self._marked
         if preset is None or not await self._confirmed("Delete", preset):
             return
-        if await self._changed(self._runtime.delete_preset, self._spec.name, preset.name):
+        if await self._changed(self._runtime.presets.delete, self._spec.name, preset.name):
             self._read()
 
     def action_close(self) -> None:

@@ -123,7 +123,7 @@ class RulesScreen(Dialog[None]):
     def compose(self) -> ComposeResult:
         """The rules over the call to try."""
         call = self._call
-        names = [spec.name for spec in self._runtime.tools()]
+        names = [spec.name for spec in self._runtime.tools.all()]
         with Vertical(id="box") as box:
             box.border_title = "Rules for calls of models and MCP clients"
             box.border_subtitle = "the last rule that fits wins · a deny that fits always holds"
@@ -223,7 +223,7 @@ class RulesScreen(Dialog[None]):
         begin: JsonObject = {"action": "allow", "tools": [self._tool.value.strip()]}
         rule = await self.app.push_screen_wait(RuleDialog(self._names(), begin))
         if rule is not None and self._rules is not None:
-            await self._changed(self._runtime.add_rule, rule, marked=len(self._rules.rules))
+            await self._changed(self._runtime.rules.add, rule, marked=len(self._rules.rules))
 
     @work(exclusive=True, group="change")
     async def action_edit(self) -> None:
@@ -234,7 +234,7 @@ class RulesScreen(Dialog[None]):
         old = self._rules.rules[at]
         rule = await self.app.push_screen_wait(RuleDialog(self._names(), _as_arguments(old), is_new=False))
         if rule is not None and rule != old:
-            await self._changed(self._runtime.change_rule, at, rule, marked=at)
+            await self._changed(self._runtime.rules.change, at, rule, marked=at)
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
@@ -246,7 +246,7 @@ class RulesScreen(Dialog[None]):
             return
         question = f"{clean_line(str(self._rules.rules[at]))}\n\nThe comments right above and below it go with it."
         if await self.app.push_screen_wait(Confirm(f"Delete rule {at + 1}?", question, "Delete")):
-            await self._changed(self._runtime.remove_rule, at, marked=max(at - 1, 0))
+            await self._changed(self._runtime.rules.remove, at, marked=max(at - 1, 0))
 
     @work(group="shift")
     async def action_shift(self, by: int) -> None:
@@ -254,7 +254,7 @@ class RulesScreen(Dialog[None]):
         async with self._shifting:  # where it is now is known only once the last move is done
             at = self._list.marked if self._is_whole else None
             if at is not None and self._rules is not None and 0 <= at + by < len(self._rules.rules):
-                await self._changed(self._runtime.move_rule, at, at + by, marked=at + by)
+                await self._changed(self._runtime.rules.move, at, at + by, marked=at + by)
 
     def action_whose(self) -> None:
         """Tries the call as one of the other kind."""
@@ -275,7 +275,7 @@ class RulesScreen(Dialog[None]):
         self.dismiss()
 
     def _names(self) -> list[str]:
-        return [spec.name for spec in self._runtime.tools()[:_NAMES_OFFERED]]
+        return [spec.name for spec in self._runtime.tools.all()[:_NAMES_OFFERED]]
 
     async def _changed(self, change: Callable[..., RuleFile], *words: object, marked: int) -> None:
         """Changes the file, beside the loop; says so where that can't be done."""
@@ -421,18 +421,18 @@ def _judged(runtime: Runtime, name: str, text: str, source: Literal["ask", "mcp"
         source: Whose call it is.
         session: The session that it belongs to.
     """
-    rules = runtime.rules()
-    spec = runtime.tool(name) if name else None
+    rules = runtime.rules.read()
+    spec = runtime.tools.get(name) if name else None
     if spec is None:
-        why = runtime.why_not(name) if name else None
+        why = runtime.tools.why_not(name) if name else None
         return _Judged(rules, fault=why.error.message if why and why.error else "")
     arguments, fault = _read(text, spec)
     try:
-        arguments = runtime.prepared(spec, arguments)
+        arguments = runtime.tools.prepare(spec, arguments)
     except FormFaults as error:
         fault = fault or str(error)
     call = ToolCall(name=spec.name, args=arguments, source=source, session=session)
-    verdict = runtime.would(call)
+    verdict = runtime.rules.verdict(call)
     if verdict is None:
         return _Judged(rules)
     return _Judged(rules, verdict.action, verdict.reason, verdict.rule, fault)

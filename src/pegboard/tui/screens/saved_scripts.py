@@ -97,7 +97,7 @@ class SavedScriptsScreen(Dialog[str | None]):
     async def _read(self, marked: str = "") -> None:
         """Lists the scripts that there are now, one of them marked."""
         try:
-            self._scripts = await asyncio.to_thread(self._runtime.saved_scripts.list)
+            self._scripts = await asyncio.to_thread(self._runtime.scripts.saved.list)
         except SavedScriptError as error:
             self._refuse(error)
         names = [script.name for script in self._scripts]
@@ -149,7 +149,7 @@ class SavedScriptsScreen(Dialog[str | None]):
         name = await self.app.push_screen_wait(AskName(f"Rename {clean_line(script.name)} to", script.name))
         if name is None or name == script.name:
             return
-        if await self._done(self._runtime.saved_scripts.rename, script.name, name):
+        if await self._done(self._runtime.scripts.saved.rename, script.name, name):
             if self._script.name == script.name:
                 self._script.name = name
             self._read(name)
@@ -167,7 +167,7 @@ class SavedScriptsScreen(Dialog[str | None]):
         asked = Confirm(f"Delete {clean_line(script.name)}?", f"{question}This can't be undone.", "Delete")
         if not await self.app.push_screen_wait(asked):
             return
-        if await self._done(self._runtime.saved_scripts.delete, script.name):
+        if await self._done(self._runtime.scripts.saved.delete, script.name):
             if is_open:
                 self._script.name = self._script.saved = ""
             self._read()
@@ -208,7 +208,7 @@ class SavedScriptsScreen(Dialog[str | None]):
         if script is not None:
             of = clean_line(script.name)
             try:
-                text = await asyncio.to_thread(self._runtime.saved_scripts.read, script.name)
+                text = await asyncio.to_thread(self._runtime.scripts.saved.read, script.name)
             except SavedScriptError as error:
                 text, trouble = "", f"  ✗ {clean_line(str(error))}"
         facts = "" if trouble else f"  {count(len(text.splitlines()), 'line')}"
@@ -235,7 +235,7 @@ async def save_as(screen: Widget, runtime: Runtime, script: InEditor, name: str)
     asked = await screen.app.push_screen_wait(AskName("Save the script as", name))
     if asked is None:
         return ""
-    saved = runtime.saved_scripts
+    saved = runtime.scripts.saved
     try:
         taken = {one.name for one in await asyncio.to_thread(saved.list)}
         asked = asked.strip().removesuffix(".sh")

@@ -211,7 +211,7 @@ class ScriptScreen(PlaceScreen):
     @work(exclusive=True, group="learn")
     async def _learn(self) -> None:
         """Lists the commands that there are now."""
-        orchestrator: Orchestrator = await asyncio.to_thread(self._runtime.orchestrator)
+        orchestrator: Orchestrator = await asyncio.to_thread(self._runtime.scripts.orchestrator)
         commands = orchestrator.commands
         self._orchestrator = orchestrator
         self._names = {name: command.names[0] for command in commands for name in command.names}
@@ -336,7 +336,7 @@ class ScriptScreen(PlaceScreen):
         if not script.name:
             await self._save_as(script)
             return
-        saved = self._runtime.saved_scripts
+        saved = self._runtime.scripts.saved
         try:
             if await self._is_foreign(script) and not await self._confirmed(
                 f"Overwrite {clean_line(script.name)}?",
@@ -355,7 +355,7 @@ class ScriptScreen(PlaceScreen):
     async def _is_foreign(self, script: InEditor) -> bool:
         """Says whether what is kept under the script's name isn't what was read or written here."""
         try:
-            return await asyncio.to_thread(self._runtime.saved_scripts.read, script.name) != script.saved
+            return await asyncio.to_thread(self._runtime.scripts.saved.read, script.name) != script.saved
         except SavedScriptError:  # nothing is there that could be lost
             return False
 
@@ -381,7 +381,7 @@ class ScriptScreen(PlaceScreen):
         if chosen is None or not await self._may_go():
             return
         try:
-            text = await asyncio.to_thread(self._runtime.saved_scripts.read, chosen)
+            text = await asyncio.to_thread(self._runtime.scripts.saved.read, chosen)
         except SavedScriptError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         else:
@@ -434,7 +434,9 @@ class ScriptScreen(PlaceScreen):
             self.notify("There is nothing to copy yet: type a script.", severity="warning")
             return
         specs = filter(None, map(spec_of, self._by_name.values()))
-        packs = await asyncio.to_thread(lambda: [*dict.fromkeys(filter(None, map(self._runtime.packs_option, specs)))])
+        packs = await asyncio.to_thread(
+            lambda: [*dict.fromkeys(filter(None, map(self._runtime.tools.packs_option, specs)))]
+        )
         await self.app.push_screen_wait(copy_script(text, packs))
 
     # What is said before it runs
@@ -528,7 +530,7 @@ class ScriptScreen(PlaceScreen):
         """Asks once where tools would be called that may delete or overwrite something."""
         orchestrator = self._orchestrator
         if orchestrator is None:
-            orchestrator = await asyncio.to_thread(self._runtime.orchestrator)
+            orchestrator = await asyncio.to_thread(self._runtime.scripts.orchestrator)
         analysis = await asyncio.to_thread(orchestrator.analyze, text)
         calls = [
             f"{clean_line(call.tool)}  {_said(call)}" for call in analysis.calls if self._is_destructive(call.tool)
@@ -555,7 +557,7 @@ class ScriptScreen(PlaceScreen):
         self.add_class("-ran")
         self.running = True
         try:
-            async for event in self._runtime.run_script(text, source="script", call_id=call.id):
+            async for event in self._runtime.scripts.run(text, source="script", call_id=call.id):
                 run.feed(event)
                 self._calls.renew()
                 self._output.feed(event)
@@ -598,7 +600,7 @@ class ScriptScreen(PlaceScreen):
         result = node.result
         if result is not None and not node.is_whole:
             try:
-                result = await asyncio.to_thread(self._runtime.recorded, node.call.id) or result
+                result = await asyncio.to_thread(self._runtime.history.result, node.call.id) or result
             except StoreError as error:
                 self.notify(clean_line(str(error)), severity="error", markup=False)
         if result is None:

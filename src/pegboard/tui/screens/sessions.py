@@ -271,7 +271,7 @@ class SessionsScreen(Dialog[str | None]):
     async def action_copy(self) -> None:
         """Copies the marked session as Markdown."""
         session = self._list.session
-        text = session and await self._done(self._runtime.exported, session.id, "markdown")
+        text = session and await self._done(self._runtime.sessions.export, session.id, "markdown")
         if isinstance(text, str):
             self.app.post_message(Copy(text))
 
@@ -280,7 +280,7 @@ class SessionsScreen(Dialog[str | None]):
         self.dismiss(None)
 
     def _written(self, session: Session, kind: _Kind, suffix: str) -> Path:
-        text = self._runtime.exported(session.id, kind)
+        text = self._runtime.sessions.export(session.id, kind)
         return write_new(Path.cwd(), session.name or session.id, suffix, text)
 
     async def _done(self, act: Callable[..., object], *words: object) -> object | None:

@@ -165,7 +165,7 @@ class ToolsScreen(PlaceScreen):
     @work(group="scan")
     async def _follow(self) -> None:
         """Scans, then follows the packs folders."""
-        async for _ in self._runtime.watch():
+        async for _ in self._runtime.tools.watch():
             await self._list()
             self.scanning = False
 
@@ -179,14 +179,14 @@ class ToolsScreen(PlaceScreen):
             await self._list()
 
     def _has_other_states(self) -> bool:
-        return any(self._runtime.state(entry.spec) != entry.state for entry in self.catalogue.entries)
+        return any(self._runtime.health.state(entry.spec) != entry.state for entry in self.catalogue.entries)
 
     async def _list(self) -> None:
         """Takes over what the last scan found."""
         async with self._listing:
             earlier = list(self.catalogue.entries)
             self.catalogue, self._found = await asyncio.to_thread(self._read_catalogue)
-            self._hidden = await asyncio.to_thread(self._runtime.hidden)
+            self._hidden = await asyncio.to_thread(self._runtime.tools.hidden)
             self.empty = self._why_empty()
             self.problems = (*self.own_problems, *self._found)
             self._tell()
@@ -208,7 +208,7 @@ class ToolsScreen(PlaceScreen):
         # waiting for a tenth of a second. They hold no cycles, so those of earlier scans are freed all the same.
         gc.freeze()
         problems = tuple(self._runtime.problems())
-        catalogue = Catalogue.of(self._runtime.tools(), problems, self._runtime.state)
+        catalogue = Catalogue.of(self._runtime.tools.all(), problems, self._runtime.health.state)
         gc.freeze()
         return catalogue, problems
 
@@ -237,7 +237,7 @@ class ToolsScreen(PlaceScreen):
             name: One of its names.
             arguments: What to put in.
         """
-        spec = self._runtime.tool(name)
+        spec = self._runtime.tools.get(name)
         if spec is None or not self.registry.list.select(spec.name) or self._bench is None:
             self.notify(f"There is no tool {clean_line(name)} here.", severity="warning", markup=False)
             return
@@ -392,7 +392,7 @@ class ToolsScreen(PlaceScreen):
     @work(exclusive=True, group="rescan")
     async def action_rescan(self) -> None:
         """Looks for tools again."""
-        await asyncio.to_thread(self._runtime.scan)
+        await asyncio.to_thread(self._runtime.tools.scan)
         await self._list()
         self.notify(f"{len(self.catalogue.entries):,} tools.", markup=False)
 

@@ -25,8 +25,8 @@ SCRIPT = {script}
 
 async def main() -> None:
     async with Runtime.from_environment({packs}) as runtime:
-        runtime.scan()
-        result = await runtime.orchestrator().execute(SCRIPT)  # an OrchestratorTool over all tools
+        runtime.tools.scan()
+        result = await runtime.scripts.orchestrator().execute(SCRIPT)  # an OrchestratorTool over all tools
     print(result.stdout, end="")
 
 

@@ -1,0 +1,223 @@
+"""The parts that a runtime is built of, each built when it is first needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard.config import Paths, Settings, packs_folders
+from pegboard.config.paths import absolute
+from pegboard.gateway import Gateway, Rules, Timeouts
+from pegboard.models import Problem, ToolSpec
+from pegboard.registry import AllowList, Registry
+
+if TYPE_CHECKING:
+    from pegboard.config import Secrets
+    from pegboard.executor import Executor
+    from pegboard.health import Health
+    from pegboard.history import History
+    from pegboard.presets import Presets
+    from pegboard.runtime.grants import Grants
+    from pegboard.runtime.redaction import Redaction
+    from pegboard.scripts import ScriptRunner
+
+
+class _PackFolders:
+    """The packs folders as a source of tools.
+
+    Args:
+        folders: In the order in which their packs win.
+        own: The one of the data folder, which needn't exist.
+        index: The folder of the index.
+    """
+
+    def __init__(self, folders: Sequence[Path], own: Path, index: Path) -> None:
+        self._folders = folders
+        self._own = own
+        self._index = index
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        from pegboard.discovery import scan
+
+        wanted = [folder for folder in self._folders if folder != self._own or folder.is_dir()]
+        return scan(wanted, index=self._index)
+
+
+class _ScriptTool:
+    """The tool that runs scripts as a source, if it is offered.
+
+    Args:
+        settings: The configuration.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings.scripts
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        from pegboard.scripts import ScriptSource
+
+        return ScriptSource(self._settings.seconds).scan()
+
+
+def _configured_allow_list(settings: Settings) -> AllowList:
+    """Return the allow list of the configuration; it admits nothing if what limits tools can't be used."""
+    blocked = settings.loaded.blocked
+    if blocked is not None:
+        return AllowList((), reason=f"the configuration can't be used: {blocked}")
+    return AllowList(settings.tools.allow)
+
+
+class Parts:
+    """What the facets of one runtime share.
+
+    Args:
+        settings: The configuration.
+        paths: Where Pegboard keeps its files.
+        packs: More packs folders, after the configured ones.
+        allow: Which tools may be used, within what the configuration allows.
+    """
+
+    def __init__(self, settings: Settings, paths: Paths, packs: Sequence[Path], allow: AllowList | None) -> None:
+        self.settings = settings
+        self.paths = paths
+        self.given = {os.path.realpath(folder): str(folder.absolute()) for folder in packs}
+        """Folders of `--packs`, by their resolved paths."""
+        self.folders: tuple[Path, ...] = tuple(packs_folders(settings, paths, packs))
+        configured = _configured_allow_list(settings)
+        self.allow = configured if allow is None else allow.within(configured)
+        self.allow_is_given = allow is not None
+        self.timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
+        scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
+        self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts])
+
+    def is_built(self, part: str) -> bool:
+        """Return whether a part was needed so far."""
+        return part in self.__dict__
+
+    def usable(self) -> tuple[ToolSpec, ...]:
+        """Return the tools that may be used, by name, as the last scan found them."""
+        return tuple(spec for spec in self.registry.tools() if self.allow.admits(spec))
+
+    def usable_tool(self, name: str) -> ToolSpec | None:
+        """Return the tool with this name or alias, or None if there is none that may be used."""
+        spec = self.registry.get(name)
+        return spec if spec is not None and self.allow.admits(spec) else None
+
+    def find_secret(self, name: str, *, of_folder: bool = False) -> tuple[str | None, str]:
+        """Return where a secret comes from, or None and why it is missing; may wait for the keyring."""
+        found = self.secrets.look_up(name, of_folder=of_folder)
+        return (None, found.message) if isinstance(found, Problem) else (found.place, "")
+
+    @cached_property
+    def presets(self) -> Presets:
+        """Saved arguments."""
+        from pegboard.presets import Presets
+
+        return Presets(self.paths.presets)
+
+    @cached_property
+    def history(self) -> History:
+        """The record of calls."""
+        from pegboard.history import History
+
+        return History(self.paths.database, self.paths.results)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """Secrets from the environment, `.env` files and the keyring."""
+        from pegboard.config import Secrets
+
+        return Secrets(self.paths)
+
+    @cached_property
+    def grants(self) -> Grants:
+        """What each pack may read of configuration and secrets."""
+        from pegboard.runtime.grants import Grants
+
+        return Grants(self.settings.packs, self.secrets, self.redaction, of_folder=self.settings.packs_of_folder())
+
+    @cached_property
+    def redaction(self) -> Redaction:
+        """What removes secrets from texts and values."""
+        from pegboard.runtime.redaction import Redaction
+
+        return Redaction(self.secrets, self.settings)
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The worker pool."""
+        from pegboard.executor import Executor
+
+        tools = self.settings.tools
+        return Executor(
+            results=self.paths.results,
+            workers=tools.workers,
+            memory_limit=tools.memory_limit,
+            log_limit=tools.log_limit,
+            result_limit=tools.result_limit,
+            environment=self._environment,
+            grants=self.grants,
+        )
+
+    @cached_property
+    def _environment(self) -> dict[str, str]:
+        """What of our environment tools see beside the usual variables."""
+        return {name: os.environ[name] for name in self.settings.tools.environment if name in os.environ}
+
+    @cached_property
+    def health(self) -> Health:
+        """The requirements of all tools."""
+        from pegboard.executor.environment import reduced
+        from pegboard.health import Health
+
+        environ = {**reduced(os.environ), **self._environment}
+        return Health(self.usable, find_secret=self.find_secret, environ=environ)
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        """What every call passes."""
+        return Gateway(
+            self.registry,
+            {"pack": self.executor, **({"script": self.script_runner} if self.settings.scripts.offer else {})},
+            self.history,
+            allow=self.allow,
+            timeouts=self.timeouts,
+            rules=self.rules,
+            readiness=self.health,
+            redaction=self.redaction,
+            cache=self.settings.ask.cache,
+        )
+
+    @cached_property
+    def script_gateway(self) -> Gateway:
+        """The road of the user's own scripts, on which there is nothing else."""
+        from pegboard.scripts import ScriptSource
+
+        registry = Registry([ScriptSource(self.settings.scripts.seconds)])
+        return Gateway(
+            registry, {"script": self.script_runner}, self.history, timeouts=self.timeouts, redaction=self.redaction
+        )
+
+    @cached_property
+    def script_runner(self) -> ScriptRunner:
+        """What runs bash scripts."""
+        from pegboard.scripts import Limits, ScriptRunner
+
+        set_ = self.settings.scripts
+        return ScriptRunner(lambda: self.gateway, Limits(seconds=set_.seconds, memory=set_.memory))
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The approval rules."""
+        return Rules(self.paths.approvals, self._roots)
+
+    def _roots(self, pack: str) -> tuple[str, ...]:
+        """Return the folders that the configuration confines a pack to; none if it doesn't say."""
+        listed = self.settings.packs.of(pack).get("roots")
+        listed = listed.split(os.pathsep) if isinstance(listed, str) else listed
+        return (
+            tuple(str(absolute(root)) for root in listed if isinstance(root, str)) if isinstance(listed, list) else ()
+        )
