@@ -32,8 +32,8 @@ from pegboard.ports import Calls
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
-from pegboard.tui.screens.script import ScriptScreen
-from pegboard.tui.screens.tools import ToolsScreen
+from pegboard.tui.script.screen import ScriptScreen
+from pegboard.tui.tools.screen import ToolsScreen
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "src" / "pegboard" / "examples"

@@ -272,4 +272,4 @@ def test_every_dialog_closes_once() -> None:
         for base in node.bases
         if "ModalScreen" in ast.unparse(base)
     }
-    assert bases == set(), "a dialog derives from `pegboard.tui.dialog.Dialog`"
+    assert bases == set(), "a dialog derives from `pegboard.tui.widgets.dialog.Dialog`"

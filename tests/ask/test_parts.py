@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pegboard.ask.conversation import sent
 from pegboard.ask.export import as_json, as_markdown
-from pegboard.ask.naming import Offer
+from pegboard.ask.offer import Offer
 from pegboard.models import PackHandler, ToolSpec
 from pegboard.models.conversation import (
     Message,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pegboard.models.conversation import ModelEvent, Prompt
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
-    from pegboard.tui.screens.chat import ChatScreen
+    from pegboard.tui.chat.screen import ChatScreen
 
 Row = tuple[str, float, float, str]
 _CHUNKS = 2_000
@@ -126,7 +126,7 @@ def _painting(runtime: Runtime, frames: _Frames) -> PegboardApp:
 
 
 async def _go_to_chat(app: PegboardApp, pilot: Pilot[None]) -> None:
-    from pegboard.tui.screens.tools import ToolsScreen
+    from pegboard.tui.tools.screen import ToolsScreen
 
     while isinstance(app.screen, ToolsScreen) and app.screen.scanning:
         await pilot.pause(0.05)
@@ -145,8 +145,8 @@ async def _talk(app: PegboardApp, frames: _Frames, rate: int) -> tuple[list[floa
 
     from pegboard.tui.chat.blocks import TextBlock
     from pegboard.tui.chat.prompt import AskLine
+    from pegboard.tui.chat.screen import ChatScreen
     from pegboard.tui.chat.transcript import Transcript
-    from pegboard.tui.screens.chat import ChatScreen
 
     screen = app.screen
     assert isinstance(screen, ChatScreen)
@@ -249,7 +249,7 @@ async def _fed() -> list[Row]:
     async with app.run_test(size=(120, 40)) as pilot:
         await _go_to_chat(app, pilot)
         from pegboard.tui.chat.prompt import AskLine
-        from pegboard.tui.screens.chat import ChatScreen
+        from pegboard.tui.chat.screen import ChatScreen
 
         screen = app.screen
         assert isinstance(screen, ChatScreen)
@@ -298,7 +298,7 @@ async def _long() -> list[Row]:
     from textual.events import Key
 
     from pegboard.runtime import Runtime
-    from pegboard.tui.screens.chat import ChatScreen
+    from pegboard.tui.chat.screen import ChatScreen
 
     runtime = Runtime.from_environment()
     await asyncio.to_thread(_write_sessions, runtime)

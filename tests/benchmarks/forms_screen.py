@@ -90,7 +90,7 @@ async def _opened(home: Path, schemas: dict[str, Any], names: Sequence[str]) -> 
     from pegboard.models import PackHandler, ToolSpec
     from pegboard.tui.app import PegboardApp
     from pegboard.tui.form import FormPane
-    from pegboard.tui.screens.tools import ToolsScreen
+    from pegboard.tui.tools.screen import ToolsScreen
 
     painted = asyncio.Event()
     left: list[object] = []

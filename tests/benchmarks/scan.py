@@ -109,7 +109,7 @@ def {name}_{number}(
 _SCAN = """
 import json, sys, time
 from pathlib import Path
-import pegboard.discovery.scanning
+import pegboard.discovery.scanner
 from pegboard.discovery import scan
 start = time.perf_counter()
 specs, problems = scan([sys.argv[1]], index=Path(sys.argv[2]))

@@ -119,7 +119,7 @@ async def _filter_seconds(home: Path) -> list[float]:
 
     from pegboard.models import PackHandler, ToolSpec
     from pegboard.tui.app import PegboardApp
-    from pegboard.tui.widgets.tool_list import ToolList
+    from pegboard.tui.tools.tool_list import ToolList
 
     painted: list[float] = []
 
@@ -236,7 +236,7 @@ async def _longest_block(folder: Path) -> float:
 
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
-    from pegboard.tui.screens.tools import ToolsScreen
+    from pegboard.tui.tools.screen import ToolsScreen
 
     late: list[float] = []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from pegboard.ask.telling import text_of
+from pegboard.ask.result_text import text_of
 from pegboard.models import Finished, JsonObject, ToolCall
 from pegboard.runtime import Runtime
 

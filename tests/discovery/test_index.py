@@ -16,8 +16,8 @@ import pytest
 
 import pegboard.packs
 from pegboard.discovery import scan, sweep
+from pegboard.discovery.files import Stamp
 from pegboard.discovery.index import Index
-from pegboard.discovery.listing import Stamp
 
 _WATCHED_SCAN = """
 import json, sys
@@ -29,7 +29,7 @@ def hook(event, arguments):
     if event == "open" and str(arguments[0]).startswith(sys.argv[1]):
         opened.append(str(arguments[0]))
 from pegboard.discovery import scan, sweep
-import pegboard.discovery.scanning
+import pegboard.discovery.scanner
 sys.addaudithook(hook)
 specs, problems = scan([sys.argv[1]], index=Path(sys.argv[2]))
 print(json.dumps([len(parsed), len(set(opened)), [spec.model_dump(mode="json") for spec in specs], len(problems)]))

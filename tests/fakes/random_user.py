@@ -274,7 +274,7 @@ class _User:
 
 def _keys() -> list[str]:
     """Give every key of every command, but for those that end the app, which is what they are for."""
-    from pegboard.tui.keys import places
+    from pegboard.tui.shell.keymap import places
 
     found = {
         key.strip()

@@ -16,7 +16,7 @@ from pegboard.packs.shell import pwd
 from pegboard.packs.time import now
 from pegboard.packs.tools import echo
 from pegboard.sdk import ToolFailed
-from pegboard.sdk.reading import read_requirements
+from pegboard.sdk.source import read_requirements
 
 FILES = sorted(Path(pegboard.packs.__file__).parent.glob("[!_]*.py"))
 

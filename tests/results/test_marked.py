@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pegboard.results.marked import Marked, rows_of
+from pegboard.results.markdown_lines import Marked, rows_of
 
 BLOCKS = (
     "A paragraph with *emphasis*, **strong** words and `code`.",

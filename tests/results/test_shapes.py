@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from pegboard.models import ToolError
 from pegboard.results.advice import advice
-from pegboard.results.find import find, pattern
 from pegboard.results.markdown import pieces
 from pegboard.results.paths import Path, jq_path
+from pegboard.results.search import find, pattern
 from pegboard.results.sizes import count, duration, size
 from pegboard.results.table import Table, nearest_list
 from pegboard.results.text import as_text, json_bytes, json_parts, preview

@@ -66,7 +66,7 @@ async def test_what_a_model_needs_is_told_without_its_key(runtime: Runtime, monk
 def test_a_library_that_is_not_installed_is_told(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
-    monkeypatch.setattr("pegboard.ask.providers.needing.find_spec", lambda _: object() if there else None)
+    monkeypatch.setattr("pegboard.ask.providers.requirements.find_spec", lambda _: object() if there else None)
     assert runtime.models.requirements("anthropic:x").extra == ("" if there else "anthropic")
     assert runtime.models.requirements("openai:x").extra == ""
 

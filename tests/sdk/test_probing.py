@@ -14,8 +14,8 @@ from types import ModuleType
 
 import pytest
 
-from pegboard.sdk.finding import Found, row
-from pegboard.sdk.probing import probe, probe_all
+from pegboard.sdk.findings import Found, row
+from pegboard.sdk.probes import probe, probe_all
 from pegboard.sdk.requirements import Requirement
 
 pytestmark = pytest.mark.promise("SDK-9")

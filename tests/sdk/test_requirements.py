@@ -9,8 +9,8 @@ from typing import Any  # decorators of every kind
 import pytest
 
 from pegboard.sdk import aliases, hints, requires_cli, requires_lib, requires_secret
-from pegboard.sdk.reading import Reading, read_requirements
 from pegboard.sdk.requirements import Requirement, noted
+from pegboard.sdk.source import Reading, read_requirements
 
 pytestmark = pytest.mark.promise("SDK-8")
 

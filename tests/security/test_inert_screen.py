@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
-from pegboard.tui.dialog import Dialog
-from pegboard.tui.panes.bench import Bench
+from pegboard.tui.tools.tool_page import Bench
+from pegboard.tui.widgets.dialog import Dialog
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_problems_are_shown_as_they_are(packs: Path, home: Path) -> None:
 
 @pytest.mark.parametrize("text", evil.TEXTS)
 async def test_toasts_and_tooltips_are_shown_as_they_are(text: str, packs: Path, home: Path) -> None:
-    from pegboard.tui.clipboard import copy
+    from pegboard.tui.widgets.clipboard import copy
 
     async with on_stage(_runtime(packs, home)) as stage:
         await copy(stage.app, text, home / "state")

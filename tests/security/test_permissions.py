@@ -20,9 +20,9 @@ from pegboard.models import Finished, ToolCall
 from pegboard.models.conversation import UserMessage
 from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
-from pegboard.tui.clipboard import write_file
 from pegboard.tui.script.draft import Draft, DraftFile
-from pegboard.tui.themes import ThemeChoice
+from pegboard.tui.shell.themes import ThemeChoice
+from pegboard.tui.widgets.clipboard import write_file
 
 PACK = '''
 from pegboard.sdk import hints

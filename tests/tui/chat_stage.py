@@ -20,8 +20,8 @@ from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
 from pegboard.tui.chat.prompt import AskLine
+from pegboard.tui.chat.screen import ChatScreen
 from pegboard.tui.chat.transcript import Transcript
-from pegboard.tui.screens.chat import ChatScreen
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot

@@ -13,7 +13,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fak
 
 from stage import GivenRuntime  # noqa: E402 - only now it can be found
 
-from pegboard.tui import answer_guard  # noqa: E402 - as above
+from pegboard.tui.widgets import answer_guard  # noqa: E402 - as above
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from pegboard.models import CallRecord
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result.text import TextView
-from pegboard.tui.screens.script import ScriptScreen
 from pegboard.tui.script.calls import CallsTree
 from pegboard.tui.script.commands import CommandsPane
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.output import OutputPane
+from pegboard.tui.script.screen import ScriptScreen
 
 PACK = '''
 """Does things."""

@@ -36,8 +36,8 @@ from pegboard.models import (
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.result import ResultPane
-from pegboard.tui.screens.tools import ToolsScreen
-from pegboard.tui.widgets.tool_list import ToolList
+from pegboard.tui.tools.screen import ToolsScreen
+from pegboard.tui.tools.tool_list import ToolList
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot

@@ -13,11 +13,11 @@ from stage import GivenRuntime, on_stage
 from textual import events
 from textual.widgets import Button
 
-from pegboard.tui import answer_guard
-from pegboard.tui.answer_guard import DELAY_SECONDS, Clock, TimedEvent
 from pegboard.tui.chat.blocks import CallBlock
-from pegboard.tui.screens.ask_name import AskName
-from pegboard.tui.screens.confirm import Confirm
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.widgets import answer_guard
+from pegboard.tui.widgets.answer_guard import DELAY_SECONDS, Clock, TimedEvent
 
 REMOVE = ("work_remove", {"path": "a.txt"})
 TWO = calls(("work_outer", {"path": "one"}), ("work_outer", {"path": "two"}))

@@ -10,8 +10,8 @@ from models import calls, says
 from textual.widgets import Button, Input, Static
 
 from pegboard.models.rule import Rule
-from pegboard.tui.screens.approval_scope import ApprovalScope
-from pegboard.tui.screens.confirm import Confirm
+from pegboard.tui.dialogs.approval_scope import ApprovalScope
+from pegboard.tui.dialogs.confirm import Confirm
 
 REMOVE = ("work_remove", {"path": "a.txt"})
 CHANGE = ("work_change", {"path": "src/a.txt"})

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from stage import GivenRuntime, Stage, on_stage
 
+from pegboard.tui.dialogs.ask_text import AskText
+from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.form.lines import Lines
-from pegboard.tui.screens.ask_text import AskText
-from pegboard.tui.screens.confirm import Confirm
 
 Closed = list[str | None]
 

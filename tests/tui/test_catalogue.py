@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stage import READ_ONLY, WALL, tool
 
 from pegboard.models import Problem, ToolSpec
-from pegboard.tui.catalogue import Catalogue, Entry, Pack, match_positions
+from pegboard.tui.state.catalogue import Catalogue, Entry, Pack, match_positions
 
 
 def catalogue(*specs: ToolSpec, problems: tuple[Problem, ...] = ()) -> Catalogue:

@@ -12,8 +12,8 @@ from test_chat import HOSTILE, is_clean
 from textual.widgets import Input, TextArea
 
 from pegboard.models.conversation import TextDelta
-from pegboard.tui.screens.ask_name import AskName
-from pegboard.tui.screens.edit_call import EditCallScreen
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.edit_call import EditCallScreen
 
 REMOVE = ("work_remove", {"path": "a.txt"})
 

@@ -20,8 +20,8 @@ from pegboard.models.conversation import (
     TurnEnded,
 )
 from pegboard.tui.chat.blocks import UserBlock
-from pegboard.tui.screens.offered import OfferedScreen
-from pegboard.tui.screens.result import ResultScreen
+from pegboard.tui.chat.offered_tools import OfferedScreen
+from pegboard.tui.dialogs.result import ResultScreen
 
 
 @pytest.mark.promise("ASK-4", "TUI-1")

@@ -11,9 +11,8 @@ from models import calls, says
 from test_chat import HOSTILE, is_clean
 from textual.pilot import Pilot
 
-from pegboard.tui.chat import blocks
+from pegboard.tui.chat import blocks, screen
 from pegboard.tui.chat.blocks import CallBlock
-from pegboard.tui.screens import chat
 
 OFFERED = "[scripts]\noffer = true"
 SCRIPT = """\
@@ -128,7 +127,7 @@ def test_a_script_that_asks(
     snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
-    monkeypatch.setattr(chat, "duration", lambda _: "1.2 s")
+    monkeypatch.setattr(screen, "duration", lambda _: "1.2 s")
     turn = calls(("script_run", {"commands": SCRIPT}), text="I do it in one go.")
     app, runtime, model = chat_app(tmp_path, turn, config=OFFERED, allow="work.*,script.run")
 

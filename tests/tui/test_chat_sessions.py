@@ -14,7 +14,7 @@ from textual.widgets import TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import Message, SystemMessage
-from pegboard.tui.screens.sessions import SessionsScreen
+from pegboard.tui.chat.sessions import SessionsScreen
 
 TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), user("three"), answer("3")]
 

@@ -11,9 +11,9 @@ from stage import GivenRuntime, on_stage, tool
 
 from pegboard.config import Settings, load
 from pegboard.tui.commands import in_reach
-from pegboard.tui.keys import key_problems, places
-from pegboard.tui.screens.help import HelpScreen
-from pegboard.tui.screens.jump import JumpScreen
+from pegboard.tui.shell.help import HelpScreen
+from pegboard.tui.shell.jump import JumpScreen
+from pegboard.tui.shell.keymap import key_problems, places
 
 
 def remapped(folder: Path, **keys: str) -> GivenRuntime:

@@ -10,7 +10,7 @@ from stage import GivenRuntime, Stage, on_stage, tool
 from textual import events
 
 from pegboard.models import JsonObject
-from pegboard.tui.screens.copy_as import CopyScreen
+from pegboard.tui.dialogs.copy_as import CopyScreen
 from pegboard.tui.widgets.pick_list import PickList
 
 

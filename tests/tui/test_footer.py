@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stage import GivenRuntime, Stage, on_stage
 
-from pegboard.tui.widgets.footer import KeysLine
+from pegboard.tui.shell.footer import KeysLine
 
 
 def line(stage: Stage) -> str:

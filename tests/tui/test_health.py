@@ -12,8 +12,8 @@ from pegboard.config import Settings
 from pegboard.config.settings import UiSettings
 from pegboard.models import Hints, Problem, Requirement, ToolSpec
 from pegboard.runtime import Runtime
-from pegboard.tui.screens.health import HealthScreen
-from pegboard.tui.widgets.health_list import HealthList
+from pegboard.tui.health.health_list import HealthList
+from pegboard.tui.health.screen import HealthScreen
 
 RG = Requirement(kind="cli", name="rg", min_version="13", install="apt install ripgrep")
 GIT = Requirement(kind="cli", name="git")

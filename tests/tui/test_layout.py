@@ -9,7 +9,7 @@ import pytest
 from stage import GivenRuntime, as_runtime, on_stage
 
 from pegboard.tui.app import PegboardApp
-from pegboard.tui.screens.tools import ToolsScreen
+from pegboard.tui.tools.screen import ToolsScreen
 
 
 @pytest.mark.promise("TUI-7")

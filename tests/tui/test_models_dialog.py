@@ -15,7 +15,7 @@ from pegboard.ask.providers import LocalServer
 from pegboard.config import Paths, Settings
 from pegboard.config.settings import ModelSettings
 from pegboard.runtime import Runtime
-from pegboard.tui.screens.models import ModelChoice, ModelList, ModelsScreen
+from pegboard.tui.chat.models import ModelChoice, ModelList, ModelsScreen
 
 OLLAMA = LocalServer(
     provider="ollama", title="Ollama", base_url="http://127.0.0.1:11434/v1", models=("qwen3:8b", "[red]x\x1b[2J")
@@ -183,6 +183,6 @@ async def test_without_servers_there_is_the_offline_model(
 
 
 def test_the_dialog_itself_loads_no_library() -> None:
-    code = "import sys, pegboard.tui.screens.models; print(sys.modules.keys() & {'httpx', 'openai', 'pydantic_ai'})"
+    code = "import sys, pegboard.tui.chat.models; print(sys.modules.keys() & {'httpx', 'openai', 'pydantic_ai'})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"

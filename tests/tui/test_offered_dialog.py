@@ -9,7 +9,7 @@ import pytest
 from stage import WALL, GivenRuntime, Stage, on_stage, tool
 
 from pegboard.models import ToolSpec
-from pegboard.tui.screens.offered import OfferedScreen
+from pegboard.tui.chat.offered_tools import OfferedScreen
 from pegboard.tui.widgets.pick_list import PickList
 
 WEIGHTS = {spec.name: 400 for spec in WALL}

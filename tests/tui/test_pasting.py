@@ -9,8 +9,8 @@ from stage import GivenRuntime, Stage, on_stage, tool
 from textual import events
 
 from pegboard.models import JsonObject
+from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.form.editors import JsonBox
-from pegboard.tui.screens.confirm import Confirm
 
 
 async def paste(stage: Stage, text: str) -> None:

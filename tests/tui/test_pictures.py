@@ -16,7 +16,7 @@ from pegboard.config.settings import UiSettings
 from pegboard.models import Problem, ToolResult
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
-from pegboard.tui.screens.tools import ToolsScreen
+from pegboard.tui.tools.screen import ToolsScreen
 
 Compare = Callable[..., bool]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])

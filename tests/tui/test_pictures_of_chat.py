@@ -14,10 +14,9 @@ from textual.widgets import Input, TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import TextDelta
-from pegboard.tui.chat import blocks
-from pegboard.tui.screens import chat
-from pegboard.tui.screens.approval_scope import ApprovalScope
-from pegboard.tui.screens.edit_call import EditCallScreen
+from pegboard.tui.chat import blocks, screen
+from pegboard.tui.dialogs.approval_scope import ApprovalScope
+from pegboard.tui.dialogs.edit_call import EditCallScreen
 
 Compare = Callable[..., bool]
 Steps = Callable[[ChatStage], Awaitable[None]]
@@ -44,7 +43,7 @@ def keep(name: str) -> bool:
 def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
     monkeypatch.setattr(blocks, "duration", lambda _: "12 ms")
-    monkeypatch.setattr(chat, "duration", lambda _: "1.2 s")
+    monkeypatch.setattr(screen, "duration", lambda _: "1.2 s")
 
 
 @pytest.fixture(params=[(120, 40), (80, 24)], ids=["120x40", "80x24"])

@@ -16,20 +16,20 @@ from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
 from pegboard.ask.providers import LocalServer
-from pegboard.ask.providers.naming import PROVIDERS
-from pegboard.ask.providers.needing import needs
+from pegboard.ask.providers.endpoint import PROVIDERS
+from pegboard.ask.providers.requirements import needs
 from pegboard.config import Settings
 from pegboard.config.settings import ModelSettings
 from pegboard.history import History, Sessions
 from pegboard.models.conversation import Message, ModelMessage, ProposedCall, ToolMessage, UserMessage
-from pegboard.models.needs import ModelNeeds
-from pegboard.tui import themes
-from pegboard.tui.definition import token_weight
-from pegboard.tui.screens.ask_text import AskText
-from pegboard.tui.screens.models import ModelList, ModelsScreen
-from pegboard.tui.screens.offered import OfferedScreen
-from pegboard.tui.screens.sessions import SessionsScreen
-from pegboard.tui.themed import ThemedApp
+from pegboard.models.model_requirements import ModelNeeds
+from pegboard.tui.chat.models import ModelList, ModelsScreen
+from pegboard.tui.chat.offered_tools import OfferedScreen
+from pegboard.tui.chat.sessions import SessionsScreen
+from pegboard.tui.dialogs.ask_text import AskText
+from pegboard.tui.shell import themes
+from pegboard.tui.shell.themed_app import ThemedApp
+from pegboard.tui.state.definition import token_weight
 
 if TYPE_CHECKING:
     from pegboard.tui.app import PegboardApp

@@ -14,8 +14,8 @@ from pegboard.gateway import Rules, Verdict
 from pegboard.models import JsonObject, ToolCall, ToolSpec
 from pegboard.models.rule import RuleFile
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.dialogs.rules import RuleDialog, RulesScreen
 from pegboard.tui.result import ResultPane
-from pegboard.tui.screens.rules import RuleDialog, RulesScreen
 
 Compare = Callable[..., bool]
 Steps = Callable[[Stage, RulesScreen], Awaitable[None]]

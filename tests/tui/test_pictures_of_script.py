@@ -13,11 +13,10 @@ from script_stage import ScriptStage, entered, script_app
 from textual.pilot import Pilot
 
 from pegboard.models import CallRecord
+from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.result import pane
-from pegboard.tui.screens import past_calls, saved_scripts
-from pegboard.tui.screens.confirm import Confirm
-from pegboard.tui.screens.saved_scripts import SavedScriptsScreen
-from pegboard.tui.script import calls, output, run
+from pegboard.tui.script import calls, output, past_calls, run, saved_scripts
+from pegboard.tui.script.saved_scripts import SavedScriptsScreen
 
 Compare = Callable[..., bool]
 Steps = Callable[[ScriptStage], Awaitable[None]]

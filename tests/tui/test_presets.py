@@ -11,9 +11,9 @@ from textual.widgets import Input
 
 from pegboard.models import JsonObject
 from pegboard.runtime import Runtime
-from pegboard.tui.screens.ask_name import AskName
-from pegboard.tui.screens.confirm import Confirm
-from pegboard.tui.screens.presets import PresetsScreen
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.tools.presets import PresetsScreen
 from pegboard.tui.widgets.pick_list import PickList
 
 SMALL: JsonObject = {"path": "small.txt", "max_bytes": 10}

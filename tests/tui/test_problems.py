@@ -6,7 +6,7 @@ import pytest
 from stage import GivenRuntime, on_stage
 
 from pegboard.models import Problem
-from pegboard.tui.editor import editor_command
+from pegboard.tui.widgets.external_editor import editor_command
 
 BROKEN = Problem(message="It can't be parsed: invalid syntax.", fix="Mend it.", file="/packs/broken.py", line=3)
 ODD = Problem(message="`x` has no type.", file="/packs/fs.py", line=12, pack="fs", severity="warning")

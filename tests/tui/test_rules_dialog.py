@@ -13,8 +13,8 @@ from textual.widgets import Input, Static
 from pegboard.models import ToolCall
 from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
-from pegboard.tui.screens.confirm import Confirm
-from pegboard.tui.screens.rules import RuleDialog, RulesScreen
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.dialogs.rules import RuleDialog, RulesScreen
 from pegboard.tui.widgets.pick_list import PickList
 
 PACK = '''
@@ -219,7 +219,7 @@ async def test_a_file_with_a_fault_is_said_and_opened_in_the_editor(
         opened.append(file)
         runtime.paths.approvals.write_text(MINE, encoding="utf-8")
 
-    monkeypatch.setattr("pegboard.tui.editor.open_in_editor", mend)
+    monkeypatch.setattr("pegboard.tui.widgets.external_editor.open_in_editor", mend)
     async with _rules(runtime) as (stage, screen):
         await stage.until_seen("rule 1: alow")
         await stage.press("ctrl+n")

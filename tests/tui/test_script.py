@@ -8,10 +8,10 @@ import pytest
 from script_stage import ScriptStage, on_script
 
 from pegboard.tui.chat.prompt import AskLine
-from pegboard.tui.screens.chat import ChatScreen
-from pegboard.tui.screens.confirm import Confirm
-from pegboard.tui.screens.result import ResultScreen
-from pegboard.tui.screens.tools import ToolsScreen
+from pegboard.tui.chat.screen import ChatScreen
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.dialogs.result import ResultScreen
+from pegboard.tui.tools.screen import ToolsScreen
 
 
 def begun(stage: ScriptStage) -> list[list[str]]:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from script_stage import ScriptStage, on_script
 
 from pegboard.models import ToolCall
-from pegboard.tui.screens.ask_name import AskName
-from pegboard.tui.screens.confirm import Confirm
-from pegboard.tui.screens.copy_as import CopyScreen
-from pegboard.tui.screens.past_calls import PastCallsScreen
-from pegboard.tui.screens.saved_scripts import SavedScriptsScreen
-from pegboard.tui.script.copies import copied_as
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.dialogs.copy_as import CopyScreen
+from pegboard.tui.script.copy_texts import copied_as
+from pegboard.tui.script.past_calls import PastCallsScreen
+from pegboard.tui.script.saved_scripts import SavedScriptsScreen
 
 
 async def save_as(stage: ScriptStage, name: str) -> None:

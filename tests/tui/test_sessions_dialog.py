@@ -13,9 +13,9 @@ from textual.widgets import Input
 
 from pegboard.models.conversation import ModelMessage, ProposedCall, ToolMessage, UserMessage
 from pegboard.runtime import Runtime
-from pegboard.tui.screens.ask_name import AskName
-from pegboard.tui.screens.confirm import Confirm
-from pegboard.tui.screens.sessions import SessionList, SessionsScreen
+from pegboard.tui.chat.sessions import SessionList, SessionsScreen
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.confirm import Confirm
 
 
 @pytest.fixture

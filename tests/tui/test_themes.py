@@ -14,8 +14,8 @@ from textual.widgets import Static
 
 from pegboard.config import Settings, load
 from pegboard.config.settings import UiSettings
-from pegboard.tui import themes
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.shell import themes
 
 SHIPPED, PROBLEMS = themes.load([themes.shipped()])
 MINE = 'name = "mine"\nprimary = "#ff0000"\nbackground = "#101010"\n'

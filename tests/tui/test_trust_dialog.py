@@ -10,8 +10,8 @@ from textual.widgets import Button
 
 from pegboard.config import load
 from pegboard.runtime import Runtime
-from pegboard.tui.screens import trust as trust_module
-from pegboard.tui.screens.trust import TrustScreen
+from pegboard.tui.dialogs import trust as trust_module
+from pegboard.tui.dialogs.trust import TrustScreen
 
 CONFIG = """
 [packs.x]

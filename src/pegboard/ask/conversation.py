@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pegboard.ask.reading import UnreadableArguments, arguments
+from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.models.conversation import (
     Message,
     ModelMessage,

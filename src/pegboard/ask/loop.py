@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pegboard.ask.allowance import Allowance
-from pegboard.ask.calling import Calling, Proposal
+from pegboard.ask.call_text import calls_in_text, with_own_ids
+from pegboard.ask.calls import Calling, Proposal
 from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
-from pegboard.ask.naming import Offer
-from pegboard.ask.reading import calls_in_text, with_own_ids
-from pegboard.ask.telling import MORE, MORE_TOOL, is_shortened
+from pegboard.ask.offer import Offer
+from pegboard.ask.result_text import MORE, MORE_TOOL, is_shortened
 from pegboard.errors import ModelError
-from pegboard.executor.waiting import Unanswered
+from pegboard.executor.deadline import Unanswered
 from pegboard.history import Sessions
 from pegboard.models import ToolCall, ToolResult
 from pegboard.models.ask import (

@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.ask.reading import new_id
+from pegboard.ask.call_text import new_id
 from pegboard.forms.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import (

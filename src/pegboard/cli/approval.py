@@ -124,7 +124,7 @@ async def _edited(args: JsonObject) -> JsonObject | None:
 
 
 async def _in_editor(args: JsonObject) -> str | None:
-    from pegboard.tui.editor import editor_command
+    from pegboard.tui.widgets.external_editor import editor_command
 
     with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
         file = Path(folder) / "arguments.json"

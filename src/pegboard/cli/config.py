@@ -50,7 +50,7 @@ def _theme_problems(runtime: Runtime) -> Iterator[Problem]:
         return
     from textual.theme import BUILTIN_THEMES
 
-    from pegboard.tui import themes
+    from pegboard.tui.shell import themes
 
     known = {*BUILTIN_THEMES, *(theme.name for theme in themes.load((themes.shipped(), folder))[0])}
     if settings.ui.theme not in known:

@@ -6,6 +6,7 @@ what is shown or kept, and `shown_settings()` returns the settings without them.
 folder would change if the user trusted it, and `trust_folder()` records that.
 """
 
+from pegboard.config.display import ShownSetting, credentials_in, shown_settings
 from pegboard.config.load import load
 from pegboard.config.paths import Paths, packs_folders
 from pegboard.config.redaction import Redactor
@@ -21,7 +22,6 @@ from pegboard.config.settings import (
     ToolsSettings,
     UiSettings,
 )
-from pegboard.config.showing import ShownSetting, credentials_in, shown_settings
 from pegboard.config.trust import TrustError, TrustFile
 
 __all__ = [

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pegboard.config.display import MASK, ShownSetting, shown_settings
 from pegboard.config.dotenv import parse_dotenv
 from pegboard.config.files import decoded, shown
 from pegboard.config.layer import drop_errors, leaves, make_folders_absolute
@@ -16,7 +17,6 @@ from pegboard.config.paths import Paths
 from pegboard.config.redaction import Redactor
 from pegboard.config.secrets import Secrets
 from pegboard.config.settings import Loaded, Settings
-from pegboard.config.showing import MASK, ShownSetting, shown_settings
 from pegboard.config.trust import DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
 from pegboard.models import Problem
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from pegboard.discovery.watching import Stop
+    from pegboard.discovery.watcher import Stop
     from pegboard.models import Problem, ToolSpec
 
 __all__ = ["read", "scan", "sweep", "watch"]
@@ -31,7 +31,7 @@ def scan(paths: Sequence[Path | str], *, index: Path | None = None) -> tuple[tup
         The tools in the order of the folders, files and lines, and everything wrong with files, packs and tools
         (the tools' own problems too). No file makes it raise.
     """
-    from pegboard.discovery.scanning import scan as run
+    from pegboard.discovery.scanner import scan as run
 
     return run(paths, index=index)
 
@@ -46,7 +46,7 @@ def read(source: str | bytes, file: str) -> tuple[tuple[ToolSpec, ...], tuple[Pr
     Returns:
         The tools, and everything wrong (the tools' own problems too).
     """
-    from pegboard.discovery.scanning import read as run
+    from pegboard.discovery.scanner import read as run
 
     return run(source, file)
 
@@ -64,7 +64,7 @@ def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozense
     Yields:
         The files that changed; none where a folder came or went empty.
     """
-    from pegboard.discovery.watching import watch as run
+    from pegboard.discovery.watcher import watch as run
 
     return run(paths, stop=stop)
 

@@ -16,7 +16,7 @@ from pegboard.sdk.exports import Function, docstring
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from pegboard.discovery.plain import PlainProblem, PlainTool
+    from pegboard.discovery.parsed import PlainProblem, PlainTool
     from pegboard.discovery.requirements import Requirements
     from pegboard.models import JsonObject
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pegboard import __version__, storage
-from pegboard.discovery.beside import Seen, digest, is_unchanged, stamp_of
-from pegboard.discovery.listing import Candidate, Stamp, content
+from pegboard.discovery.files import Candidate, Stamp, content
+from pegboard.discovery.sibling_modules import Seen, digest, is_unchanged, stamp_of
 
 _FORMAT = 3
 _SHARDS = 16

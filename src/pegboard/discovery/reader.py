@@ -11,9 +11,9 @@ import sys
 import warnings
 from typing import IO, NamedTuple
 
-from pegboard.discovery.beside import Seen, digest
-from pegboard.discovery.plain import pack
-from pegboard.discovery.reading import read_file
+from pegboard.discovery.parsed import pack
+from pegboard.discovery.parser import read_file
+from pegboard.discovery.sibling_modules import Seen, digest
 
 
 class Read(NamedTuple):

@@ -18,9 +18,9 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 
 from pegboard.discovery.collector import collector_paused
-from pegboard.discovery.plain import pack
+from pegboard.discovery.parsed import pack
+from pegboard.discovery.parser import failed
 from pegboard.discovery.reader import Read, read, receive, send
-from pegboard.discovery.reading import failed
 from pegboard.schema.source import PARSED_AS
 
 _FEW_BYTES = 150_000

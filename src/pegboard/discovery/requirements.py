@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pegboard.discovery.plain import PlainRequirement
-    from pegboard.sdk.reading import Reading, Unreadable
+    from pegboard.discovery.parsed import PlainRequirement
     from pegboard.sdk.requirements import Requirement
+    from pegboard.sdk.source import Reading, Unreadable
 
 _WORDS = ("requires_cli", "requires_lib", "requires_secret", "get_secret", "api_headers", "lazy_client")
 """A file without any of these names neither needs nor reads anything, and reading all of its nodes takes as long as
@@ -29,7 +29,7 @@ def read(tree: ast.Module, source: str | bytes, tools: Collection[str]) -> Requi
     text = source.encode("utf-8", "replace") if isinstance(source, str) else source
     if b"pegboard" not in text or not any(word.encode() in text for word in _WORDS):
         return None
-    from pegboard.sdk.reading import read_requirements
+    from pegboard.sdk.source import read_requirements
 
     return Requirements(tree, read_requirements(tree), tools)
 

@@ -9,7 +9,7 @@ from pegboard.models import Hints, Model, PackHandler, Problem, Requirement, Too
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pegboard.discovery.plain import PlainProblem, PlainTool, Reading
+    from pegboard.discovery.parsed import PlainProblem, PlainTool, Reading
 
 _M = TypeVar("_M", bound=Model)
 

@@ -13,10 +13,10 @@ from itertools import count
 from pathlib import Path
 
 from pegboard.errors import WorkerError
+from pegboard.executor.active_call import Running
+from pegboard.executor.deadline import Clock
 from pegboard.executor.environment import reduced
 from pegboard.executor.pool import Pool, default_limit
-from pegboard.executor.running import Running
-from pegboard.executor.waiting import Clock
 from pegboard.models import CallEvent, Finished, PackHandler, Started, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Calls, Granted, Grants
 from pegboard.worker.wire import LONGEST_REST, line

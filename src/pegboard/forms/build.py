@@ -29,8 +29,8 @@ from pegboard.forms.fields import (
     TextField,
 )
 from pegboard.forms.json_text import same, write
+from pegboard.forms.labels import facts_of, is_long, is_secret, of, picks, with_null
 from pegboard.forms.shapes import Shapes, is_free, is_null, meant_types, merge, types, without
-from pegboard.forms.words import facts_of, is_long, is_secret, of, picks, with_null
 from pegboard.models import JsonObject
 from pegboard.schema.patterns import occurs
 from pegboard.schema.validation import Validator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import FormFaults, RulesError
 from pegboard.gateway.cache import ResultCache
-from pegboard.gateway.redacting import Redacting
+from pegboard.gateway.redaction import Redacting
 from pegboard.gateway.rules import Rules, Verdict
 from pegboard.gateway.timeouts import Timeouts
 from pegboard.models import (

@@ -235,7 +235,7 @@ def _leaves(value: Value) -> Iterator[Value]:
 
 def is_path(nodes: Iterable[JsonObject], name: str) -> bool:
     """Return whether a text of these schemas is a path, by format or by its name."""
-    from pegboard.forms.words import picks
+    from pegboard.forms.labels import picks
 
     singular = re.sub(r"ies$", "y", name) if name.endswith("ies") else name.removesuffix("s")
     return any(picks(node, one) for node in (*nodes, {}) for one in (name, singular))

@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Itera
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegboard.health.looking import Answer, FindSecret, Looking
+from pegboard.health.prober import Answer, FindSecret, Looking
 from pegboard.models import HealthRow, Problem, Requirement, ToolSpec, ToolState
-from pegboard.sdk.finding import row
+from pegboard.sdk.findings import row
 from pegboard.sdk.requirements import Requirement as Wanted
 
 if TYPE_CHECKING:
-    from pegboard.sdk.finding import Found
+    from pegboard.sdk.findings import Found
 
 _Needs: TypeAlias = defaultdict[Wanted, list[tuple[ToolSpec, Requirement]]]
 """What is needed, with the tools that need it."""

@@ -213,7 +213,7 @@ class History:
         They come from processes that were killed while a call ran. Those of a database that was set aside stay: it is
         the only one that knows them.
         """
-        from pegboard.history.sweeping import unfinished, whole
+        from pegboard.history.cleanup import unfinished, whole
 
         with suppress(OSError):
             for name in [*unfinished(self._results), *self._unrecorded(whole(self._results))]:

@@ -14,8 +14,8 @@ from rich.cells import cell_len
 
 from pegboard.models import JsonObject
 from pegboard.results.clean import clean_line
-from pegboard.results.find import find
 from pegboard.results.paths import Path
+from pegboard.results.search import find
 from pegboard.results.text import json_bytes, preview
 
 CELL = 40

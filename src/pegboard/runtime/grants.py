@@ -125,7 +125,7 @@ def _named_in(file: str) -> tuple[str, ...]:
             return ()
     except OSError:
         return ()
-    from pegboard.sdk.reading import parsed, read_requirements
+    from pegboard.sdk.source import parsed, read_requirements
 
     tree = parsed(file)
     return tuple(read_requirements(tree).secrets) if tree else ()

@@ -10,7 +10,7 @@ from pegboard.errors import ModelError
 if TYPE_CHECKING:
     from pegboard.ask.providers import LocalServer, ProviderModel
     from pegboard.models.conversation import Usage
-    from pegboard.models.needs import ModelNeeds
+    from pegboard.models.model_requirements import ModelNeeds
     from pegboard.ports import Model
     from pegboard.runtime.parts import Parts
 
@@ -78,7 +78,7 @@ class Models:
 
     def _configured_url(self, name: str) -> str | None:
         """Return the configured base URL if it is meant for the provider of a model."""
-        from pegboard.ask.providers.naming import is_own_provider
+        from pegboard.ask.providers.endpoint import is_own_provider
 
         set_ = self._parts.settings.model
         if (set_.name is None or ":" not in set_.name) and is_own_provider(name.partition(":")[0].strip()):
@@ -93,7 +93,7 @@ class Models:
         """
         if where is None:
             return True
-        from pegboard.ask.providers.naming import endpoint, origin
+        from pegboard.ask.providers.endpoint import endpoint, origin
 
         configured = self._configured_url(name)
         try:
@@ -128,7 +128,7 @@ class Models:
 
     def providers(self) -> tuple[str, ...]:
         """Gives the names of the providers that are known."""
-        from pegboard.ask.providers.naming import PROVIDERS
+        from pegboard.ask.providers.endpoint import PROVIDERS
 
         return tuple(PROVIDERS)
 
@@ -143,8 +143,8 @@ class Models:
             ModelError: This is no model's name, or there is no such provider.
         """
         from pegboard.ask.offline import NAME
-        from pegboard.ask.providers.needing import needs
-        from pegboard.models.needs import ModelNeeds
+        from pegboard.ask.providers.requirements import needs
+        from pegboard.models.model_requirements import ModelNeeds
 
         if name == NAME:
             return ModelNeeds(title="Built in", is_local=True)
@@ -168,8 +168,8 @@ class Models:
 
     def tool_names(self) -> dict[str, str]:
         """Gives the names of the tools that may be used by those that a model has for them."""
-        from pegboard.ask.naming import Offer
-        from pegboard.ask.telling import MORE
+        from pegboard.ask.offer import Offer
+        from pegboard.ask.result_text import MORE
 
         return Offer(self._parts.usable(), taken=[MORE]).names
 

@@ -202,7 +202,7 @@ class Runtime:
         )
 
     def _whole_text(self, call_id: str) -> str | None:
-        from pegboard.ask.telling import text_of
+        from pegboard.ask.result_text import text_of
         from pegboard.results.export import whole
 
         result = self._parts.history.result(call_id)

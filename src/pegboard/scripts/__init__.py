@@ -14,7 +14,7 @@ from pegboard.scripts.commands import CallableTool, Command, Origin
 from pegboard.scripts.execution import Limits, MadeCall, ScriptResult
 from pegboard.scripts.orchestrator import OrchestratorTool, OrchestratorToolBuilder
 from pegboard.scripts.record import script_of
-from pegboard.scripts.running import NAME, ScriptRunner, ScriptSource
+from pegboard.scripts.runner import NAME, ScriptRunner, ScriptSource
 from pegboard.scripts.sandbox import Sandboxes
 
 __all__ = [

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final  # Any: a message, before it is read
 
-from pegboard.executor.waiting import Clock, Unanswered
+from pegboard.executor.deadline import Clock, Unanswered
 from pegboard.models import CallEvent, Finished, Log, Started, ToolCall, ToolResult
 from pegboard.scripts.commands import FAILED, INCOMPLETE, LATE, MISUSED, NOT_FOUND, Command, Origin, Printed, encodable
 from pegboard.scripts.sandbox import Sandbox, Sandboxes

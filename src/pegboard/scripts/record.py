@@ -9,7 +9,7 @@ from pegboard.forms import copied_as
 from pegboard.models import CallRecord, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import duration
-from pegboard.scripts.running import NAME
+from pegboard.scripts.runner import NAME
 
 _LONGEST_REASON = 200
 

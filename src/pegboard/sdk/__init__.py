@@ -26,11 +26,11 @@ from pegboard.sdk.host import caller, log, progress
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from pegboard.sdk.batch import batch_execute, normalize_items
-    from pegboard.sdk.calling import call_tool, get_pack
-    from pegboard.sdk.checking import check_deps
     from pegboard.sdk.clients import lazy_client
     from pegboard.sdk.granted import get_config, get_secret
     from pegboard.sdk.http import api_headers, safe_request
+    from pegboard.sdk.proxies import call_tool, get_pack
+    from pegboard.sdk.report import check_deps
     from pegboard.sdk.requirements import requires_cli, requires_lib, requires_secret
 
 __all__ = [

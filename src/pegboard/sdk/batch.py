@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast  # Any: what a function makes of an item m
 
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.host import progress
-from pegboard.sdk.running import resolved
+from pegboard.sdk.invocation import resolved
 
 ItemT = TypeVar("ItemT")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pegboard.sdk.asking import asking
+from pegboard.sdk.caller import asking
 from pegboard.sdk.host import installed
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay

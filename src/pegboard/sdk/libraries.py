@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 
 from pegboard.sdk.distributions import installed_as
-from pegboard.sdk.finding import Found, judged
+from pegboard.sdk.findings import Found, judged
 
 
 class Libraries:

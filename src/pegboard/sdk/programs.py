@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pegboard.sdk.finding import Found, judged
+from pegboard.sdk.findings import Found, judged
 from pegboard.sdk.requirements import Requirement
 from pegboard.sdk.versions import version_in
 

@@ -15,11 +15,11 @@ from typing import Any  # functions of packs take and return anything, and confi
 from pegboard.sdk import decorators, exports
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.granted import flaw, not_granted
-from pegboard.sdk.loading import load, unload
+from pegboard.sdk.invocation import run
 from pegboard.sdk.names import not_found
-from pegboard.sdk.reading import parsed, read_requirements
-from pegboard.sdk.running import run
+from pegboard.sdk.pack_loader import load, unload
 from pegboard.sdk.scope import Scope
+from pegboard.sdk.source import parsed, read_requirements
 
 BUILT_IN_PACKS = str(Path(__file__).parents[1] / "packs")
 

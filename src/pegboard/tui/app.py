@@ -16,20 +16,20 @@ from textual.widget import Widget
 
 from pegboard.models import Problem
 from pegboard.results.clean import clean_line
-from pegboard.tui import themes
-from pegboard.tui.checks import Checks, Known
-from pegboard.tui.collecting import IdleCollector
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.keys import key_problems, places
 from pegboard.tui.messages import Asking, Called, Copy, OpenCall, OpenTool, Scripting, TalkAbout
-from pegboard.tui.rule_undo import RuleUndo
-from pegboard.tui.screens.tools import ToolsScreen
-from pegboard.tui.themed import ThemedApp
-from pegboard.tui.wall import Wall
+from pegboard.tui.shell import themes
+from pegboard.tui.shell.idle_collector import IdleCollector
+from pegboard.tui.shell.keymap import key_problems, places
+from pegboard.tui.shell.themed_app import ThemedApp
+from pegboard.tui.state.health_checks import Checks, Known
+from pegboard.tui.state.rule_undo import RuleUndo
+from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.tools.screen import ToolsScreen
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
-    from pegboard.tui.approvals import Request
+    from pegboard.tui.state.approvals import Request
 
 _SWEEP_AFTER_SECONDS = 5.0
 
@@ -135,7 +135,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         """Ends what runs."""
         self._collector.stop()
         if self._is_entitled:
-            from pegboard.tui.title import bring_back_title
+            from pegboard.tui.shell.window_title import bring_back_title
 
             bring_back_title(self)
         await self.runtime.close()
@@ -204,8 +204,8 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         return screen
 
     def _chat_screen(self) -> Screen[None]:
-        from pegboard.tui.approvals import Approvals
-        from pegboard.tui.screens.chat import ChatScreen
+        from pegboard.tui.chat.screen import ChatScreen
+        from pegboard.tui.state.approvals import Approvals
 
         approvals = Approvals(self._ask_user)
         self.runtime.rules.approve_with(approvals, self._rule_undo.added)
@@ -227,7 +227,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         self._entitle()
 
     def _entitle(self) -> None:
-        from pegboard.tui.title import keep_title, set_title
+        from pegboard.tui.shell.window_title import keep_title, set_title
 
         if not self._is_entitled:
             self._is_entitled = True
@@ -236,12 +236,12 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         set_title(self, f"{sign}{self.TITLE}")
 
     def _script_screen(self) -> Screen[None]:
-        from pegboard.tui.screens.script import ScriptScreen
+        from pegboard.tui.script.screen import ScriptScreen
 
         return ScriptScreen(self.runtime)
 
     def _health_screen(self) -> Screen[None]:
-        from pegboard.tui.screens.health import HealthScreen
+        from pegboard.tui.health.screen import HealthScreen
 
         return HealthScreen(self.runtime, self._checks)
 
@@ -263,7 +263,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     @on(TalkAbout)
     async def _talk_about(self, request: TalkAbout) -> None:
-        from pegboard.tui.screens.chat import ChatScreen
+        from pegboard.tui.chat.screen import ChatScreen
 
         await self.switch_mode("chat")
         if isinstance(self.screen, ChatScreen):
@@ -297,13 +297,13 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     @on(Copy)
     async def _copy(self, request: Copy) -> None:
-        from pegboard.tui.clipboard import copy
+        from pegboard.tui.widgets.clipboard import copy
 
         await copy(self.app, request.text, self.runtime.paths.state)
 
     def action_command_palette(self) -> None:
         """Opens the palette of commands and tools."""
-        from pegboard.tui.palette import CommandProvider, Palette, ToolProvider
+        from pegboard.tui.shell.palette import CommandProvider, Palette, ToolProvider
 
         if not Palette.is_open(self.app):
             self.push_screen(Palette([CommandProvider, ToolProvider], "Find a command or a tool…"))
@@ -311,8 +311,8 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     @work(exclusive=True, group="problems")
     async def action_show_problems(self) -> None:
         """Lists the problems; opens the file of the one that is chosen."""
-        from pegboard.tui.editor import open_in_editor
-        from pegboard.tui.screens.problems import ProblemsScreen
+        from pegboard.tui.dialogs.problems import ProblemsScreen
+        from pegboard.tui.widgets.external_editor import open_in_editor
 
         problem = await self.push_screen_wait(ProblemsScreen(self.wall.problems))
         if problem is not None and problem.file is not None:
@@ -320,7 +320,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     def action_help(self) -> None:
         """Shows the keys of the focused place."""
-        from pegboard.tui.screens.help import HelpScreen
+        from pegboard.tui.shell.help import HelpScreen
 
         node = self.focused or self.screen
         self.push_screen(HelpScreen.of(node, self.runtime.settings.keys, getattr(self.screen, "LEGEND", ())))
@@ -331,7 +331,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     async def action_to_asking(self) -> None:
         """Select the call awaiting approval on its page."""
-        from pegboard.tui.screens.chat import ChatScreen
+        from pegboard.tui.chat.screen import ChatScreen
 
         if not self.requests:
             self.notify("No call awaits approval.")
@@ -349,7 +349,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     def action_rules(self) -> None:
         """Opens the rules of approval."""
-        from pegboard.tui.screens.rules import RulesScreen
+        from pegboard.tui.dialogs.rules import RulesScreen
 
         self.push_screen(RulesScreen(self.runtime))
 
@@ -357,7 +357,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     async def action_trust(self) -> None:
         """Review the working directory's files; trust them if the user says so, and start again."""
         from pegboard.config import TrustError, review_folder, trust_folder
-        from pegboard.tui.screens.trust import TrustScreen
+        from pegboard.tui.dialogs.trust import TrustScreen
 
         request = await asyncio.to_thread(review_folder, self.runtime.paths)
         if request.trust.state in {"trusted", "nothing"}:
@@ -375,7 +375,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     @work(exclusive=True, group="jump")
     async def action_jump(self) -> None:
         """Puts letters on what can have the focus, and goes where the user says."""
-        from pegboard.tui.screens.jump import JumpScreen
+        from pegboard.tui.shell.jump import JumpScreen
 
         target = await self.push_screen_wait(JumpScreen(self.screen.focus_chain))
         if isinstance(target, Widget):

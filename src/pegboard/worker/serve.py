@@ -12,11 +12,11 @@ from time import perf_counter
 
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.host import Host, install
-from pegboard.worker.calling import Caller, Outcome, flush_native
-from pegboard.worker.failures import failure
+from pegboard.worker.errors import failure
 from pegboard.worker.inbox import Inbox
+from pegboard.worker.invocation import Caller, Outcome, flush_native
+from pegboard.worker.isolation import Surroundings, confine
 from pegboard.worker.leftovers import Leftovers
-from pegboard.worker.surroundings import Surroundings, confine
 from pegboard.worker.values import NotSerialisable, encode
 from pegboard.worker.wire import LONGEST_REST
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pegboard.ask.providers import allowed_name, model
-from pegboard.ask.providers.naming import endpoint
+from pegboard.ask.providers.endpoint import endpoint
 from pegboard.errors import ModelError
 
 

@@ -18,7 +18,7 @@ from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.field_view import FieldView
-from pegboard.tui.screens.place import PlaceScreen
+from pegboard.tui.shell.page import PlaceScreen
 
 SIZE = (80, 24)
 

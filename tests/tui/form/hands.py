@@ -22,7 +22,7 @@ from pegboard.tui.form.editors import Choices, JsonBox, TextBox, TextLine
 from pegboard.tui.form.field_view import FieldView
 from pegboard.tui.form.items import Item, Part
 from pegboard.tui.form.multi import MultiChoices
-from pegboard.tui.form.picking import PickOne, PickSeveral
+from pegboard.tui.form.popups import PickOne, PickSeveral
 from pegboard.tui.form.rows import KeyLine, Selector
 from pegboard.tui.widgets.pick_list import PickList
 

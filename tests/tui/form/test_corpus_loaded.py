@@ -11,7 +11,7 @@ from pegboard.errors import FormFaults
 from pegboard.forms import TextField
 from pegboard.models import JsonObject
 from pegboard.tui.form.editors import JsonBox, TextBox, TextLine
-from pegboard.tui.form.face import lines_of
+from pegboard.tui.form.frame import lines_of
 
 from .form_stage import SIZE, FormApp
 from .hands import FormAlone, exact, tool_of, wait_for

@@ -15,7 +15,7 @@ from pegboard.tui.form.editors import Choices, TextBox, TextLine
 from pegboard.tui.form.files import FilePicker
 from pegboard.tui.form.lines import MOST_IN_PLACE, Lines
 from pegboard.tui.form.multi import MultiChoices
-from pegboard.tui.form.picking import PickOne, PickSeveral
+from pegboard.tui.form.popups import PickOne, PickSeveral
 from pegboard.tui.widgets.pick_list import Line, PickList, ranked
 
 OPTIONAL: JsonObject = {"default": None}

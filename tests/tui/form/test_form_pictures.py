@@ -14,7 +14,7 @@ from textual.widgets import Input, TextArea
 from pegboard.models import Hints, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
-from pegboard.tui.screens.tools import ToolsScreen
+from pegboard.tui.tools.screen import ToolsScreen
 
 Compare = Callable[..., bool]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])

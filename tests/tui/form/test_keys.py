@@ -12,12 +12,12 @@ from pegboard.tui.form.editors import Choices, JsonBox, TextBox, TextLine
 from pegboard.tui.form.field_view import FieldView, RowView
 from pegboard.tui.form.files import FilePicker
 from pegboard.tui.form.multi import MultiChoices
-from pegboard.tui.form.picking import PickOne, PickSeveral
+from pegboard.tui.form.popups import PickOne, PickSeveral
 from pegboard.tui.form.rows import AddLine, Fold
 from pegboard.tui.result import ResultPane
-from pegboard.tui.result.bars import Prompt
 from pegboard.tui.result.error import ErrorView
 from pegboard.tui.result.markdown import MarkdownView
+from pegboard.tui.result.status import Prompt
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.tree import TreeView
 from pegboard.tui.widgets.pick_list import PickList

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyperclip
 import pytest
 
-from pegboard.tui.clipboard import copy, terminal_takes
+from pegboard.tui.widgets.clipboard import copy, terminal_takes
 
 from .pane_stage import OpenStage
 

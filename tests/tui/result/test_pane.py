@@ -24,7 +24,7 @@ from pegboard.models import (
     Truncation,
 )
 from pegboard.tui.result import ResultPane
-from pegboard.tui.result.bars import ViewBar
+from pegboard.tui.result.status import ViewBar
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.text import TextView
 from pegboard.tui.result.tree import TreeView

@@ -10,8 +10,8 @@ what its stream means, and what its failures mean.
 
 from __future__ import annotations
 
-from pegboard.ask.providers.naming import Patience, allowed_name
+from pegboard.ask.providers.endpoint import Patience, allowed_name
+from pegboard.ask.providers.model import ProviderModel, model, preload
 from pegboard.ask.providers.servers import LocalServer, discover
-from pegboard.ask.providers.speaking import ProviderModel, model, preload
 
 __all__ = ["LocalServer", "Patience", "ProviderModel", "allowed_name", "discover", "model", "preload"]

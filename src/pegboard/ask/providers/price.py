@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pegboard.ask.providers.naming import PROVIDERS
+from pegboard.ask.providers.endpoint import PROVIDERS
 from pegboard.models.conversation import Usage
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ValidationError
 
-from pegboard.ask.providers.naming import PROVIDERS
+from pegboard.ask.providers.endpoint import PROVIDERS
 from pegboard.models.model import Model
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pegboard.models import JsonObject, ToolCall
 from pegboard.models.approval import Approval
 from pegboard.models.rule_scope import session_rule
 from pegboard.results.clean import clean_line
-from pegboard.tui.approvals import Request
+from pegboard.tui.state.approvals import Request
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -32,18 +32,18 @@ async def approval_of(
         case "session":
             return Approval(answer="session", rule=session_rule(request.spec, request.call))
         case "always":
-            from pegboard.tui.screens.approval_scope import ApprovalScope
+            from pegboard.tui.dialogs.approval_scope import ApprovalScope
 
             approval: Approval | None = await app.push_screen_wait(ApprovalScope(runtime, request, shown))
             return approval
         case "reject_why":
-            from pegboard.tui.screens.ask_name import AskName
+            from pegboard.tui.dialogs.ask_name import AskName
 
             title = f"Why do you reject {clean_line(shown.name)}?"
             reason: str | None = await app.push_screen_wait(AskName(title))
             return Approval(answer="reject", reason=reason) if reason is not None else None
         case "edit":
-            from pegboard.tui.screens.edit_call import EditCallScreen
+            from pegboard.tui.dialogs.edit_call import EditCallScreen
 
             edited: JsonObject | None = await app.push_screen_wait(EditCallScreen(request.spec, shown.args))
             return Approval(answer="once", args=edited) if edited is not None else None

@@ -16,8 +16,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pegboard.tui.chat.blocks import Block, Shown
-from pegboard.tui.result.lines import Span
-from pegboard.tui.result.marked import MarkedLines
+from pegboard.tui.result.markdown_lines import MarkedLines
+from pegboard.tui.widgets.line_view import Span
 
 _FRAME_SECONDS = 1 / 30
 _SHARE = 4

@@ -31,7 +31,7 @@ from pegboard.models.conversation import (
     UserMessage,
 )
 from pegboard.models.session import SessionEntry
-from pegboard.results.marked import Marked
+from pegboard.results.markdown_lines import Marked
 from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, ThoughtBlock, Unfold, UserBlock
 
 _WHY: dict[StoppedBy, str] = {

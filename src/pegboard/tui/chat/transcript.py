@@ -11,12 +11,12 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
-from pegboard.tui import answer_guard
-from pegboard.tui.answer_guard import AnswerGuard
 from pegboard.tui.chat.block_lines import GUTTER, BlockLines
 from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, ThoughtBlock, UserBlock
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
+from pegboard.tui.widgets import answer_guard
+from pegboard.tui.widgets.answer_guard import AnswerGuard
 
 _LINES_AT_ONCE = 3
 

@@ -22,8 +22,8 @@ from pegboard.forms import Container, Field, Form, ListField, MapField, MultiCho
 from pegboard.models import Fault
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.form.editors import Edited, Entered
-from pegboard.tui.form.face import Room, lines_of
 from pegboard.tui.form.field_view import FieldView, RowView, kind, view_of
+from pegboard.tui.form.frame import Room, lines_of
 from pegboard.tui.form.items import Folds, Item, Key, is_folding, items_of
 from pegboard.tui.form.rows import AddLine, Fold
 

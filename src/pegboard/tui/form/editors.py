@@ -29,8 +29,8 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines, pictured
 from pegboard.tui.form.offers import Offering, has_offers, offer
-from pegboard.tui.form.picking import PickOne, label
-from pegboard.tui.pasting import may_be_call
+from pegboard.tui.form.popups import PickOne, label
+from pegboard.tui.widgets.paste import may_be_call
 from pegboard.tui.widgets.pick_list import Line
 
 _LONGEST_LINE = 10_000
@@ -130,7 +130,7 @@ async def in_editor(app: App[object], text: str, suffix: str) -> str:
     Returns:
         The text as it was left.
     """
-    from pegboard.tui.editor import open_in_editor
+    from pegboard.tui.widgets.external_editor import open_in_editor
 
     with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
         file = Path(folder) / f"value{suffix}"

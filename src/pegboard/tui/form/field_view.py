@@ -18,7 +18,7 @@ from textual.widget import Widget
 from pegboard.forms import ChoiceField, Container, Field, JsonField, JsonTextError, TextField, VariantField
 from pegboard.forms.json_text import parse, write
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form import face
+from pegboard.tui.form import frame
 from pegboard.tui.form.editors import Choices, Edited, NeedsLines, TextBox, TextLine, in_editor
 from pegboard.tui.form.items import Item
 from pegboard.tui.form.multi import MultiChoices
@@ -75,7 +75,7 @@ class FieldView(Widget):
             super().__init__()
             self.view = view
 
-    def __init__(self, item: Item, room: face.Room) -> None:
+    def __init__(self, item: Item, room: frame.Room) -> None:
         self.key = KeyLine(item) if item.entry is not None else None
         self.main: Main = _main(item)
         super().__init__(*filter(None, (self.key, self.main)))
@@ -102,7 +102,7 @@ class FieldView(Widget):
         """What can have the focus, in its order."""
         return [part for part in (self.key, self.main) if part is not None and part.can_focus]
 
-    def take(self, item: Item, room: face.Room) -> None:
+    def take(self, item: Item, room: frame.Room) -> None:
         """Shows the item as it is now.
 
         Args:
@@ -118,7 +118,7 @@ class FieldView(Widget):
             self.main.take(item)
         self.redraw()
 
-    def turn_to(self, item: Item, room: face.Room) -> None:
+    def turn_to(self, item: Item, room: frame.Room) -> None:
         """Shows an item of another form, as if it were new.
 
         Args:
@@ -177,8 +177,8 @@ class FieldView(Widget):
 
     def place(self, children: Sequence[Widget], width: int) -> ArrangeResult:
         """Places the key, and the editor beside it or where a key would be; a constant beside its label."""
-        aside = face.beside(self.item, self.room)
-        left, top = face.indent(self.item, self.room) + len(face.number(self.item)), len(self._above)
+        aside = frame.beside(self.item, self.room)
+        left, top = frame.indent(self.item, self.room) + len(frame.number(self.item)), len(self._above)
         placed: ArrangeResult = []
         for child in children:
             if aside is not None:
@@ -194,15 +194,15 @@ class FieldView(Widget):
 
     def render(self) -> Content:
         """Draws what is around the editor."""
-        guides = face.guides(self.item, self.room)
-        number = Content.styled(face.number(self.item), "$text-muted")
+        guides = frame.guides(self.item, self.room)
+        number = Content.styled(frame.number(self.item), "$text-muted")
         middle = max(self.size.height - len(self._above) - len(self._below), 0)
         lines = [*self._above, *([number] + [Content("")] * (middle - 1) if middle else []), *self._below]
         return Content("\n").join(guides + line for line in lines)
 
     def _draw(self) -> None:
-        self._above = face.above(self.item, self.room, has_focus=self._has_focus)
-        self._below = face.below(self.item, self.room, has_focus=self._has_focus)
+        self._above = frame.above(self.item, self.room, has_focus=self._has_focus)
+        self._below = frame.below(self.item, self.room, has_focus=self._has_focus)
 
     # What happens to it
 
@@ -261,7 +261,7 @@ class FieldView(Widget):
             case "set_null":
                 return target.nullable
             case "editor":
-                return not face.is_secret(self.item.field) and not isinstance(target, ChoiceField)
+                return not frame.is_secret(self.item.field) and not isinstance(target, ChoiceField)
         return True
 
     def action_next_state(self) -> None:
@@ -366,7 +366,7 @@ class RowView(FieldView):
         self.post_message(self.Asked(self.item, by))
 
 
-def view_of(item: Item, room: face.Room) -> FieldView:
+def view_of(item: Item, room: frame.Room) -> FieldView:
     """Builds the view of an item.
 
     Args:

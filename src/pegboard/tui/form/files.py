@@ -17,7 +17,7 @@ from textual.geometry import Region
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.picking import Popup, label
+from pegboard.tui.form.popups import Popup, label
 from pegboard.tui.widgets.pick_list import Line, PickList
 
 _MOST_ENTRIES = 20_000

@@ -18,7 +18,7 @@ from pegboard.forms import MultiChoiceField
 from pegboard.forms.json_text import same
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.editors import Edited
-from pegboard.tui.form.picking import PickSeveral, label
+from pegboard.tui.form.popups import PickSeveral, label
 from pegboard.tui.form.ticks import GAP, Ticks
 from pegboard.tui.widgets.pick_list import Line
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from pegboard.forms import Field, TextField
 from pegboard.forms.json_text import same, write
-from pegboard.tui.form.picking import PickOne, label
+from pegboard.tui.form.popups import PickOne, label
 from pegboard.tui.widgets.pick_list import Line
 
 if TYPE_CHECKING:

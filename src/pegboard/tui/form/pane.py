@@ -25,7 +25,7 @@ from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form.body import FormBody, Sight
 from pegboard.tui.form.editors import JsonBox
-from pegboard.tui.form.face import Room
+from pegboard.tui.form.frame import Room
 from pegboard.tui.form.items import Folds
 from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.widgets.curtain import Curtain

@@ -28,7 +28,7 @@ from pegboard.forms.fields import Facts, Place
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.editors import Choices, Edited, Entered, Pictures, TextBox, TextLine
-from pegboard.tui.form.face import add_line, header
+from pegboard.tui.form.frame import add_line, header
 from pegboard.tui.form.items import Item
 from pegboard.tui.form.multi import MultiChoices
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from pegboard.forms import MultiChoiceField
 from pegboard.forms.json_text import same, write
-from pegboard.tui.form.picking import label
+from pegboard.tui.form.popups import label
 
 GAP = 2
 """Columns between two values."""

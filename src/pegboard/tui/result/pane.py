@@ -27,22 +27,22 @@ from pegboard.results.export import paged, paged_text, save, suggested_name
 from pegboard.results.log import LogLine, LogLines
 from pegboard.results.paths import Path as JsonPath
 from pegboard.results.paths import jq_path
-from pegboard.results.quoting import quoted
+from pegboard.results.quotation import quoted
 from pegboard.results.sizes import duration, size
 from pegboard.results.table import Table
 from pegboard.results.text import as_text, json_parts
 from pegboard.results.views import View, views
-from pegboard.tui.clipboard import copy
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import TalkAbout
-from pegboard.tui.result.bars import ProgressLine, Prompt, StatusLine, ViewBar, outcome
 from pegboard.tui.result.error import ErrorView
-from pegboard.tui.result.lines import Span
 from pegboard.tui.result.pager import open_in_pager, pager_command
 from pegboard.tui.result.search import Search, Searchable
+from pegboard.tui.result.status import ProgressLine, Prompt, StatusLine, ViewBar, outcome
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.text import TextView
 from pegboard.tui.result.tree import TreeView
+from pegboard.tui.widgets.clipboard import copy
+from pegboard.tui.widgets.line_view import Span
 
 State = Literal["empty", "waiting", "running", "finished"]
 """Nothing yet; asked for; the tool runs; there is a result."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
-from pegboard.results.find import pattern
+from pegboard.results.search import pattern
 
 _HITS = 10_000
 _AT_ONCE = 2_000

@@ -18,7 +18,7 @@ from pegboard.results.paths import Path
 from pegboard.results.sizes import count
 from pegboard.results.table import Table
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.result.lines import LineView, Span
+from pegboard.tui.widgets.line_view import LineView, Span
 
 _GAP = "  "
 

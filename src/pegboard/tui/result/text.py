@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from textual import events
 
 from pegboard.results.wrap import wrap
-from pegboard.tui.result.lines import LineView, Span
+from pegboard.tui.widgets.line_view import LineView, Span
 
 
 @dataclass(frozen=True, slots=True)

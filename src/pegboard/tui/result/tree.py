@@ -13,12 +13,12 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import var
 
-from pegboard.results.find import find
 from pegboard.results.paths import Path
+from pegboard.results.search import find
 from pegboard.results.table import Table, begins_as_table, nearest_list
 from pegboard.results.tree import Row, Tree
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.result.lines import LineView, Span
+from pegboard.tui.widgets.line_view import LineView, Span
 
 _OPEN, _CLOSED, _LEAF = "▾ ", "▸ ", "  "
 _LEAST_ROOM = 24

@@ -23,9 +23,9 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.result.lines import Span
-from pegboard.tui.result.marked import MarkedLines
+from pegboard.tui.result.markdown_lines import MarkedLines
 from pegboard.tui.script.run import Node, ScriptRun
+from pegboard.tui.widgets.line_view import Span
 
 _FRAME_SECONDS: Final = 1 / 20
 _TICK_SECONDS: Final = 0.1

@@ -12,8 +12,8 @@ from pegboard.models import CallEvent, Finished, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import duration, size
 from pegboard.results.views import views
-from pegboard.tui.result.bars import outcome
 from pegboard.tui.result.pane import LOG_LINES, Pointing, ResultPane, Shown
+from pegboard.tui.result.status import outcome
 from pegboard.tui.script.calls import exit_code
 
 _NOTE = "pegboard: "

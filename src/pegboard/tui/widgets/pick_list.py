@@ -18,8 +18,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
-from pegboard.tui.catalogue import in_order, match_positions
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.state.catalogue import in_order, match_positions
 
 _LONGEST_FILTER = 200
 

@@ -1,0 +1,213 @@
+"""How to reach a provider: its library's client, made with our timeouts and with the key that it is given, no other.
+
+Imported late: it loads the libraries.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from math import inf
+from typing import Final
+
+import httpx2
+from openai import AsyncOpenAI
+from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openrouter import OpenRouterModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
+from pydantic_ai.providers.ollama import OllamaProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+from pydantic_ai.providers.openrouter import OpenRouterProvider
+
+from pegboard.ask.providers.endpoint import Dialect, Endpoint, Patience
+from pegboard.ask.providers.errors import Failing
+from pegboard.ask.providers.limits import bounded, is_foreign
+from pegboard.errors import ModelError
+
+_NO_KEY: Final = "none"
+"""What is sent where a server needs no key: the library wants something."""
+
+_CREDENTIALS: Final[Mapping[Dialect, tuple[str, str, str]]] = {
+    "openai": ("OPENAI_CUSTOM_HEADERS", "authorization", "Bearer "),
+    "anthropic": ("ANTHROPIC_CUSTOM_HEADERS", "x-api-key", ""),
+    "google": ("", "x-goog-api-key", ""),
+}
+"""By dialect: the environment variable from which the library takes headers, and the header of the key."""
+
+_LONGEST_WAIT: Final = 5.0
+"""Seconds that a provider may ask us to wait before the library's retries; longer, and the user is told instead."""
+
+
+class Connection:
+    """A model that can be asked, and the connections that lead to it.
+
+    Args:
+        endpoint: Which model, and where.
+        key: Its key; None to go without.
+        patience: How long to wait for a connection.
+
+    Attributes:
+        declares_calls: Whether a conversation with calls may be refused there unless tools are declared.
+
+    Raises:
+        ModelError: `not_configured`, if the provider's library isn't installed or refuses the model.
+    """
+
+    def __init__(self, endpoint: Endpoint, key: str | None, patience: Patience) -> None:
+        self.declares_calls = endpoint.dialect == "anthropic" or (
+            endpoint.provider == "openrouter" and endpoint.model.startswith("anthropic/")
+        )
+        self._redirects = _Redirects()
+        failure: ModelError | None = None
+        try:
+            self._http = self._client(endpoint, key, patience)
+            self.model = self._model(endpoint, key)
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - three libraries, each with exceptions of its own
+            failure = Failing(endpoint, key).unusable(error)
+        # Out of the handler: the exception behind it holds the key.
+        if failure is not None:
+            raise failure
+
+    @property
+    def refused_redirect(self) -> str:
+        """Where the last response would have led, if that was another server; untrusted text."""
+        return self._redirects.refused
+
+    def _client(self, endpoint: Endpoint, key: str | None, patience: Patience) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=patience.connect),
+            follow_redirects=True,
+            # A proxy of the environment leads away from this machine.
+            trust_env=not endpoint.is_local,
+            # What is compressed can't be bounded by what arrives.
+            headers={"accept-encoding": "identity"},
+            event_hooks={
+                "request": [_HeadersOfEnvironment(endpoint, key)],
+                "response": [self._redirects, _no_long_wait, bounded],
+            },
+        )
+
+    def _model(self, endpoint: Endpoint, key: str | None) -> Model:
+        match endpoint.dialect:
+            case "openai":
+                return _openai(endpoint, key, self._http)
+            case "anthropic":
+                return _anthropic(endpoint, key, self._http)
+            case "google":
+                return _google(endpoint, key, self._http)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+
+def _openai(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Model:
+    # The timeouts given here would stand in for those of `http`, so they are the same.
+    client = AsyncOpenAI(base_url=endpoint.base_url, api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
+    if endpoint.provider != "openai" or endpoint.own_url:
+        # They come from the environment, and are OpenAI's business only.
+        client.organization = client.project = None
+    match endpoint.provider:
+        case "openai" if not endpoint.own_url:
+            return OpenAIChatModel(endpoint.model, provider=OpenAIProvider(openai_client=client))
+        case "openrouter":
+            return OpenRouterModel(endpoint.model, provider=OpenRouterProvider(openai_client=client))
+        case "ollama":
+            provider: OllamaProvider | OpenAICompatibleProvider = OllamaProvider(openai_client=client)
+        case _:
+            provider = OpenAICompatibleProvider(endpoint.provider, openai_client=client)
+    # Every compatible server knows `max_tokens`; not all know the other name that OpenAI gave it. Schemas go as they
+    # are: what the library makes of them is for OpenAI's own rules, and loses parts.
+    plain = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False, json_schema_transformer=None)
+    return OpenAIChatModel(endpoint.model, provider=provider, profile=plain)
+
+
+def _anthropic(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Model:
+    try:
+        from anthropic import AsyncAnthropic
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+    except ImportError:
+        raise _not_installed(endpoint) from None
+    client = AsyncAnthropic(base_url=endpoint.base_url, api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
+    return AnthropicModel(endpoint.model, provider=AnthropicProvider(anthropic_client=client))
+
+
+def _google(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Model:
+    try:
+        from google.genai.types import HttpRetryOptions
+        from pydantic_ai.models.google import GoogleModel
+        from pydantic_ai.providers.google import GoogleProvider
+    except ImportError:
+        raise _not_installed(endpoint) from None
+    # Google's library retries nothing unless it is told to; these are the other libraries' two retries.
+    retries = HttpRetryOptions(attempts=3, initial_delay=0.5, http_status_codes=[500, 502, 503, 504])
+    provider = GoogleProvider(
+        api_key=key or _NO_KEY, base_url=endpoint.base_url, http_client=http, retry_options=retries
+    )
+    return GoogleModel(endpoint.model, provider=provider)
+
+
+def _not_installed(endpoint: Endpoint) -> ModelError:
+    return ModelError(
+        f"The library that talks to {endpoint.title} isn't installed.",
+        code="not_configured",
+        fix=f"Run `pip install 'pegboard[{endpoint.dialect}]'`, then start Pegboard again.",
+    )
+
+
+class _HeadersOfEnvironment:
+    """Request hook that removes the headers which a library takes from the environment for its own provider.
+
+    They may hold credentials, and those of OpenAI are no business of another server.
+    """
+
+    def __init__(self, endpoint: Endpoint, key: str | None) -> None:
+        variable, name, scheme = _CREDENTIALS[endpoint.dialect]
+        is_meant = endpoint.provider == endpoint.dialect and not endpoint.own_url
+        lines = "" if is_meant else os.environ.get(variable, "")
+        self._names = tuple(line.partition(":")[0].strip() for line in lines.split("\n") if ":" in line)
+        self._key = name, f"{scheme}{key or _NO_KEY}"
+
+    async def __call__(self, request: httpx2.Request) -> None:
+        for name in self._names:
+            request.headers.pop(name, None)
+        if self._names:
+            name, value = self._key
+            request.headers[name] = value
+
+
+class _Redirects:
+    """Response hook that lets no redirect lead to another server: the key and the conversation would go there.
+
+    Attributes:
+        refused: Where the last response would have led; empty if it wasn't refused.
+    """
+
+    def __init__(self) -> None:
+        self.refused = ""
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        is_refused = response.has_redirect_location and is_foreign(response)
+        self.refused = response.headers.pop("location") if is_refused else ""
+
+
+async def _no_long_wait(response: httpx2.Response) -> None:
+    """Tells the library not to retry after a wait that nobody would sit through; it obeys this header of servers."""
+    if response.is_error and _wait(response.headers) > _LONGEST_WAIT:
+        response.headers["x-should-retry"] = "false"
+
+
+def _wait(headers: httpx2.Headers) -> float:
+    """Gives how many seconds a provider asks us to wait; a date is taken for a long time."""
+    for name, parts in (("retry-after-ms", 1000), ("retry-after", 1)):
+        if name in headers:
+            try:
+                return float(headers[name]) / parts
+            except ValueError:
+                return inf
+    return 0

@@ -1,0 +1,144 @@
+"""What a provider's stream means: the library's events as ours.
+
+Imported late: it loads the library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from pydantic_ai import messages as theirs
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.models import StreamedResponse
+
+from pegboard.ask.providers.connection import Connection
+from pegboard.ask.providers.endpoint import Patience
+from pegboard.ask.providers.errors import Failing
+from pegboard.ask.providers.messages import their_messages, their_settings, their_tools
+from pegboard.errors import ModelError
+from pegboard.models.conversation import (
+    CallDelta,
+    ModelEvent,
+    ModelMessage,
+    Prompt,
+    ProposedCall,
+    TextDelta,
+    ThinkingDelta,
+    TurnEnded,
+    Usage,
+)
+
+
+async def turn(
+    connection: Connection, prompt: Prompt, patience: Patience, failing: Failing
+) -> AsyncGenerator[ModelEvent]:
+    """Says something to a model and yields its answer piece by piece, `TurnEnded` last.
+
+    Raises:
+        ModelError: The provider failed.
+    """
+    started = False
+    try:
+        async with model_request_stream(
+            connection.model,
+            their_messages(prompt.messages),
+            model_settings=their_settings(prompt, patience),
+            model_request_parameters=their_tools(prompt, declares_calls=connection.declares_calls),
+        ) as stream:
+            async with aclosing(_events(stream, patience.silence)) as events:
+                async for event in events:
+                    started = True
+                    yield event
+            ended = _ended(stream, failing)
+    except TimeoutError:
+        failure = failing.silence(patience.silence)
+    except ModelError as error:
+        failure = error
+    except Exception as error:  # noqa: BLE001 - the libraries rely on the shape of what a server sends, and raise anything
+        where = connection.refused_redirect
+        failure = failing.redirected(where) if where and not started else failing.of(error, started=started)
+    else:
+        yield ended
+        return
+    # Out of the handlers: the exceptions behind it hold texts that may hold the key.
+    raise failure
+
+
+async def _events(stream: StreamedResponse, silence: float) -> AsyncGenerator[ModelEvent]:
+    calls: dict[int, int] = {}
+    pieces = aiter(stream)
+    try:
+        piece = await anext(pieces)  # the library itself waits for the first one no longer than it may take
+        while True:
+            if (event := _event(piece, calls)) is not None:
+                yield event
+            async with asyncio.timeout(silence):
+                piece = await anext(pieces)
+    except StopAsyncIteration:
+        return
+
+
+def _event(piece: theirs.ModelResponseStreamEvent, calls: dict[int, int]) -> ModelEvent | None:
+    match piece:
+        case theirs.PartStartEvent(index=index, part=theirs.ToolCallPart() as part):
+            return CallDelta(index=_call(calls, index), name=part.tool_name, arguments=_json(part.args))
+        case theirs.PartDeltaEvent(index=index, delta=theirs.ToolCallPartDelta() as delta):
+            name, arguments = delta.tool_name_delta or "", _json(delta.args_delta)
+            return CallDelta(index=_call(calls, index), name=name, arguments=arguments) if name or arguments else None
+        case (
+            theirs.PartStartEvent(part=theirs.TextPart(content=text))
+            | theirs.PartDeltaEvent(delta=theirs.TextPartDelta(content_delta=text))
+        ):
+            return TextDelta(text=text) if text else None
+        case (
+            theirs.PartStartEvent(part=theirs.ThinkingPart(content=thought))
+            | theirs.PartDeltaEvent(delta=theirs.ThinkingPartDelta(content_delta=thought))
+        ):
+            return ThinkingDelta(text=thought) if thought else None
+        case _:
+            return None  # the ends of parts, and what only an agent of the library's own needs
+
+
+def _call(calls: dict[int, int], index: int) -> int:
+    """Gives which call a part is, from 0; parts are counted with text and thoughts among them."""
+    return calls.setdefault(index, len(calls))
+
+
+def _json(arguments: object) -> str:
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _ended(stream: StreamedResponse, failing: Failing) -> TurnEnded:
+    response = stream.get()
+    details = response.provider_details or {}
+    calls = tuple(
+        ProposedCall(provider_id=part.tool_call_id, name=part.tool_name, arguments=_json(part.args) or "{}")
+        for part in response.parts
+        if isinstance(part, theirs.ToolCallPart)
+    )
+    text = "".join(part.content for part in response.parts if isinstance(part, theirs.TextPart))
+    message = ModelMessage(text=text, calls=calls)
+    usage = Usage(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
+    if response.finish_reason == "content_filter":
+        if not (text or calls):
+            raise failing.refusal(details.get("refusal"))
+        return TurnEnded(message=message, usage=usage, reason="filter")
+    # Where a stream ended without a reason, the library makes one up; what the provider said is in the details only.
+    if not details.get("finish_reason"):
+        raise failing.cut_off(calls=len(calls))
+    match response.finish_reason:
+        case "error":
+            raise failing.own_error()
+        case "length":
+            return TurnEnded(message=message, usage=usage, reason="length")
+        case "stop" | "tool_call":
+            # Not by the reason given: many servers say `stop` where they mean calls.
+            return TurnEnded(message=message, usage=usage, reason="calls" if calls else "stop")
+        case _:
+            # A reason that the library doesn't know: nothing says that the answer is complete.
+            return TurnEnded(message=message, usage=usage, reason="unknown")

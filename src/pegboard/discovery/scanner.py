@@ -1,0 +1,135 @@
+"""All packs of all folders: what of them is known already, what must be read, which pack wins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard.discovery import specs
+from pegboard.discovery.collector import collector_paused
+from pegboard.discovery.files import Candidate, candidates
+from pegboard.discovery.index import Entry, Index
+from pegboard.discovery.parsed import unpack
+from pegboard.models import Problem, ToolSpec
+
+if TYPE_CHECKING:
+    from pegboard.discovery.parsed import Reading
+    from pegboard.discovery.reader import Read
+
+
+def scan(paths: Sequence[Path | str], *, index: Path | None) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
+    """Does what `pegboard.discovery.scan` says."""
+    found, faults = candidates(paths)
+    problems = [specs.problem(fault) for fault in faults]
+    if index is None:
+        reads = _read(found)
+        packed = {file: read.packed for file, read in reads.items()}
+    else:
+        packed, unwritten = _read_with_index(found, index)
+        problems += unwritten
+    with collector_paused():
+        tools, more = _merged([unpack(packed[candidate.file]) for candidate in found], found)
+    return tuple(tools), tuple(problems + more)
+
+
+def read(source: str | bytes, file: str) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
+    """Does what `pegboard.discovery.read` says."""
+    from pegboard.discovery.parser import read_source
+    from pegboard.discovery.readers import silence
+
+    silence()
+    reading = read_source(source, file)
+    problems = [specs.problem(fault) for fault in reading["problems"]]
+    tools = specs.specs(reading)
+    return tuple(tools), (*problems, *(problem for tool in tools for problem in tool.problems))
+
+
+def _read_with_index(found: Sequence[Candidate], root: Path) -> tuple[dict[str, bytes], list[Problem]]:
+    """Gives what each file holds, parsing only what the index doesn't know, and brings the index up to date."""
+    now = time.time_ns()
+    indexes = {folder: Index(root, folder) for folder in dict.fromkeys(candidate.folder for candidate in found)}
+    known = {folder: index.load() for folder, index in indexes.items()}
+    changed: dict[str, set[str]] = {folder: set() for folder in indexes}
+    packed: dict[str, bytes] = {}
+    unknown: list[Candidate] = []
+    for candidate in found:
+        file, folder, stamp = candidate
+        entry = known[folder].get(file)
+        if entry is not None and not entry.settles(stamp):
+            entry = entry.verified(candidate, now)
+            if entry is not None:
+                known[folder][file] = entry
+                changed[folder].add(file)
+        if entry is None:
+            unknown.append(candidate)
+        else:
+            packed[file] = entry.packed
+    reads = _read(unknown)
+    for file, folder, stamp in unknown:
+        read = reads[file]
+        packed[file] = read.packed
+        if read.digest is not None:
+            known[folder][file] = Entry(stamp, read.digest, now, read.packed, read.helpers)
+            changed[folder].add(file)
+        elif known[folder].pop(file, None):
+            changed[folder].add(file)
+    return packed, _save(indexes, known, changed)
+
+
+def _read(unknown: Sequence[Candidate]) -> dict[str, Read]:
+    if not unknown:
+        return {}
+    # What reads has no part in a scan where nothing changed, and takes a while to import.
+    from pegboard.discovery.readers import read_all
+
+    return read_all([(candidate.file, candidate.stamp.size) for candidate in unknown])
+
+
+def _save(indexes: dict[str, Index], known: dict[str, dict[str, Entry]], changed: dict[str, set[str]]) -> list[Problem]:
+    for folder, index in indexes.items():
+        if not changed[folder]:
+            continue
+        for file in [file for file in known[folder] if not Path(file).exists()]:
+            del known[folder][file]
+            changed[folder].add(file)
+        try:
+            index.save(known[folder], changed[folder])
+        except OSError as error:
+            return [
+                Problem(
+                    message=f"The index of packs can't be written: {error.strerror or error}.",
+                    fix="Every start reads all packs anew; name another folder with `PEGBOARD_CACHE_DIR`.",
+                    severity="warning",
+                    file=error.filename if isinstance(error.filename, str) else None,
+                )
+            ]
+    return []
+
+
+def _merged(readings: Sequence[Reading], found: Sequence[Candidate]) -> tuple[list[ToolSpec], list[Problem]]:
+    """Makes the models; of two packs with one name the earlier file wins."""
+    tools: list[ToolSpec] = []
+    problems: list[Problem] = []
+    owners: dict[str, str] = {}
+    for reading, candidate in zip(readings, found, strict=True):
+        problems += map(specs.problem, reading["problems"])
+        if not reading["tools"]:
+            continue
+        pack = reading["pack"]
+        owner = owners.setdefault(pack, candidate.file)
+        if owner != candidate.file:
+            problems.append(
+                Problem(
+                    message=f"The pack `{pack}` is in {owner} already; the tools of this file are left out.",
+                    fix='Rename the file, or give it a `pack = "name"` of its own.',
+                    file=candidate.file,
+                    pack=pack,
+                )
+            )
+            continue
+        for spec in specs.specs(reading):
+            tools.append(spec)
+            problems += spec.problems
+    return tools, problems

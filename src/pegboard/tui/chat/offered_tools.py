@@ -1,0 +1,174 @@
+"""Which tools a model sees, one by one or pack by pack, with what each costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from pegboard.models import ToolSpec
+from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count, thousands
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.shell.footer import KeysLine
+from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.pick_list import Line, PickList
+
+
+class Row(NamedTuple):
+    """A line of the list: a tool, or a pack with all of its tools."""
+
+    text: str
+    tools: tuple[str, ...]
+    """Their names."""
+    about: str = ""
+    """What a tool does; empty for a pack."""
+    is_pack: bool = False
+
+
+class OfferedScreen(Dialog[frozenset[str] | None]):
+    """Ticks the tools that a model sees; closes with the names of those that it doesn't, None if nothing was changed.
+
+    Args:
+        specs: The tools that there are.
+        without: The names of those that are switched off; names of tools that aren't there stay among them.
+        weights: Roughly how many tokens the definition of each costs, by name.
+    """
+
+    PLACE = "Tools that the model sees"
+    AUTO_FOCUS = "PickList"
+
+    DEFAULT_CSS = """
+    OfferedScreen {
+        align: center middle;
+        background: $background 60%;
+        #box {
+            width: 80; max-width: 94%; height: 32; max-height: 90%; background: $surface;
+            border: round $border; border-title-color: $text-primary; border-title-style: bold;
+            border-subtitle-color: $text-muted;
+            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
+        }
+    }
+    """
+
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("offered.tick", "space", "tick", "Tick", "Let the model see the marked line, or no longer.", True),
+        Command("offered.all", "ctrl+a", "tick_all", "All", "Tick all that the filter lets through, or none.", True),
+        Command("offered.done", "escape,ctrl+s", "done", "Done", "Go back; the model sees what is ticked.", True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, specs: Sequence[ToolSpec], without: frozenset[str], weights: Mapping[str, int]) -> None:
+        super().__init__()
+        self._before = without
+        self._without = set(without)
+        self._weights = weights
+        self._tools = tuple(spec.name for spec in specs)
+        self._rows = tuple(_rows(specs))
+        self._lines = [Line(row.text) for row in self._rows]
+        self._list = PickList(sign=self._sign, own_keys=" ")
+
+    def compose(self) -> ComposeResult:
+        """The list over what the marked tool does."""
+        with Vertical(id="box") as box:
+            box.border_subtitle = "what is ticked is kept"
+            yield FilterLine("type to filter")
+            yield self._list
+            yield Static(id="about")
+            yield KeysLine()
+
+    def on_mount(self) -> None:
+        """Lists the tools."""
+        self._list.empty = "No tool fits." if self._rows else "There are no tools."
+        self._count()
+        self._list.show(self._lines)
+
+    # What the user does
+
+    @on(PickList.Chosen)
+    def _chosen(self, event: PickList.Chosen) -> None:
+        event.stop()
+        self._toggle(self._rows[event.index].tools)
+
+    def action_tick(self) -> None:
+        """Ticks the marked line, or takes its tick away."""
+        if self._list.marked is not None:
+            self._toggle(self._rows[self._list.marked].tools)
+
+    def action_tick_all(self) -> None:
+        """Ticks every tool that the filter lets through; where all are, takes their ticks away."""
+        shown = (self._rows[index] for index in self._list.sift(self._list.sought))
+        self._toggle([name for row in shown for name in row.tools])
+
+    def action_done(self) -> None:
+        """Closes with what isn't ticked."""
+        self.dismiss(frozenset(self._without) if self._without != self._before else None)
+
+    def _toggle(self, tools: Sequence[str]) -> None:
+        if self._without.isdisjoint(tools):
+            self._without.update(tools)
+        else:
+            self._without.difference_update(tools)
+        self._count()
+        self._list.refresh()
+
+    # What is seen
+
+    @on(PickList.Filtered)
+    def _filtered(self, event: PickList.Filtered) -> None:
+        event.stop()
+        found = sum(not self._rows[index].is_pack for index in self._list.sift(event.query))
+        self.query_one(FilterLine).show(event.query, f"{found:,} of {len(self._tools):,}")
+
+    @on(PickList.Marked)
+    def _marked(self, event: PickList.Marked) -> None:
+        event.stop()
+        row = None if event.index is None else self._rows[event.index]
+        told = "" if row is None else f"The pack of {count(len(row.tools), 'tool')}" if row.is_pack else row.about
+        self.query_one("#about", Static).update(Content(told), layout=False)
+
+    def _count(self) -> None:
+        """Says how many tools the model sees and what they cost, altogether and pack by pack."""
+        for index, row in enumerate(self._rows):
+            seen = self._seen(row.tools)
+            cost = self._cost(seen if row.is_pack else row.tools)
+            some = f"{len(seen):,} of {len(row.tools):,}   " if row.is_pack else ""
+            self._lines[index] = Line(row.text, f"{some}{cost:>5}")
+        seen = self._seen(self._tools)
+        cost = self._cost(seen)
+        title = f"{len(seen):,} of {count(len(self._tools), 'tool')}{f', {cost} tokens' if cost else ''}"
+        self.query_one("#box", Vertical).border_title = Content(title)
+
+    def _seen(self, tools: Sequence[str]) -> Sequence[str]:
+        return [name for name in tools if name not in self._without]
+
+    def _cost(self, tools: Sequence[str]) -> str:
+        """Gives roughly how many tokens some tools cost; nothing where that isn't known of each."""
+        known = [self._weights[name] for name in tools if name in self._weights]
+        if len(known) < len(tools):
+            return ""
+        return thousands(sum(known))
+
+    def _sign(self, index: int) -> str:
+        row = self._rows[index]
+        seen = len(self._seen(row.tools))
+        box = "☑ " if seen == len(row.tools) else "◪ " if seen else "☐ "
+        return box if row.is_pack else f"  {box}"
+
+
+def _rows(specs: Sequence[ToolSpec]) -> Iterator[Row]:
+    """Gives a row for each pack, with those of its tools after it."""
+    packs: dict[str, list[ToolSpec]] = {}
+    for spec in specs:
+        packs.setdefault(spec.pack, []).append(spec)
+    for pack, tools in packs.items():
+        yield Row(clean_line(pack), tuple(spec.name for spec in tools), is_pack=True)
+        for spec in tools:
+            yield Row(clean_line(spec.name), (spec.name,), clean_line(spec.summary))

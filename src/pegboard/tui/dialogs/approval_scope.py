@@ -1,0 +1,219 @@
+"""The scope of an approval: which arguments a rule allows, and for how long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Input, Label, RadioButton, RadioSet, Static
+
+from pegboard.models import ToolCall
+from pegboard.models.approval import Approval
+from pegboard.models.rule import Rule
+from pegboard.models.rule_scope import ANYTHING, any_rule, exact_rule, pattern_rule, suggested_patterns
+from pegboard.results.clean import clean_line
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.shell.footer import KeysLine
+from pegboard.tui.state.approvals import Request
+from pegboard.tui.widgets.question import QuestionScreen
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_Arguments = Literal["exactly", "pattern", "any"]
+_ARGUMENTS: tuple[tuple[_Arguments, str], ...] = (
+    ("exactly", "Exactly these arguments"),
+    ("pattern", "Arguments that match a pattern"),
+    ("any", "Any arguments"),
+)
+_LONGEST_PREVIEW = 1_000
+
+
+class ApprovalScope(QuestionScreen[Approval | None]):
+    """Close with an approval that adds a rule, or with None while the call waits on.
+
+    Args:
+        runtime: Knows whether a rule matches the call.
+        request: The call that asks.
+        shown: The call as it may be shown, without secrets.
+    """
+
+    PLACE = "Scope of the rule"
+    AUTO_FOCUS = "#arguments"
+    ANSWERS = ("scope.allow",)
+
+    DEFAULT_CSS = """
+    ApprovalScope {
+        align: center middle;
+        background: $background 60%;
+        #box {
+            width: 90; max-width: 96%; height: auto; max-height: 96%; padding: 0 1; background: $surface;
+            border: round $warning; border-title-color: $text-warning; border-title-style: bold;
+            border-subtitle-color: $text-muted;
+        }
+        #choices { height: auto; }
+        #choices Vertical { height: auto; }
+        RadioSet, RadioSet:focus { border: none; padding: 0; background: transparent; width: 1fr; }
+        RadioButton { background: transparent; padding: 0 1 0 0; }
+        .title { color: $text-muted; }
+        #patterns { height: auto; max-height: 7; display: none; scrollbar-size-vertical: 1; }
+        &.-pattern #patterns { display: block; }
+        #patterns Horizontal { height: 1; }
+        #patterns Label { width: 20; color: $text-primary; text-wrap: nowrap; text-overflow: ellipsis; }
+        #patterns Input, #patterns Input:focus {
+            border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; width: 1fr;
+        }
+        #preview { height: auto; max-height: 6; margin-top: 1; }
+        #state { height: auto; color: $text-error; }
+        #answers { height: auto; align-horizontal: right; }
+        Button { margin-left: 2; min-width: 12; }
+        KeysLine { dock: none; }
+    }
+    """
+
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("scope.allow", "ctrl+s", "allow", "Add rule", "Add the rule and run the call.", footer=True),
+        Command("scope.close", "escape", "close", "Close", "Go back; the call still awaits approval.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime, request: Request, shown: ToolCall) -> None:
+        super().__init__()
+        self._runtime = runtime
+        self._request = request
+        self._shown = shown.model_copy(update={"name": request.call.name})
+        args = request.call.args
+        self._suggested = [
+            (name, pattern if shown.args.get(name) == args.get(name) else ANYTHING)
+            for name, pattern in suggested_patterns(request.spec, request.call, _is_safe)
+        ]
+        self._is_over = False
+
+    def compose(self) -> ComposeResult:
+        """Compose the choices, the patterns, the preview and the buttons."""
+        with Vertical(id="box") as box:
+            box.border_title = Content(f"Allow {clean_line(self._request.call.name)} without asking?")
+            with Horizontal(id="choices"):
+                with Vertical():
+                    yield Label("Which calls", classes="title")
+                    yield RadioSet(*(RadioButton(Content(text)) for _, text in _ARGUMENTS), id="arguments")
+                with Vertical():
+                    yield Label("For how long", classes="title")
+                    yield RadioSet(RadioButton("This session"), RadioButton("Permanently"), id="duration")
+            with VerticalScroll(id="patterns", can_focus=False):
+                for name, pattern in self._suggested:
+                    with Horizontal():
+                        yield Label(Content(clean_line(name)))
+                        yield Input(pattern, select_on_focus=False, placeholder="any value")
+            yield Static(id="preview")
+            yield Static(id="state")
+            with Horizontal(id="answers"):
+                yield Button(Content("Close"), id="close", compact=True)
+                yield Button(Content("Add rule"), id="allow", variant="warning", compact=True)
+            yield KeysLine()
+
+    def on_mount(self) -> None:
+        """Choose the most specific scope and watch whether the call still waits."""
+        for radio_set in self.query(RadioSet):
+            radio_set.query(RadioButton).first().value = True
+        self.watch(self.app, "requests", self._take_requests)
+        self._preview()
+
+    def _take_requests(self, requests: tuple[Request, ...]) -> None:
+        self._is_over = all(request.call.id != self._request.call.id for request in requests)
+        self._preview()
+
+    # What is chosen
+
+    @property
+    def _arguments(self) -> _Arguments:
+        return _ARGUMENTS[max(self.query_one("#arguments", RadioSet).pressed_index, 0)][0]
+
+    @property
+    def _is_permanent(self) -> bool:
+        return self.query_one("#duration", RadioSet).pressed_index == 1
+
+    def _rule_for(self, call: ToolCall) -> Rule:
+        match self._arguments:
+            case "exactly":
+                return exact_rule(call)
+            case "pattern":
+                patterns = [one.value for one in self.query("#patterns Input").results(Input)]
+                return pattern_rule(call, zip((name for name, _ in self._suggested), patterns, strict=True))
+            case "any":
+                return any_rule(call)
+
+    @property
+    def _problem(self) -> str:
+        """Why the rule can't be added; empty if it can."""
+        if self._is_over:
+            return "This call has already ended, so it can't be approved any more. Press esc to close."
+        if not self._runtime.rules.matches(self._rule_for(self._request.call), self._request.call):
+            return "The rule doesn't match this call. Change the patterns, or choose exactly these arguments."
+        return ""
+
+    @on(RadioSet.Changed)
+    @on(Input.Changed)
+    def _chosen(self) -> None:
+        self.set_class(self._arguments == "pattern", "-pattern")
+        self._preview()
+
+    def _preview(self) -> None:
+        if not self.query("#state"):
+            return
+        rule = clean_line(str(self._rule_for(self._shown)))
+        short = rule if len(rule) <= _LONGEST_PREVIEW else f"{rule[:_LONGEST_PREVIEW]}…"
+        file = clean_line(str(self._runtime.paths.approvals))
+        where = f"Written to {file}" if self._is_permanent else "In memory until the session or Pegboard ends"
+        self.query_one("#preview", Static).update(Content.assemble((f"{where}:\n", "$text-muted"), (short, "bold")))
+        problem = self._problem
+        state = self.query_one("#state", Static)
+        state.display = bool(problem)
+        state.update(Content(problem))
+        self.query_one("#allow", Button).disabled = bool(problem)
+
+    # Answers
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        if event.button.id == "close":
+            self.action_close()
+        elif self.is_deliberate:
+            self.action_allow()
+
+    @work(exclusive=True, group="allow")
+    async def action_allow(self) -> None:
+        """Close with the approval; confirm a permanent rule for a destructive tool first."""
+        if self._problem:
+            self.app.bell()
+            return
+        rule = self._rule_for(self._request.call)
+        if not self._is_permanent:
+            self.dismiss(Approval(answer="session", rule=rule))
+            return
+        if not self._request.spec.hints.destructive or await self._confirmed():
+            self._allow_permanently(rule)
+
+    def _allow_permanently(self, rule: Rule) -> None:
+        if not self._problem:  # the call may have ended meanwhile
+            self.dismiss(Approval(answer="always", rule=rule))
+
+    async def _confirmed(self) -> bool:
+        name = clean_line(self._request.call.name)
+        rule = clean_line(str(self._rule_for(self._shown)))[:_LONGEST_PREVIEW]
+        question = f"{name} may delete or overwrite. From now on such calls run without asking:\n\n{rule}"
+        return await self.app.push_screen_wait(Confirm(f"Allow {name} permanently?", question, "Allow")) is True
+
+    def action_close(self) -> None:
+        """Close without an answer."""
+        self.dismiss(None)
+
+
+def _is_safe(sign: str) -> bool:
+    return sign == clean_line(sign) and sign.isprintable()

@@ -1,0 +1,1 @@
+"""The Health page."""

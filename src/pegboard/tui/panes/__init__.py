@@ -1,1 +1,0 @@
-"""The parts of a screen; a pane knows nothing of the others."""

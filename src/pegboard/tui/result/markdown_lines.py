@@ -1,0 +1,104 @@
+"""Markdown as lines that are drawn only when they are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.geometry import Size
+
+from pegboard.results.markdown_lines import Line, Marked, Row, rows_of
+from pegboard.tui.widgets.line_view import LineView, Span
+
+
+class MarkedLines(LineView):
+    """Rows of text in the dress that Markdown gives them."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "line-view--heading",
+        "line-view--strong",
+        "line-view--emphasis",
+        "line-view--code",
+        "line-view--link",
+        "line-view--error",
+        "line-view--ok",
+        "line-view--running",
+        "line-view--under-code",
+    }
+    DEFAULT_CSS = """
+    MarkedLines {
+        scrollbar-size-vertical: 1;
+        & > .line-view--heading { color: $text-primary; text-style: bold; }
+        & > .line-view--strong { text-style: bold; }
+        & > .line-view--emphasis { text-style: italic; }
+        & > .line-view--code { color: $text-accent; }
+        & > .line-view--link { color: $text-primary; text-style: underline; }
+        & > .line-view--error { color: $text-error; }
+        & > .line-view--ok { color: $text-success; }
+        & > .line-view--running { color: $text-primary; text-style: bold; }
+        & > .line-view--under-code { background: $foreground 6%; }
+    }
+    """
+
+
+class MarkedView(MarkedLines):
+    """A Markdown text, as high as it is long."""
+
+    DEFAULT_CSS = "MarkedView { height: auto; background: transparent; scrollbar-gutter: auto; }"
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._lines: list[Line] = []
+        self._rows: list[Row] = []
+        self._width = 0
+
+    def show(self, text: str) -> None:
+        """Shows another text, from its beginning.
+
+        Args:
+            text: Untrusted text.
+        """
+        self._lines = Marked(text).lines
+        width, self._width = self._width, 0
+        # at the same height nothing else would tell that the rows are others
+        self._break(width)
+        self.scroll_home(animate=False, immediate=True)
+        self.rows_changed()
+        self.refresh(layout=True)
+        self.call_after_refresh(self._settle_scrollbar)
+
+    def _settle_scrollbar(self) -> None:
+        """Shows a scroll bar or none, now that it is as high as it will be."""
+        self._scroll_update(self.virtual_size)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the text takes at this width."""
+        return len(self._rows)
+
+    def row(self, index: int) -> tuple[str, Sequence[Span]]:
+        """Gives a row and its coloured pieces."""
+        row = self._rows[index]
+        return row.text, row.pieces
+
+    def row_style(self, index: int) -> str | None:
+        """Gives what lies under code."""
+        return "line-view--under-code" if self._rows[index].is_code else None
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Gives how many rows there are."""
+        del container, viewport
+        self._break(width)
+        return len(self._rows)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Breaks the lines anew where the width has changed."""
+        del event
+        self._break(self.room)
+        self.rows_changed()
+
+    def _break(self, width: int) -> None:
+        if width != self._width and width > 0:
+            self._width = width
+            self._rows = [row for line in self._lines for row in rows_of(line, width)]

@@ -1,1 +1,0 @@
-"""Whole screens: each owns its state and binds it down to its panes."""

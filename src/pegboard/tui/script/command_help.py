@@ -1,0 +1,67 @@
+"""All that is to be known of a command of scripts."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from pegboard.results.clean import clean, clean_line
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.script.api import ScriptCommand
+from pegboard.tui.shell.footer import KeysLine
+from pegboard.tui.widgets.dialog import Dialog
+
+
+class CommandHelp(Dialog[bool]):
+    """Shows what `help COMMAND` prints in a script; closes with whether the command is to be put into the script.
+
+    Args:
+        command: The command.
+    """
+
+    PLACE = "Command"
+    AUTO_FOCUS = "#help"
+
+    DEFAULT_CSS = """
+    CommandHelp {
+        align: center middle;
+        background: $background 60%;
+        #box {
+            width: 92; max-width: 94%; height: auto; max-height: 90%; background: $surface;
+            border: round $border; border-title-color: $text-primary; border-title-style: bold;
+        }
+        #help { height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
+        #help Static { height: auto; }
+        KeysLine { dock: none; margin-top: 1; }
+    }
+    """
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("command_help.put", "enter", "put", "Insert", "Put the command into the script.", footer=True),
+        Command("command_help.close", "escape,f2", "close", "Close", "Go back to the script.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, command: ScriptCommand) -> None:
+        super().__init__()
+        self._command = command
+
+    def compose(self) -> ComposeResult:
+        """The help in a box."""
+        with Vertical(id="box") as box:
+            box.border_title = Content(clean_line(self._command.names[0]))
+            with VerticalScroll(id="help"):
+                yield Static(Content(clean(self._command.help())))
+            yield KeysLine()
+
+    def action_put(self) -> None:
+        """Closes, and has the command put into the script."""
+        self.dismiss(True)
+
+    def action_close(self) -> None:
+        """Closes."""
+        self.dismiss(False)

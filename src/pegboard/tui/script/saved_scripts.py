@@ -1,0 +1,260 @@
+"""The scripts that were given a name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from pegboard.errors import SavedScriptError
+from pegboard.models import SavedScript
+from pegboard.results.clean import clean, clean_line
+from pegboard.results.sizes import age, count
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.script.open_script import InEditor
+from pegboard.tui.shell.footer import KeysLine
+from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.pick_list import Line, PickList
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_SHOWN: Final = 20_000
+"""Characters of a script that are shown of it."""
+
+
+class SavedScriptsScreen(Dialog[str | None]):
+    """Lists the saved scripts; closes with the name of the one that is to be opened.
+
+    Args:
+        runtime: Where they are kept.
+        script: What can be saved; it is told of another name.
+    """
+
+    PLACE = "Saved scripts"
+    AUTO_FOCUS = "PickList"
+
+    DEFAULT_CSS = """
+    SavedScriptsScreen {
+        align: center middle;
+        background: $background 60%;
+        #box {
+            width: 96; max-width: 94%; height: 28; max-height: 90%; background: $surface;
+            border: round $border; border-title-color: $text-primary; border-title-style: bold;
+            PickList { height: 1fr; }
+            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
+            #preview { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+            #preview Static { height: auto; }
+        }
+    }
+    """
+
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("saved_scripts.save", "ctrl+s", "save", "Save as", "Save what is in the editor under a name.", True),
+        Command("saved_scripts.rename", "f2", "rename", "Rename", "Give the marked script another name.", footer=True),
+        Command("saved_scripts.delete", "delete", "delete", "Delete", "Throw the marked script away.", footer=True),
+        Command("saved_scripts.close", "escape", "close", "Close", "Go back to the editor.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime, script: InEditor) -> None:
+        super().__init__()
+        self._runtime = runtime
+        self._script = script
+        self._scripts: tuple[SavedScript, ...] = ()
+        # what is read may come when the screen is being taken down, and nothing can be looked for in it any more
+        self._list = PickList(sign=self._sign)
+        self._about = Static(id="about")
+        self._text = Static(id="text")
+        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
+
+    def compose(self) -> ComposeResult:
+        """The list over the text of the marked script."""
+        with Vertical(id="box") as box:
+            box.border_title = "Saved scripts"
+            yield FilterLine("type to filter, or a name to save under")
+            yield self._list
+            yield self._about
+            yield self._preview
+            yield KeysLine()
+
+    def on_mount(self) -> None:
+        """Reads the scripts."""
+        self._list.empty = "Reading…"
+        self._read(self._script.name)
+
+    @work(exclusive=True, group="read")
+    async def _read(self, marked: str = "") -> None:
+        """Lists the scripts that there are now, one of them marked."""
+        try:
+            self._scripts = await asyncio.to_thread(self._runtime.scripts.saved.list)
+        except SavedScriptError as error:
+            self._refuse(error)
+        names = [script.name for script in self._scripts]
+        now = datetime.now(UTC)
+        lines = [Line("+ save what is in the editor", pinned=True)]
+        lines += [Line(clean_line(script.name), age(now, script.changed)) for script in self._scripts]
+        self._list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
+
+    @property
+    def _marked(self) -> SavedScript | None:
+        """The marked script; None where the line that saves is marked."""
+        return self._scripts[self._list.marked - 1] if self._list.marked else None
+
+    def _sign(self, index: int) -> str:
+        if not index:
+            return ""
+        return "● " if self._scripts[index - 1].name == self._script.name else "  "
+
+    # What the user does
+
+    @on(PickList.Chosen)
+    def _chosen(self, event: PickList.Chosen) -> None:
+        """Closes with the chosen script; on the line that saves, saves."""
+        event.stop()
+        if self._marked is None:
+            self.action_save()
+        else:
+            self.dismiss(self._marked.name)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offers only what can be done to the marked line."""
+        return self._marked is not None if action in {"rename", "delete"} else True
+
+    @work(exclusive=True, group="change")
+    async def action_save(self) -> None:
+        """Saves what is in the editor under a name; asks before it takes the place of another."""
+        name = await save_as(self, self._runtime, self._script, self._list.sought)
+        if name:
+            self._read(name)
+
+    @work(exclusive=True, group="change")
+    async def action_rename(self) -> None:
+        """Gives the marked script another name."""
+        from pegboard.tui.dialogs.ask_name import AskName
+
+        script = self._marked
+        if script is None:
+            return
+        name = await self.app.push_screen_wait(AskName(f"Rename {clean_line(script.name)} to", script.name))
+        if name is None or name == script.name:
+            return
+        if await self._done(self._runtime.scripts.saved.rename, script.name, name):
+            if self._script.name == script.name:
+                self._script.name = name
+            self._read(name)
+
+    @work(exclusive=True, group="change")
+    async def action_delete(self) -> None:
+        """Throws the marked script away, once that is confirmed."""
+        from pegboard.tui.dialogs.confirm import Confirm
+
+        script = self._marked
+        if script is None:
+            return
+        is_open = script.name == self._script.name
+        question = "It stays in the editor, as a new one.\n\n" if is_open else ""
+        asked = Confirm(f"Delete {clean_line(script.name)}?", f"{question}This can't be undone.", "Delete")
+        if not await self.app.push_screen_wait(asked):
+            return
+        if await self._done(self._runtime.scripts.saved.delete, script.name):
+            if is_open:
+                self._script.name = self._script.saved = ""
+            self._read()
+
+    def action_close(self) -> None:
+        """Closes without a script."""
+        self.dismiss(None)
+
+    async def _done(self, change: Callable[..., object], *words: object) -> bool:
+        """Changes what is kept, beside the loop; says so where that can't be done."""
+        try:
+            await asyncio.to_thread(change, *words)
+        except SavedScriptError as error:
+            self._refuse(error)
+            return False
+        return True
+
+    def _refuse(self, error: SavedScriptError) -> None:
+        self.notify(clean_line(str(error)), severity="error", markup=False)
+
+    # What is seen
+
+    @on(PickList.Filtered)
+    def _filtered(self, event: PickList.Filtered) -> None:
+        event.stop()
+        self.query_one(FilterLine).show(event.query, f"{event.found - 1:,} of {event.total - 1:,}")
+
+    @on(PickList.Marked)
+    def _show_marked(self, event: PickList.Marked) -> None:
+        event.stop()
+        self.refresh_bindings()
+        self._show(self._marked)
+
+    @work(exclusive=True, group="preview")
+    async def _show(self, script: SavedScript | None) -> None:
+        """Shows what is in a script, or in the editor."""
+        text, of, trouble = self._script.text, "in the editor now", ""
+        if script is not None:
+            of = clean_line(script.name)
+            try:
+                text = await asyncio.to_thread(self._runtime.scripts.saved.read, script.name)
+            except SavedScriptError as error:
+                text, trouble = "", f"  ✗ {clean_line(str(error))}"
+        facts = "" if trouble else f"  {count(len(text.splitlines()), 'line')}"
+        self._about.update(Content.assemble((of, "bold"), (facts, "$text-muted"), (trouble, "$text-error")))
+        self._text.update(_shown(text))
+        self._preview.scroll_home(animate=False)
+
+
+async def save_as(screen: Widget, runtime: Runtime, script: InEditor, name: str) -> str:
+    """Asks under which name a script is to be saved, and whether another of that name may go; saves it.
+
+    Args:
+        screen: Where that is asked for.
+        runtime: Where it is kept.
+        script: The script; it is told its new name.
+        name: The name to begin with.
+
+    Returns:
+        The name; empty where it wasn't saved.
+    """
+    from pegboard.tui.dialogs.ask_name import AskName
+    from pegboard.tui.dialogs.confirm import Confirm
+
+    asked = await screen.app.push_screen_wait(AskName("Save the script as", name))
+    if asked is None:
+        return ""
+    saved = runtime.scripts.saved
+    try:
+        taken = {one.name for one in await asyncio.to_thread(saved.list)}
+        asked = asked.strip().removesuffix(".sh")
+        if asked in taken and asked != script.name:
+            question = f"There is a script {clean_line(asked)} already.\n\nThis can't be undone."
+            if not await screen.app.push_screen_wait(Confirm("Overwrite it?", question, "Overwrite")):
+                return ""
+        await asyncio.to_thread(saved.write, asked, script.text)
+    except SavedScriptError as error:
+        screen.notify(clean_line(str(error)), severity="error", markup=False)
+        return ""
+    script.name, script.saved = asked, script.text
+    return asked
+
+
+def _shown(text: str) -> Content:
+    from textual.highlight import highlight
+
+    text = clean(text)
+    if len(text) > _SHOWN:
+        return Content(f"{text[:_SHOWN]}\n… {len(text) - _SHOWN:,} more characters")
+    return highlight(text, language="bash")

@@ -1,0 +1,1 @@
+"""What surrounds every page: header, footer, palette, help, themes and keys."""

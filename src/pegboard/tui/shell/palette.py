@@ -1,0 +1,189 @@
+"""The command palette: every command in reach, and every tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from textual import events
+from textual.app import App, ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.command import (
+    CommandInput,
+    CommandList,
+    CommandPalette,
+    DiscoveryHit,
+    Hit,
+    Hits,
+    Provider,
+    ProviderSource,
+    SearchIcon,
+)
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.style import Style
+from textual.widgets import LoadingIndicator
+
+from pegboard.results.clean import clean_line
+from pegboard.tui.commands import Command, in_reach
+from pegboard.tui.messages import OpenTool
+from pegboard.tui.shell.help import place_name, shown_keys
+from pegboard.tui.state.catalogue import match_positions
+from pegboard.tui.tools.screen import ToolsScreen
+from pegboard.tui.widgets.dialog import is_topmost
+
+_TOOLS_SHOWN = 50
+_BREADTH: tuple[type[DOMNode], ...] = (Screen, App, DOMNode)
+
+
+class Palette(CommandPalette):
+    """The palette in our dress.
+
+    Args:
+        providers: What it lists.
+        placeholder: What it says while nothing is typed.
+    """
+
+    DEFAULT_CSS = """
+    Palette {
+        & > Vertical {
+            margin-top: 2; max-width: 90; background: $surface;
+            #--input { border: round $border; height: 3; padding: 0 1; background: $surface; }
+            #--input.--list-visible { border: round $border; }
+            SearchIcon { margin: 0; color: $text-primary; }
+            CommandInput, CommandInput:focus { border: none; height: 1; }
+            #--results { background: $surface; }
+            CommandList { border: none; padding: 0 1; background: $surface; scrollbar-size-vertical: 1; }
+            CommandList > .option-list--option { padding: 0 1; }
+        }
+    }
+    """
+
+    def __init__(self, providers: ProviderSource, placeholder: str) -> None:
+        super().__init__(providers, placeholder=placeholder, id="--command-palette")
+
+    def compose(self) -> ComposeResult:
+        """Compose Textual's palette with a list of our own."""
+        with Vertical(id="--container"):
+            with Horizontal(id="--input"):
+                icon = SearchIcon()
+                icon.icon = "›"  # every font has it
+                yield icon
+                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+            with Vertical(id="--results"):
+                yield _Commands()
+                yield LoadingIndicator()
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close the palette if it is the topmost screen; see `Dialog`."""
+        return super().dismiss(result) if is_topmost(self) else AwaitComplete()
+
+
+class _Commands(CommandList):
+    """Textual's list, which fails when a command is clicked that went away since it was painted."""
+
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]  # Textual calls both, one after another
+        """Ignore a click on a command that went away."""
+        option = event.style.meta.get("option")
+        if option is not None and option >= self.option_count:
+            event.prevent_default()
+
+
+class CommandProvider(Provider):
+    """The commands that work where the focus is."""
+
+    async def discover(self) -> Hits:
+        """Lists every command."""
+        for node, command in self._commands():
+            shown, help_ = Content(_title(node, command)), self._help(command)
+            yield DiscoveryHit(shown, self._runner(node, command), command.title, help_)  # type: ignore[arg-type]
+
+    async def search(self, query: str) -> Hits:
+        """Lists the commands whose title or help fits."""
+        for node, command in self._commands():
+            title = _title(node, command)
+            score = _score(query, title, command)
+            if score:
+                run, help_ = self._runner(node, command), self._help(command)
+                yield Hit(score, _highlighted(title, query, self.match_style), run, title, help_)  # type: ignore[arg-type]
+
+    def _commands(self) -> list[tuple[DOMNode, Command]]:
+        seen: dict[str, tuple[DOMNode, Command]] = {}
+        for node, command in in_reach(self.focused or self.screen):
+            seen.setdefault(command.id, (node, command))
+        # What one can do to a tool comes before the ways of moving about.
+        return sorted(seen.values(), key=lambda pair: _BREADTH.index(_kind(pair[0])))
+
+    def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
+        return partial(self.app.run_action, command.action, node)
+
+    def _help(self, command: Command) -> Content:
+        # like every help here, Content: declared as str, which Textual would parse as markup
+        keys = shown_keys(_tools(self.app).keymap.get(command.id, command.keys))
+        return Content(clean_line(f"{command.help} ({keys})" if keys else command.help))
+
+
+class ToolProvider(Provider):
+    """Every tool by name, then by description."""
+
+    async def search(self, query: str) -> Hits:
+        """Lists the best tools; choosing one marks it."""
+        for rank, entry in enumerate(list(_tools(self.app).catalogue.search(query))[:_TOOLS_SHOWN]):
+            shown = _highlighted(clean_line(entry.name), query, self.match_style)
+            help_ = Content(clean_line(entry.spec.summary))
+            go = partial(self.app.post_message, OpenTool(entry.spec.name))
+            yield Hit(2.0 - rank / _TOOLS_SHOWN, shown, go, entry.name, help_)  # type: ignore[arg-type]
+
+
+class ThemeProvider(Provider):
+    """Every theme by name."""
+
+    async def discover(self) -> Hits:
+        """List every theme."""
+        for name in sorted(self.app.available_themes):
+            yield DiscoveryHit(Content(clean_line(name)), self._chooser(name), name)
+
+    async def search(self, query: str) -> Hits:
+        """List the themes whose name matches."""
+        for name in sorted(self.app.available_themes):
+            shown = clean_line(name)
+            if positions := match_positions(query, shown):
+                yield Hit(
+                    1 / (1 + positions[0]), _highlighted(shown, query, self.match_style), self._chooser(name), name
+                )
+
+    def _chooser(self, name: str) -> Callable[[], None]:
+        return partial(setattr, self.app, "theme", name)
+
+
+def _tools(app: App[object]) -> ToolsScreen:
+    screen = app.get_screen_stack("tools")[0]
+    assert isinstance(screen, ToolsScreen)
+    return screen
+
+
+def _kind(node: DOMNode) -> type[DOMNode]:
+    return next(kind for kind in _BREADTH if isinstance(node, kind))
+
+
+def _score(query: str, title: str, command: Command) -> float:
+    """Ranks a command: words of its title before every tool, letters of its title and words of its help after."""
+    words = query.lower().split()
+    if all(word in title.lower() for word in words):
+        return 3.0
+    if match_positions(query, command.title):
+        return 0.6
+    return 0.4 if all(word in command.help.lower() for word in words) else 0.0
+
+
+def _title(node: DOMNode, command: Command) -> str:
+    return f"{place_name(node)}: {command.title}"
+
+
+def _highlighted(text: str, query: str, style: Style | None) -> Content:
+    shown = Content(text)
+    for offset in match_positions(query, text):
+        shown = shown.stylize(style or "bold", offset, offset + 1)
+    return shown

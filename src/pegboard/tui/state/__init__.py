@@ -1,0 +1,1 @@
+"""State that every page shows."""

@@ -1,0 +1,153 @@
+"""What there is to know of the marked tool or pack, in few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.getters import query_one
+from textual.reactive import var
+from textual.widgets import Static
+
+from pegboard.models import Hints, Problem, ToolSpec, ToolUses
+from pegboard.results.clean import clean_line
+from pegboard.tui.result.markdown_lines import MarkedView
+from pegboard.tui.shell.header import plural
+from pegboard.tui.state.catalogue import Entry, Pack, Row
+from pegboard.tui.state.definition import token_weight
+from pegboard.tui.tools.tool_list import STATE_SYMBOLS
+from pegboard.tui.widgets.problem_text import problem_line
+from pegboard.tui.widgets.signature import coloured_signature
+
+_LONGEST_DESCRIPTION = 20_000
+_PROBLEMS_SHOWN = 3
+
+
+class DetailPane(Vertical):
+    """The signature, the facts and, once `describe` is called, the description."""
+
+    ALLOW_MAXIMIZE = True
+
+    DEFAULT_CSS = """
+    DetailPane {
+        height: auto;
+        #signature, #facts, #trouble { padding: 0 1; height: auto; }
+        #signature { max-height: 4; }
+        #facts { color: $text-muted; }
+        #about { max-height: 6; padding: 0 1; }
+    }
+    """
+
+    subject: var[Row | None] = var(None, init=False)
+    """What is shown: a tool, a pack, or nothing."""
+    lacking: var[tuple[Problem, ...]] = var((), init=False)
+    """What of the things that the tool needs is missing, or may be."""
+    uses: var[ToolUses | None] = var(None, init=False)
+    """How often the tool was used; None while that isn't known."""
+
+    _signature = query_one("#signature", Static)
+    _facts = query_one("#facts", Static)
+    _trouble = query_one("#trouble", Static)
+    _about = query_one("#about", MarkedView)
+
+    def compose(self) -> ComposeResult:
+        """Signature, facts, problems, description."""
+        yield Static(id="signature")
+        yield Static(id="facts")
+        yield Static(id="trouble")
+        yield MarkedView(id="about")
+
+    def on_mount(self) -> None:
+        """Shows that nothing is marked yet."""
+        self.watch_subject()
+
+    def watch_subject(self) -> None:
+        """Shows the marked row."""
+        match self.subject:
+            case Entry(spec=spec):
+                self.border_title = Content(self.subject.name)
+                self._signature.update(coloured_signature(clean_line(spec.signature or spec.name)))
+                self._show_problems((*self.lacking, *spec.problems))
+            case Pack() as pack:
+                self.border_title = Content(clean_line(pack.name))
+                where = clean_line(Path(pack.file).name) if pack.file else ""
+                self._signature.update(Content(f"{plural(len(pack.entries), 'tool')} in {where}" if where else ""))
+                self._show_problems(pack.problems)
+            case None:
+                self.border_title = ""
+                self._signature.update("")
+                self._show_problems(())
+        self.watch_uses()
+
+    def watch_lacking(self) -> None:
+        """Shows it above the problems."""
+        self.watch_subject()
+
+    def describe(self) -> None:
+        """Lays out the description, which costs too much to be done for everything that is passed over."""
+        text = self.subject.spec.description.strip() if isinstance(self.subject, Entry) else ""
+        self._about.display = bool(text)
+        self._about.show(_shortened(text))
+
+    def watch_uses(self) -> None:
+        """Shows the facts again with what the history says."""
+        subject = self.subject
+        self._facts.display = isinstance(subject, Entry)
+        if isinstance(subject, Entry):
+            facts = _facts(subject, self.uses)
+            width = self._facts.content_size.width
+            same = width > 0 and len(facts.wrap(width)) == self._facts.content_size.height
+            self._facts.update(facts, layout=not same)
+
+    def _show_problems(self, problems: tuple[Problem, ...]) -> None:
+        self._trouble.display = bool(problems)
+        lines = [problem_line(problem) for problem in problems[:_PROBLEMS_SHOWN]]
+        if len(problems) > _PROBLEMS_SHOWN:
+            lines.append(
+                Content.styled(f"and {plural(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted")
+            )
+        self._trouble.update(Content("\n").join(lines))
+
+
+def _shortened(text: str) -> str:
+    more = len(text) - _LONGEST_DESCRIPTION
+    return text if more <= 0 else f"{text[:_LONGEST_DESCRIPTION]}…\n\n*{more:,} more characters in the file.*"
+
+
+def _facts(entry: Entry, uses: ToolUses | None) -> Content:
+    spec = entry.spec
+    good = entry.state == "ready"
+    facts = [
+        Content.styled(f"{STATE_SYMBOLS[entry.state]} {entry.state}", "$text-success" if good else "$text-warning"),
+        *_manners(spec.hints),
+        Content(f"≈ {token_weight(spec):,} tokens"),
+    ]
+    if uses is not None and uses.calls:
+        facts.append(_use(uses))
+    facts.append(Content(_origin(spec)))
+    return Content.styled(" · ", "$text-disabled").join(facts)
+
+
+def _manners(hints: Hints) -> list[Content]:
+    said = [
+        (hints.read_only, "read-only", "$text-success"),
+        (hints.destructive, "destructive", "$text-error bold"),
+        (hints.idempotent, "idempotent", "$text-muted"),
+        (hints.open_world, "open world", "$text-muted"),
+    ]
+    return [Content.styled(word, style) for is_so, word, style in said if is_so]
+
+
+def _use(uses: ToolUses) -> Content:
+    failed = (f", {uses.failures:,} failed", "$text-error") if uses.failures else ""
+    return Content.assemble(f"called {uses.calls:,} ×", failed)
+
+
+def _origin(spec: ToolSpec) -> str:
+    location = spec.location
+    if location.file is None:
+        return clean_line(location.server or "")
+    name = clean_line(Path(location.file).name)
+    return f"{name}:{location.line}" if location.line else name

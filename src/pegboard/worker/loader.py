@@ -1,0 +1,239 @@
+"""From a pack's file to its functions."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+
+from pegboard.worker.arguments import Parameters
+from pegboard.worker.isolation import Scope
+
+TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import CodeType
+    from typing import Any  # functions of packs take and return anything
+
+    Stamp = tuple[int, int, int, int]
+
+_PREFIX = "_packs_"
+
+
+class NoSuchTool(Exception):  # noqa: N818 - it reads as a sentence where it is raised
+    """The file has no function of that name."""
+
+
+class Tool:
+    """A function of a pack.
+
+    Args:
+        function: The function.
+        scope: What its pack found and left in the process when it was loaded.
+    """
+
+    def __init__(self, function: Callable[..., Any], scope: Scope) -> None:
+        self.function = function
+        self.parameters = Parameters(function)
+        self.scope = scope
+
+
+class Pack:
+    """A loaded file."""
+
+    def __init__(self, module: ModuleType, scope: Scope) -> None:
+        self._module = module
+        self._scope = scope
+        self._tools: dict[str, Tool] = {}
+
+    def tool(self, function: str) -> Tool:
+        """Gives one of its tools.
+
+        Raises:
+            NoSuchTool: There is none of that name.
+        """
+        if function not in self._tools:
+            found = getattr(self._module, function, None)
+            if not callable(found):
+                raise NoSuchTool(function)
+            self._tools[function] = Tool(found, self._scope)
+        return self._tools[function]
+
+
+class Shelf:
+    """All packs that this process has loaded.
+
+    Each folder of packs is a package of a private name, and its files are modules in it: a pack called `json` shadows
+    nothing, and two folders may have helpers of one name. `import _helper` in a pack is taken as `from . import
+    _helper` where the folder has such a file.
+    """
+
+    def __init__(self) -> None:
+        self._packages: dict[str, str] = {}  # folder → package
+        self._packs: dict[str, Pack] = {}  # by module name, as everything below
+        self._stamps: dict[str, tuple[str, Stamp | None]] = {}
+        self._imports: dict[str, set[str]] = {}
+        sys.meta_path.append(self)
+
+    def pack(self, file: str) -> Pack:
+        """Gives the pack in a file, loaded anew if it or a helper that it imports has changed.
+
+        Raises:
+            BaseException: Whatever its top level raises; `FileNotFoundError` where the file is gone.
+        """
+        name = self._module_name(file)
+        if name in self._packs and not self._forget_changed(name):
+            return self._packs[name]
+        _forget_folders()
+        before = Scope()
+        try:
+            module = self._load(name, file)
+            self._packs[name] = Pack(module, Scope())
+        finally:
+            before.enter()
+        return self._packs[name]
+
+    def file_of(self, namespace: Mapping[str, object]) -> str | None:
+        """Gives the file whose module has these globals; None if it wasn't loaded here."""
+        name = namespace.get("__name__")
+        module = sys.modules.get(name) if isinstance(name, str) else None
+        if module is None or vars(module) is not namespace or name not in self._stamps:
+            return None
+        return self._stamps[name][0]
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Finds helpers, as Python asks for them under their private name."""
+        del path, target
+        package, _, stem = fullname.partition(".")
+        if not package.startswith(_PREFIX) or not stem.startswith("_"):
+            return None
+        folder = next((folder for folder, known in self._packages.items() if known == package), None)
+        if folder is None or not os.path.isfile(file := _file(folder, stem)):  # noqa: PTH113 - pathlib is too heavy
+            return None
+        return self._spec(fullname, file)
+
+    def _module_name(self, file: str) -> str:
+        folder, _, base = file.rpartition(os.sep)
+        if folder not in self._packages:
+            package = f"{_PREFIX}{len(self._packages) + 1}"
+            module = ModuleType(package)
+            module.__path__ = []
+            module.__spec__ = ModuleSpec(package, None, is_package=True)
+            sys.modules[package] = module
+            self._packages[folder] = package
+        return f"{self._packages[folder]}.{base.removesuffix('.py').replace('.', '_')}"
+
+    def _load(self, name: str, file: str) -> ModuleType:
+        spec = self._spec(name, file)
+        module = module_from_spec(spec)
+        sys.modules[name] = module  # dataclasses and type hints look modules up by name
+        try:
+            spec.loader.exec_module(module)  # type: ignore[union-attr] # _spec always sets one
+        except BaseException:
+            self._forget(name)
+            raise
+        return module
+
+    def _spec(self, name: str, file: str) -> ModuleSpec:
+        self._stamps[name] = (file, _stamp(file))
+        self._imports[name] = set()
+        loader = _Loader(name, file, {**vars(builtins), "__import__": self._importer(name.partition(".")[0])})
+        spec = spec_from_file_location(name, file, loader=loader)
+        assert spec is not None, "there is a loader"
+        return spec
+
+    def _importer(self, package: str) -> Callable[..., ModuleType]:
+        folder = next(folder for folder, known in self._packages.items() if known == package)
+
+        def import_(
+            name: str,
+            globals: Mapping[str, object] | None = None,  # noqa: A002 - Python calls it by these names
+            locals: Mapping[str, object] | None = None,  # noqa: A002
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> ModuleType:
+            importer = str((globals or {}).get("__name__"))
+            if level == 0 and name.startswith("_") and os.path.isfile(_file(folder, name)):  # noqa: PTH113
+                helper = f"{package}.{name}"
+                self._imports.setdefault(importer, set()).add(helper)
+                builtins.__import__(helper)
+                return sys.modules[helper]
+            if level == 1:
+                names = [name] if name else fromlist or ()
+                self._imports.setdefault(importer, set()).update(f"{package}.{each}" for each in names)
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+
+        return import_
+
+    def _forget_changed(self, name: str) -> bool:
+        """Forgets every module of the folder that a changed file has a part in, if `name` is among them."""
+        changed = {module for module in self._needs(name) if self._has_changed(module)}
+        if not changed:
+            return False
+        package = name.partition(".")[0]
+        for module in [known for known in self._stamps if known.startswith(package + ".")]:
+            if changed & self._needs(module):
+                self._forget(module)
+        return True
+
+    def _needs(self, name: str) -> set[str]:
+        """The module itself and the helpers that it imports, and they, and so on."""
+        needs, unseen = {name}, [name]
+        while unseen:
+            further = self._imports.get(unseen.pop(), set()) - needs
+            needs |= further
+            unseen += further
+        return needs
+
+    def _has_changed(self, name: str) -> bool:
+        known = self._stamps.get(name)
+        return known is not None and _stamp(known[0]) != known[1]
+
+    def _forget(self, name: str) -> None:
+        self._packs.pop(name, None)
+        self._stamps.pop(name, None)
+        self._imports.pop(name, None)
+        sys.modules.pop(name, None)
+        package, _, stem = name.partition(".")
+        vars(sys.modules[package]).pop(stem, None)  # where `from . import` would look first
+
+
+class _Loader(SourceFileLoader):
+    """Compiles a file afresh: two edits within a second look alike to Python's cache of compiled files."""
+
+    def __init__(self, name: str, file: str, builtin_names: dict[str, object]) -> None:
+        super().__init__(name, file)
+        self._builtins = builtin_names
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = compile(self.get_data(self.path), self.path, "exec", dont_inherit=True)
+        return code
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__builtins__"] = self._builtins
+        super().exec_module(module)
+
+
+def _file(folder: str, stem: str) -> str:
+    return f"{folder}{os.sep}{stem}.py"
+
+
+def _stamp(file: str) -> Stamp | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116 - pathlib is too heavy for a worker
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def _forget_folders() -> None:
+    """Has the import system look into its folders again: a library may have been installed in the meantime."""
+    # importlib.invalidate_caches does this too, but from Python 3.13 on it loads importlib.metadata to do more
+    for finder in [*sys.path_importer_cache.values()]:
+        if finder is not None and hasattr(finder, "invalidate_caches"):
+            finder.invalidate_caches()
