@@ -20,8 +20,8 @@ from pegboard.models import ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count, size
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialogs import script_texts
 from pegboard.tui.messages import Copy
-from pegboard.tui.script import copy_texts
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.pick_list import Line, PickList
@@ -34,7 +34,7 @@ _CALL: tuple[tuple[CopyKind, str, str, str], ...] = (
     ("python", "Python", "for a pack or a script", "python"),
     ("mcp", "MCP request", "tools/call", "json"),
 )
-_SCRIPT: tuple[tuple[copy_texts.CopyKind, str, str, str], ...] = (
+_SCRIPT: tuple[tuple[script_texts.CopyKind, str, str, str], ...] = (
     ("script", "Script", "as it is", "bash"),
     ("cli", "Command line", "for a shell", "bash"),
     ("json", "JSON", "the call of script.run, as a model makes it", "json"),
@@ -191,7 +191,7 @@ def copy_script(script: str, packs: Sequence[str]) -> CopyScreen:
         script: The script.
         packs: The folders that must be named elsewhere to find its tools.
     """
-    written = [(way, partial(copy_texts.copied_as, way[0], script, packs)) for way in _SCRIPT]
+    written = [(way, partial(script_texts.copied_as, way[0], script, packs)) for way in _SCRIPT]
     return CopyScreen("Copy the script as", [Way(*way[1:], copied, copied) for way, copied in written])
 
 
