@@ -12,6 +12,7 @@ from pegboard.models import ApprovalRequested, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.models.ask import AskEvent, CallHappened, CallProposed, Outcome
 from pegboard.models.conversation import ModelMessage, TextDelta, TurnEnded
+from pegboard.models.rule_scope import any_rule
 from pegboard.runtime import Runtime
 
 Asked = Callable[..., Awaitable[tuple[list[AskEvent], Outcome]]]
@@ -30,7 +31,8 @@ class Says:
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
         assert spec.name == call.name
         self.asked.append(call)
-        return Approval.model_validate({"answer": self.answer})
+        rule = any_rule(call) if self.answer == "session" else None
+        return Approval.model_validate({"answer": self.answer, "rule": rule})
 
 
 @pytest.fixture

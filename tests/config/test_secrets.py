@@ -293,9 +293,10 @@ def test_a_line_that_cannot_be_read_costs_itself_and_is_not_repeated(place: Plac
 @pytest.mark.promise("STO-2")
 def test_a_dotenv_file_that_is_no_text_file_is_a_problem(place: Place) -> None:
     (place.home / ".env").write_bytes(b"A=1\nB=\xff\n")
+    (place.home / ".env").chmod(0o600)
     assert [problem.message for problem in place.secrets().problems()] == ["This file is not UTF-8 text."]
     (place.home / ".env").unlink()
-    (place.home / ".env").mkdir()
+    (place.home / ".env").mkdir(mode=0o700)
     assert [problem.message for problem in place.secrets().problems()] == ["This is not a regular file."]
     assert place.secrets().find("A") is None
 

@@ -84,7 +84,7 @@ COMMANDS: Sequence[Sequence[str]] = [
     ["script", "run", "[-o FILE] [bold"],
     ["script", "run", "--json", "[-o FILE] [bold"],
     ["ask", "evil.say"],
-    ["ask", f"evil.destroy path={ARGUMENT!r}"],
+    ["ask", "--approve", "evil.destroy", f"evil.destroy path={ARGUMENT!r}"],
     ["ask", "--json", "evil.say"],
     ["ask", "--model", ARGUMENT, "x"],
     ["auth", "list"],

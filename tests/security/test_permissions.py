@@ -159,10 +159,11 @@ async def test_the_first_approval_that_is_kept_makes_a_private_file(work: Path, 
 
     from pegboard.models import ToolSpec
     from pegboard.models.approval import Approval
+    from pegboard.models.rule import Rule
 
     class Person:
         async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
-            return Approval(answer="always")
+            return Approval(answer="always", rule=Rule(allow=("other.act",)))
 
     before = os.umask(0)
     try:

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
+from pegboard.models.rule_scope import any_rule
 from pegboard.runtime import Runtime
 
 PACK = '''
@@ -333,7 +334,7 @@ async def test_while_the_rules_cant_be_read_no_call_of_a_model_runs(runtime: Run
 async def test_approvals_of_a_session_dont_count_while_the_rules_cant_be_read(runtime: Runtime) -> None:
     class Person:
         async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
-            return Approval(answer="session")
+            return Approval(answer="session", rule=any_rule(_call))
 
     runtime.rules.approve_with(Person())
     assert await _ran(runtime, "remove")

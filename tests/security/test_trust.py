@@ -234,6 +234,7 @@ def test_a_relative_folder_in_the_users_file_is_never_one_of_the_working_directo
         (None, 0o644),
         (None, 0o620),
     ],
+    ids=["empty", "cut", "a list", "a newer version", "bad hashes", "not UTF-8", "deep", "readable", "writable"],
 )
 def test_a_record_that_cannot_be_relied_on_trusts_nothing(
     folder: Folder, trust: Trusts, content: bytes | None, mode: int

@@ -20,9 +20,7 @@ GUIDE = (Path(__file__).parents[3] / "src/pegboard/guide/configuration.md").read
 
 @pytest.mark.promise("PCK-5", "CLI-1")
 def test_every_command_line_about_open_data_works(portal: Web) -> None:
-    (block,) = (
-        found for found in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found
-    )
+    (block,) = (found for found in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found)
     for line in block.splitlines():
         done = subprocess.run(
             ["bash", "-c", line.replace("pegboard", f"'{sys.executable}' -m pegboard", 1)],
