@@ -78,7 +78,7 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
 
     dice = random.Random(f"{page} {seed}")
     size = (dice.randint(40, 200), dice.randint(10, 60))
-    with _home() as packs, patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(seed)):
+    with _home() as packs, patch.object(Models, "get", lambda *_, **__: evil.EvilModel(seed)):
         app = _Lasting(Runtime.from_environment(packs=[packs]))
         user = _User(app, page, dice, size)
         step = 0

@@ -12,6 +12,7 @@ from textual import events
 from textual.widgets import Static
 
 from pegboard.runtime import Runtime
+from pegboard.runtime.models import Models
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.tools.tool_page import Bench
 from pegboard.tui.widgets.dialog import Dialog
@@ -111,7 +112,7 @@ async def test_saved_scripts_are_shown_as_they_are(packs: Path, home: Path) -> N
 
 
 async def test_what_a_model_says_and_calls_is_shown_as_it_is(packs: Path, home: Path) -> None:
-    with patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(3)):
+    with patch.object(Models, "get", lambda *_, **__: evil.EvilModel(3)):
         async with on_stage(_runtime(packs, home)) as stage:
             await stage.press("f6")
             for _ in range(3):
