@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from stage import READ_ONLY, TOOLS, tool
 
 from pegboard.models import Problem, ToolSpec
-from pegboard.tui.state.catalogue import Catalogue, PackEntry, ToolEntry, match_positions
+from pegboard.tui.state.catalogue import Catalogue, PackEntry, ToolEntry
+from pegboard.tui.state.fuzzy import match_positions
 
 
 def catalogue(*specs: ToolSpec, problems: tuple[Problem, ...] = ()) -> Catalogue:

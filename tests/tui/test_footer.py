@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from stage import GivenRuntime, Stage, on_stage
 
-from pegboard.tui.shell.footer import KeysLine
+from pegboard.tui.widgets.keys_line import KeysLine
 
 
 def line(stage: Stage) -> str:

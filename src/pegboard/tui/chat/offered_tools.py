@@ -16,9 +16,9 @@ from pegboard.models import ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, thousands
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 

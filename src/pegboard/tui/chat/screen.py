@@ -32,13 +32,13 @@ from pegboard.tui.chat.story import Story
 from pegboard.tui.chat.transcript import Transcript
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import Asking, OpenCall
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.approvals import Approvals, Request
+from pegboard.tui.state.approvals import ApprovalRequest, Approvals
 from pegboard.tui.state.catalogue import ToolEntry
 from pegboard.tui.state.tool_scan import ToolScan
+from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -235,9 +235,9 @@ class ChatScreen(PageScreen):
         self._status.update(line.truncate(max(self.size.width - 2, 1), ellipsis=True), layout=False)
 
     @property
-    def app_requests(self) -> tuple[Request, ...]:
+    def app_requests(self) -> tuple[ApprovalRequest, ...]:
         """The calls that wait for the user's word."""
-        requests: tuple[Request, ...] = getattr(self.app, "requests", ())
+        requests: tuple[ApprovalRequest, ...] = getattr(self.app, "requests", ())
         return requests
 
     def on_resize(self) -> None:
@@ -618,7 +618,7 @@ class ChatScreen(PageScreen):
 
     # Approval
 
-    def _take_requests(self, old: tuple[Request, ...], requests: tuple[Request, ...]) -> None:
+    def _take_requests(self, old: tuple[ApprovalRequest, ...], requests: tuple[ApprovalRequest, ...]) -> None:
         """Show which calls await approval; never moves focus or selection."""
         waiting = {request.call.id for request in requests}
         shown = set[CallBlock]()

@@ -25,9 +25,9 @@ from pegboard.results.new_file import write_new
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:

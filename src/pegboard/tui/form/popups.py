@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.dialog import Overlay
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 Answer = TypeVar("Answer")
@@ -34,7 +34,7 @@ def label(text: str) -> str:
     return clean_line(text[:_LONGEST_LABEL] + ("…" if len(text) > _LONGEST_LABEL else ""))
 
 
-class Popup(Dialog[Answer]):
+class Popup(Overlay[Answer]):
     """A list to pick from, beside what asked for it; what is typed filters it.
 
     Args:

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias, overload
 from pegboard.models import HealthRow, Problem, Requirement, Thing, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.state.catalogue import Catalogue, ToolEntry, in_order
+from pegboard.tui.state.catalogue import Catalogue, ToolEntry
+from pegboard.tui.state.fuzzy import in_order
 from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.widgets.problem_text import place
 
@@ -60,7 +61,7 @@ class Facts:
         found = known.found.get(thing)
         is_missing = found is not None and found.status in ("missing", "outdated")
         blocked = frozenset(need.tool for need in needs if not need.requirement.optional) if is_missing else frozenset()
-        return cls(thing, name, needs, found, thing in known.looking, blocked)
+        return cls(thing, name, needs, found, thing in known.checking, blocked)
 
     @property
     def status(self) -> Status:

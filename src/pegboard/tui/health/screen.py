@@ -22,13 +22,13 @@ from pegboard.tui.health.health_list import LEGEND, HealthList
 from pegboard.tui.health.remedy import RemedyPane, remedy
 from pegboard.tui.health.report import Key, Needs, ProblemLine, Report, ThingLine, ToolLine, by_requirement, by_tool
 from pegboard.tui.messages import Copy, OpenTool
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.health_checks import HealthChecks, HealthState
 from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -188,11 +188,11 @@ class HealthScreen(PageScreen):
         total = len(self._needs.things)
         if not total:
             return Content("")
-        if self._known.looking or not self._known.is_complete:
-            return Content.styled(f" · checking… {total - len(self._known.looking):,} of {total:,}", "not bold")
-        if not self._known.unwell:
+        if self._known.checking or not self._known.is_complete:
+            return Content.styled(f" · checking… {total - len(self._known.checking):,} of {total:,}", "not bold")
+        if not self._known.failing:
             return Content.styled(f" · ✓ all there: {count(total, 'thing')}", "$text-success not bold")
-        return Content.styled(f" · {self._known.unwell:,} of {count(total, 'thing')} not ok", "$text-warning not bold")
+        return Content.styled(f" · {self._known.failing:,} of {count(total, 'thing')} not ok", "$text-warning not bold")
 
     # What the user does
 
@@ -250,7 +250,7 @@ class HealthScreen(PageScreen):
 
     def _look_again(self, things: Collection[Thing] | None) -> None:
         # The app's own worker: it goes on whatever becomes of this screen.
-        self.app.run_worker(self._checks.look_again(things), group="checks")
+        self.app.run_worker(self._checks.recheck(things), group="checks")
 
     def action_copy(self) -> None:
         """Copies how to get what is missing."""

@@ -20,9 +20,9 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import age, count, duration
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class PastCallsScreen(Dialog[str | None]):
         self._about.update(said)
 
 
-def _line(now: datetime, record: CallRecord) -> Line:
+def _line(now: datetime, record: CallRecord) -> PickLine:
     name = clean_line(record.tool)
     if isinstance(commands := record.args.get("commands"), str) and record.tool == "script.run":
         said = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"

@@ -21,9 +21,9 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.open_script import InEditor
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:

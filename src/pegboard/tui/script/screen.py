@@ -32,11 +32,11 @@ from pegboard.tui.script.findings import Finding, findings
 from pegboard.tui.script.open_script import InEditor
 from pegboard.tui.script.output import OutputPane
 from pegboard.tui.script.run import Node, ScriptRun
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.tool_scan import ToolScan
+from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime

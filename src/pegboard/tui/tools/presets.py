@@ -19,8 +19,8 @@ from pegboard.models import JsonObject, Preset, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:

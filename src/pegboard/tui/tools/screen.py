@@ -20,7 +20,6 @@ from textual.widget import Widget
 from pegboard.models import JsonObject, Problem
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine, plural
 from pegboard.tui.shell.help import shown_key
 from pegboard.tui.shell.page import PageScreen
@@ -29,6 +28,7 @@ from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, PackEntry, Too
 from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import RegistryPane
+from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime

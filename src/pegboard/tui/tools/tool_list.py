@@ -19,7 +19,8 @@ from textual.strip import Strip
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, Hits, PackEntry, ToolEntry, match_positions
+from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, Hits, PackEntry, ToolEntry
+from pegboard.tui.state.fuzzy import match_positions
 from pegboard.tui.widgets.paste import may_be_call
 
 STATE_SYMBOLS = {"ready": "●", "degraded": "◐", "blocked": "○"}
