@@ -220,7 +220,7 @@ async def leaving(stage: Stage) -> None:
     """Leaves a text that was changed."""
     await text(stage)
     await stage.press("x", "escape")
-    await stage.until_seen("Leave it?")
+    await stage.until_seen("Discard the changes?")
 
 
 @SIZES

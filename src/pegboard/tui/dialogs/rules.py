@@ -138,7 +138,7 @@ class RulesScreen(ListDialog[None]):
     # Display
 
     @property
-    def _is_mounted(self) -> bool:
+    def _has_widgets(self) -> bool:
         """Whether the widgets still exist: while the app closes, inner widgets are removed first."""
         return bool(self.query("#arguments"))
 
@@ -178,7 +178,7 @@ class RulesScreen(ListDialog[None]):
         decision = await asyncio.to_thread(
             _decide, self._runtime, self._tool.value.strip(), self._arguments.value, self._source, session
         )
-        if not self._is_mounted:
+        if not self._has_widgets:
             return
         self._deciding = decision.rule
         is_free = self._rules is None or not self.list.has_focus
@@ -236,7 +236,7 @@ class RulesScreen(ListDialog[None]):
     async def action_shift(self, by: int) -> None:
         """Move the marked rule up or down."""
         async with self._shifting:  # its position is known only after the previous move
-            at = self.list.marked if self._is_mounted else None
+            at = self.list.marked if self._has_widgets else None
             if at is not None and self._rules is not None and 0 <= at + by < len(self._rules.rules):
                 await self._changed(self._runtime.rules.move, at, at + by, marked=at + by)
 
@@ -264,9 +264,9 @@ class RulesScreen(ListDialog[None]):
         except RulesError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         else:
-            if self._is_mounted:
+            if self._has_widgets:
                 self._show(rules, marked)
-        if self._is_mounted:
+        if self._has_widgets:
             self._test()
 
 
