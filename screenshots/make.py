@@ -1,11 +1,11 @@
-"""Takes the pictures in this folder from the running app: `python screenshots/make.py [--font FILE]`.
+"""Screenshots of the running app: `python screenshots/make.py [--font FILE]`.
 
-The app runs on the built-in packs and packs of its own, in a folder made for the occasion, and asks a made-up portal
-that runs beside it. Of each call, the process id and the duration are set to fixed values, so that a picture changes
-only when the screen does. PNGs need a monospace font file; without one on the system or given, only SVGs are written.
+The app runs with the built-in packs and demo packs in a temporary folder, and with a fake portal on a local server.
+Process ids and durations of calls are replaced by fixed values, so that a screenshot changes only when the interface
+does. PNGs need a monospace font file; without one, only SVGs are written.
 """
 
-# ruff: noqa: INP001, T201 - a script: it belongs to no package, and tells what it writes
+# ruff: noqa: INP001, T201 - a script: not part of a package; prints the written files
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FONTS = {
     "LiberationMono-Regular": "Liberation Mono",
     "Menlo": "Menlo",
 }
-"""Font files by their names, and the family that each is of."""
+"""Font file → font family."""
 FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts", "~/.fonts")
 
 NOTES = '''"""Notes, kept in a text file."""
@@ -58,14 +58,14 @@ from pegboard.sdk import ToolFailed, hints, log, progress
 
 @hints(read_only=True)
 def find(*, words: str, kind: Literal["idea", "task", "quote"] | None = None, limit: int = 10) -> list[dict]:
-    """Finds notes that have all the words.
+    """Find notes that contain all the words.
 
-    Upper and lower case are the same. The **newest** come first.
+    Case is ignored. The **newest** come first.
 
     Args:
-        words: What to look for.
-        kind: Only notes of one kind.
-        limit: At most so many.
+        words: Words to search for.
+        kind: Kind of the notes.
+        limit: Maximum number of notes.
     """
     found = [
         {"id": 7, "kind": "task", "text": "Hang the new saw on the pegboard", "tags": ["shop"]},
@@ -80,17 +80,17 @@ def find(*, words: str, kind: Literal["idea", "task", "quote"] | None = None, li
 
 @hints(destructive=True)
 def clear(*, before: str) -> int:
-    """Deletes notes older than a day.
+    """Delete notes older than a day.
 
     Args:
         before: The day, as `2026-01-31`.
     """
-    raise ToolFailed(f"There are no notes older than {before}.", code="nothing_there")
+    raise ToolFailed(f"There are no notes older than {before}.", code="not_found")
 
 
 @hints(read_only=True)
 def overview() -> str:
-    """Tells in Markdown what there is."""
+    """Summarize the notes in Markdown."""
     return "# Three notes\\n\\n- one *task*, for the shop\\n- one *idea*, on **agents**\\n- one *quote*\\n"
 
 
@@ -123,21 +123,21 @@ def plan(
     tags: list[Literal["shop", "home", "loud"]] | None = None,
     labels: dict[str, str] | None = None,
 ) -> str:
-    """Plans some work.
+    """Plan some work.
 
     Args:
-        title: What it is.
-        place: Where it is done.
-        steps: What is to be done, in this order.
-        tell: How the others hear of it.
-        tags: What it is about.
-        labels: Anything else, by name.
+        title: Title of the plan.
+        place: Location of the work.
+        steps: The steps, in order.
+        tell: How to notify the others.
+        tags: Topics.
+        labels: Further notes by name.
     """
     return f"{title}, in {place['room']}: {len(steps)} steps"
 '''
 
 
-FILMS = '''"""Films, as they come from a camera."""
+FILMS = '''"""Films from a camera."""
 
 from pegboard.sdk import hints, requires_cli, requires_lib, requires_secret
 
@@ -145,63 +145,63 @@ from pegboard.sdk import hints, requires_cli, requires_lib, requires_secret
 @requires_cli("ffmpeg", version_flag="-version", min_version="6", install="apt install ffmpeg")
 @hints(read_only=True)
 def length(*, file: str) -> float:
-    """Tells how many seconds a film takes."""
+    """Return the length of a film in seconds."""
 
 
 @requires_cli("ffmpeg", version_flag="-version", min_version="6", install="apt install ffmpeg")
 @requires_lib("whisper", install="pip install openai-whisper")
 def subtitles(*, file: str) -> str:
-    """Writes down what is said in a film."""
+    """Transcribe a film."""
 
 
 @requires_secret("FILMS_KEY", hint="https://example.org/account")
 def upload(*, file: str) -> str:
-    """Puts a film on the shelf where all can see it."""
+    """Publish a film."""
 '''
 
 
 class FixedCalls:
-    """A road of calls that seem to take the same time in the same process whenever they are made.
+    """Calls with fixed durations and process ids.
 
     Args:
-        calls: Where they are made for real.
+        calls: The real calls.
     """
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
     def callable(self) -> Sequence[ToolSpec]:
-        """Gives the tools that may be called."""
+        """Return the callable tools."""
         return self._calls.callable()
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
-        """Makes the call for real."""
+        """Run the call and fix its events."""
         async for event in self._calls.call(call):
             yield fixed(event)
 
 
 class FixedRuntime(Runtime):
-    """A runtime whose calls, those of models too, always seem to take the same time in the same process."""
+    """A runtime whose calls have fixed durations and process ids."""
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
-        """Makes the call for real."""
+        """Run the call and fix its events."""
         async for event in super().call(call):
             yield fixed(event)
 
     async def run_script(self, commands: str, **how: Any) -> AsyncGenerator[CallEvent]:  # noqa: ANN401 - see below
-        """Runs the script for real."""
+        """Run the script and fix its events."""
         async for event in super().run_script(commands, **how):
             yield fixed(event)
 
-    def ask(self, session: str | None = None, **how: Any) -> Ask:  # noqa: ANN401 - whatever it is given, it passes on
-        """Gives what asks for real."""
+    def ask(self, session: str | None = None, **how: Any) -> Ask:  # noqa: ANN401 - passed on
+        """Return an `Ask` with fixed calls."""
         ask = super().ask(session, **how)
         ask.calls = FixedCalls(ask.calls)
         return ask
 
 
 def fixed(event: CallEvent) -> CallEvent:
-    """Gives an event as if it came from the same process and took the same time as all others."""
+    """Return an event with a fixed process id and duration."""
     match event:
         case Started():
             return event.model_copy(update={"worker": "pid 4711"})
@@ -214,18 +214,18 @@ def fixed(event: CallEvent) -> CallEvent:
 
 @dataclass(frozen=True)
 class Picture:
-    """What is done before a picture is taken.
+    """A screenshot and the steps that lead to it.
 
     Attributes:
-        name: The file's name, before the size.
-        keys: Textual key names, pressed one after the other.
+        name: File name without the size.
+        keys: Textual key names to press.
         result: Whether to wait for a result.
-        png: Whether the README shows it, so that it is written as PNG too.
-        theme: The theme that is worn.
-        broken: Whether there is a pack that can't be read.
-        needy: Whether there is a pack whose tools need things that aren't there.
-        shop: Whether there is the example of a shop, with its script.
-        pause: Seconds to wait after the last key, as somebody who stops typing does.
+        png: Whether to write a PNG too, for the README.
+        theme: Name of the theme.
+        broken: Whether to add an unreadable pack.
+        needy: Whether to add a pack with missing requirements.
+        shop: Whether to add the shop example with its script.
+        pause: Seconds to wait after the last key.
     """
 
     name: str
@@ -264,7 +264,7 @@ PICTURES = (
 
 
 async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
-    """Opens the app in a fresh home below `folder`, presses the keys, and gives the picture as SVG."""
+    """Run the app in a new home folder below `folder`, press the keys and return the screenshot as SVG."""
     home = folder / f"{picture.name}-{size[0]}"
     packs = home / "data" / "packs"
     packs.mkdir(parents=True)
@@ -278,7 +278,7 @@ async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
         (home / "data" / "scripts" / "late-orders.sh").write_text(script, "utf-8")
     if picture.broken:
         (packs / "weather.py").write_text(
-            '"""Weather."""\n\n\ndef forecast(*, city: str)\n    """Looks ahead."""\n', "utf-8"
+            '"""Weather."""\n\n\ndef forecast(*, city: str)\n    """Return a forecast."""\n', "utf-8"
         )
     for name in ("data", "state", "cache"):
         os.environ[f"PEGBOARD_{name.upper()}_DIR"] = str(home / name)
@@ -301,7 +301,7 @@ async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
 
 
 async def at_rest(pilot: Pilot[None], screen: ToolsScreen) -> None:
-    """Waits until the marked tool is shown and something has the focus."""
+    """Wait until the marked tool is shown and a widget has the focus."""
     app = screen.app
     assert isinstance(app, PegboardApp)
     while screen.scanning or not screen.settled or app.focused is None or (app.asking and not app.requests):
@@ -312,13 +312,13 @@ async def at_rest(pilot: Pilot[None], screen: ToolsScreen) -> None:
 
 
 def find_font() -> Path | None:
-    """Gives a monospace font file of the system, or None."""
+    """Return a monospace font file of the system, or None."""
     files = [file for folder in FONT_FOLDERS for file in Path(folder).expanduser().rglob("*.tt[fc]")]
     return next((file for name in FONTS for file in files if file.stem == name), None)
 
 
 def to_png(svg: str, font: Path) -> bytes:
-    """Draws an SVG in a font; its own would have to be fetched from the network."""
+    """Render an SVG with a local font; its own font would have to be downloaded."""
     import resvg_py
 
     family = FONTS.get(font.stem, font.stem)
@@ -331,7 +331,7 @@ def to_png(svg: str, font: Path) -> bytes:
 
 
 async def main(font: Path | None) -> int:
-    """Takes every picture at every size."""
+    """Write every screenshot at every size."""
     with tempfile.TemporaryDirectory(prefix="pegboard-") as name, Web(FakePortal()).running() as portal:
         os.environ["PEGBOARD_PACKS__CKAN__BASE_URL"] = portal.url
         folder = Path(name)
@@ -348,12 +348,12 @@ async def main(font: Path | None) -> int:
                 print(file.name)
         os.chdir(HERE)
     if font is None:
-        print("No monospace font was found, so no PNG was written: give one with --font FILE.", file=sys.stderr)
+        print("No PNG was written because no monospace font was found. Pass one with --font FILE.", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Takes the pictures of the screen.")
+    parser = argparse.ArgumentParser(description="Write the screenshots.")
     parser.add_argument("--font", type=Path, default=None, help="a TrueType font for the PNGs, named as its family")
     sys.exit(asyncio.run(main(parser.parse_args().font or find_font())))

@@ -274,11 +274,13 @@ class _User:
 
 def _keys() -> list[str]:
     """Give every key of every command, but for those that end the app, which is what they are for."""
-    from pegboard.tui.shell.keymap import places
+    from pegboard.tui.app import PegboardApp
+    from pegboard.tui.shell.keymap import command_groups
+    from pegboard.tui.tools.screen import ToolsScreen
 
     found = {
         key.strip()
-        for _, commands in places()
+        for _, commands in command_groups(PegboardApp, ToolsScreen)
         for command in commands
         if command.action not in _QUIT
         for key in command.keys.split(",")

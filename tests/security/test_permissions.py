@@ -144,7 +144,7 @@ async def test_all_that_the_app_writes_is_private(work: Path, folders: list[Path
         draft.read()
         draft.keep(Draft("echo b"))
         draft.write()
-        ThemeChoice(runtime.paths.state / "theme", "dark").keep("light")
+        ThemeChoice(runtime.paths.state / "theme", "dark").save("light")
         write_file(b"copied", runtime.paths.state)
         assert (runtime.paths.database.with_name("history.db-wal")).exists(), "it is looked at while it is in use"
         assert _open_to_others(*folders) == []

@@ -1,4 +1,4 @@
-"""What the tests of the screen share; `stage`, `chat_stage` and the fakes are imported by their names."""
+"""Fixtures of the interface tests; `stage`, `chat_stage` and the fakes are importable by name."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def given(tmp_path: Path) -> GivenRuntime:
 
 
 class PatientClock(answer_guard.Clock):
-    """A clock for tests that answer at once: every event happened long after all that was shown."""
+    """A clock for tests without delays: every event happens long after the question appeared."""
 
     def of(self, event: answer_guard.TimedEvent) -> float:
-        """Return a time far ahead."""
+        """Return a time in the future."""
         return event.time + 1_000_000
 
 
 @pytest.fixture(autouse=True)
-def _answers_count_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _answers_count_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let answers count without a delay; tests of the delay set a clock of their own."""
     monkeypatch.setattr(answer_guard, "clock", PatientClock())
 
 
 @pytest.fixture(autouse=True)
-def _apps_are_let_go_of() -> Iterator[None]:
-    """Lets the collector see again what an app had set aside: that app is gone, and many more will come."""
+def _closed_apps_are_collected() -> Iterator[None]:
+    """Unfreeze the objects that an app excluded from garbage collection, because many more apps follow."""
     yield
     gc.unfreeze()

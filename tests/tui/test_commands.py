@@ -1,4 +1,4 @@
-"""Commands: keys, palette, help, footer, and what a user may remap."""
+"""Commands: keys, palette, help, footer and remapped keys."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import pytest
 from stage import GivenRuntime, on_stage, tool
 
 from pegboard.config import Settings, load
+from pegboard.tui.app import PegboardApp
 from pegboard.tui.commands import in_reach
 from pegboard.tui.shell.help import HelpScreen
 from pegboard.tui.shell.jump import JumpScreen
-from pegboard.tui.shell.keymap import key_problems, places
+from pegboard.tui.shell.keymap import command_groups, key_problems
+from pegboard.tui.tools.screen import ToolsScreen
+
+GROUPS = command_groups(PegboardApp, ToolsScreen)
 
 
 def remapped(folder: Path, **keys: str) -> GivenRuntime:
@@ -23,8 +27,8 @@ def remapped(folder: Path, **keys: str) -> GivenRuntime:
 
 
 @pytest.mark.promise("TUI-7")
-def test_every_command_says_what_it_does_and_has_an_id_of_its_own() -> None:
-    declared = [command for _, commands in places() for command in commands]
+def test_every_command_has_a_help_line_and_a_unique_id() -> None:
+    declared = [command for _, commands in GROUPS for command in commands]
     assert len({command.id for command in declared}) == len({(command.id, command.action) for command in declared})
     for command in declared:
         assert command.help.endswith("."), command.id
@@ -32,7 +36,7 @@ def test_every_command_says_what_it_does_and_has_an_id_of_its_own() -> None:
 
 
 @pytest.mark.promise("TUI-7")
-async def test_help_lists_every_command_in_reach_with_its_id(given: GivenRuntime) -> None:
+async def test_help_lists_every_available_command_with_its_id(given: GivenRuntime) -> None:
     async with on_stage(given, size=(120, 100)) as stage:
         in_list = [command for _, command in in_reach(stage.app.focused)]
         await stage.press("f1")
@@ -44,7 +48,7 @@ async def test_help_lists_every_command_in_reach_with_its_id(given: GivenRuntime
         assert stage.app.screen is stage.screen
 
 
-async def test_help_speaks_of_the_focused_place(given: GivenRuntime) -> None:
+async def test_help_describes_the_focused_widget(given: GivenRuntime) -> None:
     async with on_stage(given, size=(120, 100)) as stage:
         await stage.open("read")
         await stage.press("f1")
@@ -52,7 +56,7 @@ async def test_help_speaks_of_the_focused_place(given: GivenRuntime) -> None:
         assert "list.fold" not in stage.text
 
 
-async def test_a_question_mark_helps_in_the_list_but_is_text_in_a_field(given: GivenRuntime) -> None:
+async def test_a_question_mark_opens_help_in_the_list_but_is_text_in_a_field(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("question_mark")
         await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help is shown")
@@ -124,32 +128,32 @@ async def test_keys_that_clash_and_unknown_ids_are_problems(tmp_path: Path) -> N
         await stage.until_seen("! 2 problems")
         await stage.press("ctrl+g")
         await stage.until_seen("Did you mean `tools.run`?")
-        assert "[keys] gives `f1` to both `app.help` and `tools.run`." in stage.text
+        assert "[keys] assigns `f1` to both `app.help` and `tools.run`." in stage.text
 
 
-def test_keys_as_they_are_have_no_problems() -> None:
-    assert key_problems(Settings(), places()) == []
+def test_the_default_keys_have_no_problems() -> None:
+    assert key_problems(Settings(), GROUPS) == []
 
 
 @pytest.mark.promise("CFG-1")
-def test_problems_with_keys_name_the_place_where_they_were_set(tmp_path: Path, trust: Callable[[Path], None]) -> None:
+def test_problems_with_keys_name_the_location_of_the_setting(tmp_path: Path, trust: Callable[[Path], None]) -> None:
     (tmp_path / "config.toml").write_text("[keys]\ntools.rnu = 'f6'\n")
     (tmp_path / "pegboard.toml").write_text("[keys]\n\n'tools.run' = 'f1'\n")
     trust(tmp_path)
     variables = {**os.environ, "PEGBOARD_CONFIG": str(tmp_path / "config.toml"), "PEGBOARD_KEYS__APP__HLEP": "f9"}
     settings, _ = load(variables, tmp_path)
     found = {
-        str(problem).removesuffix(" Give one of them another key.") for problem in key_problems(settings, places())
+        str(problem).removesuffix(" Assign another key to one of them.") for problem in key_problems(settings, GROUPS)
     }
     assert found == {
-        "PEGBOARD_KEYS__APP__HLEP: [keys] has no command `app.hlep`. Did you mean `app.help`?",
-        f"{tmp_path}/config.toml:2: [keys] has no command `tools.rnu`. Did you mean `tools.run`?",
-        f"{tmp_path}/pegboard.toml:3: [keys] gives `f1` to both `app.help` and `tools.run`.",
+        "PEGBOARD_KEYS__APP__HLEP: Unknown command `app.hlep` in [keys]. Did you mean `app.help`?",
+        f"{tmp_path}/config.toml:2: Unknown command `tools.rnu` in [keys]. Did you mean `tools.run`?",
+        f"{tmp_path}/pegboard.toml:3: [keys] assigns `f1` to both `app.help` and `tools.run`.",
     }
 
 
 @pytest.mark.promise("TUI-7")
-async def test_a_letter_jumps_to_anything_that_can_be_focused(given: GivenRuntime) -> None:
+async def test_jump_mode_focuses_the_element_whose_label_is_typed(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         targets = list(stage.screen.focus_chain)
         await stage.press("ctrl+o")
@@ -173,10 +177,10 @@ async def test_ctrl_q_quits_and_closes_the_runtime_but_escape_and_ctrl_c_do_not(
 
 
 @pytest.mark.promise("TUI-7")
-async def test_every_header_item_answers_a_click(given: GivenRuntime) -> None:
+async def test_every_header_item_can_be_clicked(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.pilot.click("HeaderItem#tools")
         assert stage.list.has_focus
         await stage.pilot.click("HeaderItem#problems")
-        await stage.until_seen("Every file was read and every setting understood.")
+        await stage.until_seen("No problems with packs, themes or settings.")

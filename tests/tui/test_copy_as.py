@@ -1,4 +1,4 @@
-"""Copying the call that a form makes."""
+"""Copying the call in a form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegboard.tui.widgets.pick_list import PickList
 
 
 async def open_copy(stage: Stage) -> None:
-    """Opens the ways to copy."""
+    """Open the copy formats."""
     await stage.press("ctrl+right_square_bracket")
     await stage.until(lambda: isinstance(stage.app.screen, CopyScreen), "the ways are listed")
 
@@ -57,27 +57,27 @@ async def test_an_mcp_request_is_copied(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_secret_is_masked_in_sight_and_copied_as_it_is_sent(tmp_path: Path) -> None:
+async def test_a_secret_is_masked_in_the_preview_and_copied_in_plain_text(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, tools=[tool("web.login", api_key={"type": "string"})])
     async with on_stage(given) as stage:
         await stage.open("login")
         await stage.type("hush")
         await open_copy(stage)
-        await stage.until_seen("secrets are masked here, and copied as they are")
+        await stage.until_seen("secrets are masked here, but copied in plain text")
         await stage.until_seen("••••")
         assert "hush" not in stage.text
         await stage.press("enter")
         await stage.until(lambda: "api_key=hush" in stage.app.clipboard, "it is copied whole")
 
 
-async def test_a_call_with_faults_can_be_copied_and_says_so(given: GivenRuntime) -> None:
+async def test_an_invalid_call_can_be_copied_with_a_warning(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await open_copy(stage)
-        await stage.until_seen("1 fault: it is copied as it is")
+        await stage.until_seen("1 validation error: copied unchanged")
 
 
-async def test_a_long_text_is_scrolled_by_the_page(given: GivenRuntime) -> None:
+async def test_a_long_preview_is_scrolled_by_pages(given: GivenRuntime) -> None:
     given.found = [tool("p.long", items={"type": "array", "items": {"type": "integer"}})]
     async with on_stage(given, size=(80, 24)) as stage:
         await stage.open("long")
@@ -92,7 +92,7 @@ async def test_a_long_text_is_scrolled_by_the_page(given: GivenRuntime) -> None:
 
 @pytest.mark.promise("TUI-3")
 @pytest.mark.parametrize("way", ["Command line", "JSON", "Python", "MCP request"])
-async def test_what_was_copied_and_is_pasted_makes_the_same_call(tmp_path: Path, way: str) -> None:
+async def test_a_copied_call_is_the_same_when_pasted(tmp_path: Path, way: str) -> None:
     odd = tool(
         "p.odd",
         text={"type": "string"},

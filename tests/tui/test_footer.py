@@ -1,20 +1,20 @@
-"""The line of keys at the bottom."""
+"""The footer."""
 
 from __future__ import annotations
 
 import pytest
 from stage import GivenRuntime, Stage, on_stage
 
-from pegboard.tui.shell.footer import KeysLine
+from pegboard.tui.widgets.keys_line import KeysLine
 
 
 def line(stage: Stage) -> str:
-    """Gives what the line says."""
+    """Return the text of the footer."""
     return str(stage.screen.query_one(KeysLine).render())
 
 
 @pytest.mark.promise("TUI-7")
-async def test_the_line_names_the_keys_that_work_where_the_focus_is(given: GivenRuntime) -> None:
+async def test_the_footer_shows_the_keys_of_the_focused_widget(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.until(lambda: "f1 Help" in line(stage), "it is there")
         before = line(stage)
@@ -25,7 +25,7 @@ async def test_the_line_names_the_keys_that_work_where_the_focus_is(given: Given
 
 
 @pytest.mark.promise("TUI-7")
-async def test_a_click_on_a_key_does_what_the_key_does(given: GivenRuntime) -> None:
+async def test_a_click_on_a_key_simulates_the_key(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.until(lambda: "Help" in line(stage), "it is there")
         await stage.pilot.click(KeysLine, offset=(line(stage).index("Help"), 0))
@@ -42,7 +42,7 @@ async def test_only_whole_keys_are_shown(given: GivenRuntime) -> None:
         assert any(line(stage).rstrip().endswith(title) for title in titles)
 
 
-async def test_the_mouse_over_a_key_tells_what_it_does(given: GivenRuntime) -> None:
+async def test_a_key_under_the_mouse_shows_its_help_line(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.until(lambda: "Help" in line(stage), "it is there")
         keys = stage.screen.query_one(KeysLine)

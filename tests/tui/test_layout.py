@@ -1,4 +1,4 @@
-"""The screen at its sizes: what is seen, hidden, maximised."""
+"""The layout at several terminal sizes, and hidden and maximised panes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegboard.tui.tools.screen import ToolsScreen
 
 @pytest.mark.promise("TUI-7")
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 16), (200, 60), (100, 20), (70, 50)])
-async def test_every_pane_is_seen_at_every_size(given: GivenRuntime, size: tuple[int, int]) -> None:
+async def test_every_pane_is_visible_at_every_size(given: GivenRuntime, size: tuple[int, int]) -> None:
     async with on_stage(given, size=size) as stage:
         text = stage.text
         for title in ("Tools", "fs.list_dir", "Arguments", "Result"):
@@ -25,7 +25,7 @@ async def test_every_pane_is_seen_at_every_size(given: GivenRuntime, size: tuple
 
 
 @pytest.mark.parametrize("size", [(59, 24), (80, 15), (20, 5)])
-async def test_a_terminal_too_small_is_told_so(given: GivenRuntime, size: tuple[int, int]) -> None:
+async def test_a_terminal_that_is_too_small_shows_a_message(given: GivenRuntime, size: tuple[int, int]) -> None:
     app = PegboardApp(as_runtime(given))
     async with app.run_test(size=size) as pilot:
         screen = app.screen
@@ -38,7 +38,7 @@ async def test_a_terminal_too_small_is_told_so(given: GivenRuntime, size: tuple[
         assert screen.query_one("#body").display
 
 
-async def test_ctrl_b_hides_the_list_and_takes_the_focus_along(given: GivenRuntime) -> None:
+async def test_ctrl_b_hides_the_tool_list_and_moves_its_focus(given: GivenRuntime) -> None:
     async with on_stage(given, size=(80, 24)) as stage:
         await stage.press("ctrl+b")
         await stage.until(lambda: stage.form.has_focus_within, "the form has the focus")
@@ -53,7 +53,7 @@ async def test_ctrl_b_hides_the_list_and_takes_the_focus_along(given: GivenRunti
 
 
 @pytest.mark.parametrize("pane", ["list", "form", "result"])
-async def test_f10_gives_the_focused_pane_the_screen_and_escape_gives_it_back(given: GivenRuntime, pane: str) -> None:
+async def test_f10_maximises_the_focused_pane_and_escape_restores_it(given: GivenRuntime, pane: str) -> None:
     async with on_stage(given, size=(80, 24)) as stage:
         await stage.press("ctrl+r")
         await stage.until_seen("✓ ok")
@@ -73,11 +73,11 @@ async def test_f10_gives_the_focused_pane_the_screen_and_escape_gives_it_back(gi
 
 
 @pytest.mark.promise("TUI-2")
-async def test_the_first_frame_stands_before_the_scan_is_done(given: GivenRuntime, tmp_path: Path) -> None:
+async def test_the_first_frame_is_painted_before_the_scan_is_done(given: GivenRuntime, tmp_path: Path) -> None:
     import threading
 
     go_on = threading.Event()
-    given.scan = lambda: go_on.wait(100)  # type: ignore[method-assign]  # a scan that takes as long as the test needs
+    given.tools.scan = lambda: go_on.wait(100)  # type: ignore[method-assign]  # a scan that takes as long as the test needs
     app = PegboardApp(as_runtime(given))
     try:
         async with app.run_test(size=(120, 40)) as pilot:
@@ -100,7 +100,7 @@ async def test_the_first_frame_stands_before_the_scan_is_done(given: GivenRuntim
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_the_focus_can_be_seen_on_its_pane(given: GivenRuntime, size: tuple[int, int]) -> None:
+async def test_the_focused_pane_is_highlighted(given: GivenRuntime, size: tuple[int, int]) -> None:
     async with on_stage(given, size=size) as stage:
         focused = stage.screen.registry.styles.border_top[1]
         await stage.open("read")
@@ -109,7 +109,7 @@ async def test_the_focus_can_be_seen_on_its_pane(given: GivenRuntime, size: tupl
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_a_tool_without_arguments_leaves_the_room_to_its_result(
+async def test_a_tool_without_arguments_leaves_the_space_to_its_result(
     given: GivenRuntime, size: tuple[int, int]
 ) -> None:
     async with on_stage(given, size=size) as stage:

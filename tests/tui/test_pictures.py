@@ -42,7 +42,7 @@ def given(tmp_path: Path) -> GivenRuntime:
 
 
 def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: screen.settled) -> object:
-    """Gives what presses keys, each once the last one's work is done, and holds still what moves by itself."""
+    """Return a function that presses keys, each after the previous one is handled, and then freezes animations."""
 
     async def settle(pilot: Pilot[None], true: Callable[[ToolsScreen], bool]) -> None:
         screen = pilot.app.screen_stack[0]
@@ -84,7 +84,7 @@ def result_is_there(screen: ToolsScreen) -> bool:
 
 
 @SIZES
-def test_the_wall(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
+def test_the_tool_list(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]) -> None:
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=presses("down"))
 
 
@@ -121,7 +121,9 @@ def test_the_question_before_a_destructive_tool(
 
 @SIZES
 @pytest.mark.parametrize("key", ["f1", "ctrl+g", "f2", "ctrl+o"], ids=["help", "problems", "schema", "jump"])
-def test_what_opens_over_the_wall(snap_compare: Compare, given: GivenRuntime, size: tuple[int, int], key: str) -> None:
+def test_what_opens_over_the_tool_list(
+    snap_compare: Compare, given: GivenRuntime, size: tuple[int, int], key: str
+) -> None:
     run = presses("down", key, until=something_is_over_it)
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=run)
 
@@ -133,7 +135,7 @@ def test_the_other_themes(snap_compare: Compare, given: GivenRuntime, theme: str
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=(120, 40), run_before=run)
 
 
-def test_a_wall_without_tools(snap_compare: Compare, given: GivenRuntime) -> None:
+def test_a_tool_list_without_tools(snap_compare: Compare, given: GivenRuntime) -> None:
     given.found, given.wrong = [], []
     app = PegboardApp(as_runtime(given))
 

@@ -1,4 +1,4 @@
-"""Pictures of what opens over a form: lists to pick from, presets, the ways to copy a call."""
+"""Snapshots of dialogs over a form: choices, presets, copy formats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from stage import WALL, GivenRuntime, Stage, as_runtime, tool
+from stage import TOOLS, GivenRuntime, Stage, as_runtime, tool
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -30,7 +30,7 @@ PICKY = tool(
 @pytest.fixture
 def given(tmp_path: Path) -> GivenRuntime:
     """Six tools, and presets of two of them."""
-    runtime = GivenRuntime(tmp_path, tools=[*WALL, PICKY])
+    runtime = GivenRuntime(tmp_path, tools=[*TOOLS, PICKY])
     runtime.kept = {
         "fs.read_file": {"small": {"path": "small.txt", "max_bytes": 10}, "odd": {"path": 5}},
         "web.login": {"as root": {"api_key": "hush", "country": "country 7"}},
@@ -39,7 +39,7 @@ def given(tmp_path: Path) -> GivenRuntime:
 
 
 def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Gives what takes these steps once the app is ready, and holds still what moves by itself."""
+    """Return a function that runs steps once the app is ready and then freezes animations."""
 
     async def run(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, PegboardApp)
@@ -56,14 +56,14 @@ def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
 
 
 async def choices(stage: Stage) -> None:
-    """Filters one of many choices."""
+    """Filter many choices."""
     await stage.open("login")
     await stage.type("19")
     await stage.until_seen("20 of 200")
 
 
 async def several(stage: Stage) -> None:
-    """Ticks some of a few values, then some of many."""
+    """Tick some of a few values, then some of many."""
     await stage.open("login")
     await stage.press("tab", "g", "space", "r", "space", "tab", "space")
     await stage.press("down", "space", "plus", "down", "space")
@@ -71,21 +71,21 @@ async def several(stage: Stage) -> None:
 
 
 async def examples(stage: Stage) -> None:
-    """Lists the examples of a text."""
+    """Open the examples of a text field."""
     await stage.open("login")
     await stage.press("tab", "tab", "tab", "ctrl+f")
     await stage.until_seen("enter chooses")
 
 
 async def presets(stage: Stage) -> None:
-    """Lists the presets of a tool."""
+    """Open the presets of a tool."""
     await stage.open("read")
     await stage.press("ctrl+s")
     await stage.until_seen('"path": 5')
 
 
 async def name(stage: Stage) -> None:
-    """Asks for a name."""
+    """Open the dialog for a name."""
     await stage.open("login")
     await stage.press("tab", "tab", "tab", "tab")
     await stage.type("hush")
@@ -96,7 +96,7 @@ async def name(stage: Stage) -> None:
 
 
 async def copy(stage: Stage) -> None:
-    """Shows the ways to copy a call that holds a secret."""
+    """Open the copy formats of a call with a secret."""
     await stage.open("login")
     stage.form.load({"api_key": "hush", "country": "country 7", "roles": ["role 1", "role 2"]})
     await stage.press("ctrl+right_square_bracket")

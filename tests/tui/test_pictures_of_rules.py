@@ -1,4 +1,4 @@
-"""Pictures of the rules, and of the form of one."""
+"""Snapshots of the rules and of the form of a rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from pegboard.gateway import Rules, Verdict
-from pegboard.models import JsonObject, ToolCall, ToolSpec
+from pegboard.models import ToolCall
 from pegboard.models.rule import RuleFile
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.rules import RuleDialog, RulesScreen
@@ -35,41 +35,44 @@ where = { path = "**/.git/**" }
 """
 
 
-class _Ruled(GivenRuntime):
-    """Has rules as well, in a file that a picture can name.
+class _RuledRuntime(GivenRuntime):
+    """A given runtime with a rules facet.
 
     Args:
-        folder: Where they are.
+        folder: Folder of the rules file.
     """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.file = folder / "approvals.toml"
-        self.file.write_text(MINE, encoding="utf-8")
-        self._rules = Rules(self.file)
+        self.rules = _GivenRules(self, folder / "approvals.toml")
+        self.tools.prepare = lambda spec, arguments: arguments  # type: ignore[attr-defined]  # it validates nothing
 
-    def rules(self) -> RuleFile:
-        """Gives the rules."""
+
+class _GivenRules:
+    """The rules facet: rules in a file whose path is the same in every snapshot."""
+
+    def __init__(self, given: GivenRuntime, file: Path) -> None:
+        self._given = given
+        self.file = file
+        self.file.write_text(MINE, encoding="utf-8")
+        self._rules = Rules(file)
+
+    def read(self) -> RuleFile:
         return self._rules.read().model_copy(update={"file": "/home/you/.config/pegboard/approvals.toml"})
 
-    def would(self, call: ToolCall) -> Verdict | None:
-        """Says what they say."""
-        spec = self.tool(call.name)
+    def verdict(self, call: ToolCall) -> Verdict | None:
+        spec = self._given.tools.get(call.name)
         return None if spec is None else self._rules.verdict(spec, call)
-
-    def prepared(self, spec: ToolSpec, arguments: JsonObject) -> JsonObject:
-        """Takes them as they are."""
-        return arguments
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> _Ruled:
+def given(tmp_path: Path) -> _RuledRuntime:
     """A runtime with four rules."""
-    return _Ruled(tmp_path)
+    return _RuledRuntime(tmp_path)
 
 
 def after(steps: Steps, call: ToolCall | None = None) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Gives what opens the rules and takes these steps, and holds still what moves by itself."""
+    """Return a function that opens the rules, runs steps and then freezes animations."""
 
     async def run(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, PegboardApp)
@@ -89,19 +92,19 @@ def after(steps: Steps, call: ToolCall | None = None) -> Callable[[Pilot[None]],
 
 
 async def look(stage: Stage, screen: RulesScreen) -> None:
-    """Does nothing."""
+    """Do nothing."""
     await stage.until_seen("(rule 4)")
 
 
 async def edit(stage: Stage, screen: RulesScreen) -> None:
-    """Opens the second rule."""
+    """Open the second rule."""
     await stage.press("down", "enter")
     await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
     await stage.until(lambda: isinstance(stage.app.focused, Input), "a tool is focused")
 
 
 async def broken(stage: Stage, screen: RulesScreen) -> None:
-    """Looks at a file with a fault."""
+    """Wait for the problem of an invalid file."""
     await stage.until_seen("is no TOML")
 
 
@@ -110,10 +113,10 @@ CALL = ToolCall(name="fs.remove", args={"path": "src/.git/config"}, source="ask"
 
 @SIZES
 @pytest.mark.parametrize("steps", [look, edit])
-def test_the_rules(snap_compare: Compare, given: _Ruled, size: tuple[int, int], steps: Steps) -> None:
+def test_the_rules(snap_compare: Compare, given: _RuledRuntime, size: tuple[int, int], steps: Steps) -> None:
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=after(steps, CALL))
 
 
-def test_rules_that_cant_be_read(snap_compare: Compare, given: _Ruled) -> None:
-    given.file.write_text("[[rule]\n", encoding="utf-8")
+def test_rules_that_cant_be_read(snap_compare: Compare, given: _RuledRuntime) -> None:
+    given.rules.file.write_text("[[rule]\n", encoding="utf-8")
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=(80, 24), run_before=after(broken))

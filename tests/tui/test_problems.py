@@ -1,4 +1,4 @@
-"""Problems on the screen, and the way from one to the place where it is mended."""
+"""The list of problems, and opening the file of one in an editor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_problems_are_counted_in_the_header_and_listed_errors_first(given:
         assert "Mend it." in stage.text
 
 
-async def test_a_problem_is_copied_with_its_place(given: GivenRuntime) -> None:
+async def test_a_problem_is_copied_with_its_location(given: GivenRuntime) -> None:
     given.wrong = [BROKEN]
     async with on_stage(given) as stage:
         await stage.press("ctrl+g")
@@ -34,7 +34,7 @@ async def test_a_problem_is_copied_with_its_place(given: GivenRuntime) -> None:
         assert stage.app.clipboard == str(BROKEN)
 
 
-async def test_the_file_of_a_problem_that_is_gone_is_said_to_be_gone(given: GivenRuntime) -> None:
+async def test_a_deleted_file_of_a_problem_is_reported(given: GivenRuntime) -> None:
     given.wrong = [BROKEN]
     async with on_stage(given) as stage:
         await stage.press("ctrl+g")
@@ -43,7 +43,7 @@ async def test_the_file_of_a_problem_that_is_gone_is_said_to_be_gone(given: Give
         await stage.until_seen("There is no file /packs/broken.py any more.")
 
 
-async def test_a_terminal_that_cant_be_left_to_an_editor_names_the_file(given: GivenRuntime) -> None:
+async def test_a_terminal_that_cannot_run_an_editor_shows_the_file_name(given: GivenRuntime) -> None:
     file = given.paths.config_file.parent / "broken.py"
     file.write_text("def f(:")
     given.wrong = [Problem(message="bad", file=str(file), line=1)]
@@ -52,7 +52,7 @@ async def test_a_terminal_that_cant_be_left_to_an_editor_names_the_file(given: G
         await stage.until_seen("can't be left to an editor")
 
 
-async def test_the_definition_is_shown_as_a_model_gets_it_and_copied(given: GivenRuntime) -> None:
+async def test_the_definition_is_shown_as_models_receive_it_and_copied(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("f2")
         await stage.until_seen('"inputSchema": {')
@@ -76,9 +76,9 @@ async def test_the_definition_is_shown_as_a_model_gets_it_and_copied(given: Give
         ({}, ["vi", "+7", "a.py"]),
     ],
 )
-def test_every_editor_is_told_the_line_in_its_own_way(environ: dict[str, str], command: list[str]) -> None:
+def test_every_editor_receives_the_line_in_its_own_syntax(environ: dict[str, str], command: list[str]) -> None:
     assert editor_command("a.py", 7, environ) == command
 
 
-def test_a_file_without_a_line_is_just_opened() -> None:
+def test_a_file_without_a_line_is_opened() -> None:
     assert editor_command("a.py", None, {"EDITOR": "code"}) == ["code", "a.py"]

@@ -1,4 +1,4 @@
-"""The rules on the screen: listed, changed, and asked what they say of a call."""
+"""The rules dialog: list, edit, and test of a call."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pegboard.sdk import hints
 
 @hints(read_only=True)
 def read(*, path: str) -> str:
-    """Reads."""
+    """Read."""
 
 def write(*, path: str, text: str = "", count: int = 1) -> str:
-    """Writes."""
+    """Write."""
 '''
 MINE = """\
 # mine
@@ -49,7 +49,7 @@ def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., 
 
 @asynccontextmanager
 async def _rules(runtime: Runtime, call: ToolCall | None = None) -> AsyncIterator[tuple[Stage, RulesScreen]]:
-    """Opens the rules and waits until they are read."""
+    """Open the rules and wait until they are read."""
     async with on_stage(runtime) as stage:
         if call is None:
             await stage.app.run_action("rules")
@@ -92,16 +92,16 @@ async def test_rules_are_listed_in_words_with_their_file(runtime: Runtime) -> No
 @pytest.mark.parametrize(
     ("arguments", "answer", "deciding"),
     [
-        ("path=src/a", "It runs. A rule of approvals.toml allows book.write. (rule 1)", 0),
-        ("path=a", "It asks first. book.write may change things.", None),
-        ('path=src/a text="[b]x"', "It is refused. A rule of approvals.toml denies book.write. (rule 2)", 1),
-        ('{"path": "src/a", "count": 2}', "It runs.", 0),
-        ("path=src/a count=x", "it would not even be called: count", 0),
-        ("", "it would not even be called: path", None),
+        ("path=src/a", "Runs. A rule of approvals.toml allows book.write. (rule 1)", 0),
+        ("path=a", "Asks first. book.write may change things.", None),
+        ('path=src/a text="[b]x"', "Is rejected. A rule of approvals.toml denies book.write. (rule 2)", 1),
+        ('{"path": "src/a", "count": 2}', "Runs.", 0),
+        ("path=src/a count=x", "its arguments are invalid: count", 0),
+        ("", "its arguments are invalid: path", None),
         ('{"path": ', "The arguments", None),
     ],
 )
-async def test_what_a_call_would_do_is_told_as_it_is_typed_and_the_rule_marked(
+async def test_the_decision_on_a_typed_call_is_shown_and_its_rule_marked(
     runtime: Runtime, arguments: str, answer: str, deciding: int | None
 ) -> None:
     async with _rules(runtime) as (stage, screen):
@@ -117,38 +117,38 @@ async def test_what_a_call_would_do_is_told_as_it_is_typed_and_the_rule_marked(
 
 
 @pytest.mark.promise("ASK-7")
-async def test_it_begins_with_the_call_that_was_asked_about(runtime: Runtime) -> None:
+async def test_it_starts_with_the_call_awaiting_approval(runtime: Runtime) -> None:
     runtime.rules.add(runtime.rules.read(), Rule(deny=("book.write",), scope="mcp"))
     call = ToolCall(name="book.write", args={"path": "src/a"}, source="ask")
     async with _rules(runtime, call) as (stage, screen):
-        await stage.until(lambda: "It runs." in _answer(screen), "it runs")
+        await stage.until(lambda: "Runs." in _answer(screen), "it runs")
         await stage.press("ctrl+t")
-        await stage.until(lambda: "It is refused." in _answer(screen), "that of an MCP client is refused")
+        await stage.until(lambda: "Is rejected." in _answer(screen), "that of an MCP client is refused")
         await stage.until_seen("Would this call of an MCP client ask?")
 
 
 @pytest.mark.promise("ASK-7")
-async def test_a_tool_that_is_not_there_is_said(runtime: Runtime) -> None:
+async def test_an_unknown_tool_is_reported(runtime: Runtime) -> None:
     async with _rules(runtime) as (stage, screen):
         screen.query_one("#tool", Input).value = "book.wirte"
         await stage.until(lambda: "book.write" in _answer(screen), "the nearest name is told")
 
 
 @pytest.mark.promise("ASK-7")
-async def test_a_new_rule_is_written_with_the_form(runtime: Runtime) -> None:
+async def test_a_new_rule_is_entered_in_a_form(runtime: Runtime) -> None:
     call = ToolCall(name="book.write", args={"path": "a"}, source="ask")
     async with _rules(runtime, call) as (stage, screen):
         await stage.until(lambda: "It asks" in _answer(screen), "it asks")
         await stage.press("ctrl+n")
         await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
         await stage.press("ctrl+s")
-        await stage.until(lambda: "It runs." in _answer(screen), "it runs now")
+        await stage.until(lambda: "Runs." in _answer(screen), "it runs now")
         assert runtime.paths.approvals.read_text() == f'{MINE}\n[[rule]]\nallow = "book.write"\n'
         await stage.until(lambda: "▸" in _listed(screen)[2], "the new rule decides")
 
 
 @pytest.mark.promise("ASK-7")
-async def test_a_rule_is_changed_in_the_form_and_all_else_stays(runtime: Runtime) -> None:
+async def test_a_rule_is_edited_in_a_form_and_the_rest_of_the_file_stays(runtime: Runtime) -> None:
     async with _rules(runtime) as (stage, screen):
         await stage.press("enter")
         await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
@@ -165,7 +165,7 @@ async def test_a_rule_is_changed_in_the_form_and_all_else_stays(runtime: Runtime
 
 
 @pytest.mark.promise("ASK-7", "TUI-7")
-async def test_a_rule_is_deleted_once_that_is_confirmed(runtime: Runtime) -> None:
+async def test_a_rule_is_deleted_after_confirmation(runtime: Runtime) -> None:
     async with _rules(runtime) as (stage, screen):
         await stage.press("delete")
         await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it is asked")
@@ -209,7 +209,7 @@ async def test_a_file_that_changed_meanwhile_is_not_overwritten_but_shown(runtim
 
 
 @pytest.mark.promise("ASK-7")
-async def test_a_file_with_a_fault_is_said_and_opened_in_the_editor(
+async def test_an_invalid_file_is_reported_and_opened_in_the_editor(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime.paths.approvals.write_text('[[rule]]\nalow = "[b]"\n', encoding="utf-8")
@@ -230,11 +230,11 @@ async def test_a_file_with_a_fault_is_said_and_opened_in_the_editor(
 
 
 @pytest.mark.promise("ASK-7")
-async def test_without_rules_it_is_said_how_to_make_one(runtime: Runtime) -> None:
+async def test_without_rules_the_key_for_a_new_one_is_shown(runtime: Runtime) -> None:
     runtime.paths.approvals.unlink()
     async with _rules(runtime) as (stage, screen):
-        await stage.until_seen("There are no rules yet")
-        await stage.until_seen("insert makes the first rule")
+        await stage.until_seen("No rules yet")
+        await stage.until_seen("Press insert to add the first rule")
         await stage.press("insert")
         await stage.until(lambda: isinstance(stage.app.focused, Input), "a tool is focused")
         await stage.press("ctrl+s")

@@ -1,4 +1,4 @@
-"""Themes: the shipped ones, the user's, and the one that was chosen."""
+"""Themes: built-in, user-defined and chosen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def by_name(name: str) -> Theme:
 
 
 @pytest.mark.promise("TUI-6")
-def test_three_themes_of_our_own_are_shipped_without_problems() -> None:
+def test_the_built_in_themes_have_no_problems() -> None:
     assert {theme.name for theme in SHIPPED} >= {"pegboard-dark", "pegboard-light", "pegboard-16"}
     assert PROBLEMS == []
 
@@ -82,15 +82,15 @@ async def test_the_sixteen_colour_theme_sends_no_other_colours_to_the_terminal(t
     [
         ("name = ", "Invalid value"),
         ('name = "x"', "`primary`"),
-        ('primary = "nonsense"', "'nonsense' is no colour"),
+        ('primary = "nonsense"', "'nonsense' is not a colour"),
         ('primary = "red"\nsize = 3', "`size`"),
         ('primary = "red"\ndark = "yes"', "`dark`"),
-        ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is no colour"),
-        ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is no text style"),
+        ('primary = "red"\n[variables]\ntext = "nonsense"', "'nonsense' is not a colour"),
+        ('primary = "red"\n[variables]\nlink-style = "wavy"', "'wavy' is not a text style"),
         ('primary = "red"\n[variables]\n"a b" = "red"', "`a b`"),
     ],
 )
-def test_a_file_that_is_no_theme_is_a_problem_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:
+def test_an_invalid_theme_file_is_a_problem_with_its_reason(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "bad.toml").write_text(text)
     (tmp_path / "good.toml").write_text(MINE)
     found, problems = themes.load([tmp_path])
@@ -100,20 +100,20 @@ def test_a_file_that_is_no_theme_is_a_problem_with_its_reason(tmp_path: Path, te
     assert reason in problems[0].message
 
 
-def test_bytes_that_are_no_text_and_a_folder_named_like_a_theme_are_problems(tmp_path: Path) -> None:
+def test_undecodable_bytes_and_a_folder_named_like_a_theme_are_problems(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "folder.toml").mkdir()
     assert len(themes.load([tmp_path, tmp_path / "missing"])[1]) == 2
 
 
-def test_a_users_theme_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
+def test_a_users_theme_replaces_the_built_in_one_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(MINE.replace("mine", "pegboard-dark"))
     found, _ = themes.load([themes.shipped(), tmp_path])
     assert next(theme for theme in found if theme.name == "pegboard-dark").primary == "#ff0000"
 
 
 @pytest.mark.promise("TUI-6")
-async def test_a_theme_file_that_changes_is_worn_at_once(given: GivenRuntime) -> None:
+async def test_a_changed_theme_file_is_applied_immediately(given: GivenRuntime) -> None:
     given.paths.themes.mkdir(parents=True)
     file = given.paths.themes / "mine.toml"
     file.write_text(MINE)
@@ -127,7 +127,7 @@ async def test_a_theme_file_that_changes_is_worn_at_once(given: GivenRuntime) ->
 
 
 @pytest.mark.promise("TUI-6")
-async def test_the_chosen_theme_is_kept_for_the_next_start(given: GivenRuntime) -> None:
+async def test_the_chosen_theme_is_used_at_the_next_start(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         assert stage.app.theme == "pegboard-dark"
         stage.app.theme = "pegboard-light"
@@ -136,11 +136,11 @@ async def test_the_chosen_theme_is_kept_for_the_next_start(given: GivenRuntime) 
     assert PegboardApp(as_runtime(given)).theme == "pegboard-light"
 
 
-async def test_a_choice_that_cant_be_kept_is_worn_all_the_same(given: GivenRuntime) -> None:
+async def test_a_chosen_theme_that_cannot_be_saved_is_still_applied(given: GivenRuntime) -> None:
     given.paths.state.write_text("a file where the folder should be")
     async with on_stage(given) as stage:
         stage.app.theme = "pegboard-light"
-        await stage.until_seen("The choice of theme can't be kept")
+        await stage.until_seen("The chosen theme could not be saved")
         assert stage.app.theme == "pegboard-light"
 
 
@@ -151,7 +151,7 @@ async def test_a_theme_configured_after_the_choice_wins(given: GivenRuntime) -> 
     assert PegboardApp(as_runtime(given)).theme == "pegboard-light"
 
 
-async def test_a_theme_that_doesnt_exist_is_a_problem_and_ours_is_worn(tmp_path: Path) -> None:
+async def test_a_missing_theme_is_a_problem_and_the_default_is_applied(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("[ui]\ntheme = 'solarised'\n")
     configured, _ = load({"PEGBOARD_CONFIG": str(config)}, tmp_path)
@@ -161,11 +161,11 @@ async def test_a_theme_that_doesnt_exist_is_a_problem_and_ours_is_worn(tmp_path:
         (problem,) = stage.app.theme_problems
         assert (problem.file, problem.line) == (str(config), 2)
         await stage.press("ctrl+g")
-        await stage.until_seen("There is no theme `solarised`.")
+        await stage.until_seen("The theme `solarised` was not found.")
 
 
 @pytest.mark.promise("TUI-6")
-async def test_a_theme_that_is_missed_stays_a_problem_until_its_file_comes_and_is_worn(given: GivenRuntime) -> None:
+async def test_a_missing_theme_is_applied_once_its_file_exists(given: GivenRuntime) -> None:
     given.paths.themes.mkdir(parents=True)
     given.settings = Settings(ui=UiSettings(theme="mine"))
     async with on_stage(given) as stage:
@@ -178,7 +178,7 @@ async def test_a_theme_that_is_missed_stays_a_problem_until_its_file_comes_and_i
 
 
 @pytest.mark.promise("TUI-2")
-async def test_no_style_is_read_twice_however_many_kinds_of_widgets_there_are(
+async def test_no_style_is_parsed_twice_with_many_widget_classes(
     given: GivenRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
@@ -207,7 +207,7 @@ async def test_the_palette_changes_the_theme(given: GivenRuntime) -> None:
         await stage.until(lambda: stage.app.theme == "pegboard-light", "the theme is worn")
 
 
-def test_animations_are_off_unless_asked_for(given: GivenRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_animations_are_off_by_default(given: GivenRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TEXTUAL_ANIMATIONS", raising=False)
     assert PegboardApp(as_runtime(given)).animation_level == "none"
     given.settings = Settings(ui=UiSettings(animations=True))

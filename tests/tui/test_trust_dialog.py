@@ -10,8 +10,8 @@ from textual.widgets import Button
 
 from pegboard.config import load
 from pegboard.runtime import Runtime
-from pegboard.tui.dialogs import trust as trust_module
 from pegboard.tui.dialogs.trust import TrustScreen
+from pegboard.tui.widgets import answer_guard
 
 CONFIG = """
 [packs.x]
@@ -26,13 +26,21 @@ vim_keys = true
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> Path:
-    """A working directory that wants to set something."""
+    """A working directory with settings."""
     folder = tmp_path / "[red]clone"
     folder.mkdir()
     (folder / "pegboard.toml").write_text(CONFIG)
     (folder / ".env").write_text("KEY=hunter2\n")
     monkeypatch.chdir(folder)
     return folder
+
+
+class EarlyClock(answer_guard.Clock):
+    """A clock for events that happen before any question is visible."""
+
+    def of(self, event: answer_guard.TimedEvent) -> float:
+        """Return a time in the past."""
+        return event.time - 1_000_000
 
 
 async def open_dialog(stage: Stage) -> TrustScreen:
@@ -45,7 +53,7 @@ async def open_dialog(stage: Stage) -> TrustScreen:
     await stage.until(lambda: isinstance(stage.app.screen, TrustScreen), "the dialog is open")
     screen = stage.app.screen
     assert isinstance(screen, TrustScreen)
-    await stage.until(lambda: screen._shown_at is not None, "the dialog is visible")
+    await stage.until(lambda: screen._guard.selected is not None, "the dialog is visible")
     return screen
 
 
@@ -54,7 +62,7 @@ def focused(stage: Stage) -> str | None:
 
 
 @pytest.mark.promise("SEC-3")
-async def test_a_toast_says_that_the_folder_is_not_trusted_and_blocks_nothing(folder: Path) -> None:
+async def test_a_toast_reports_an_untrusted_folder_and_blocks_nothing(folder: Path) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await stage.until_seen("This folder is not trusted")
         assert stage.app.screen is stage.screen
@@ -62,7 +70,7 @@ async def test_a_toast_says_that_the_folder_is_not_trusted_and_blocks_nothing(fo
 
 
 @pytest.mark.promise("SEC-3", "TUI-4")
-async def test_it_lists_what_would_take_effect_as_plain_text_without_secrets(folder: Path) -> None:
+async def test_it_lists_the_settings_as_plain_text_without_secrets(folder: Path) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await open_dialog(stage)
         await stage.until_seen("Do not trust")
@@ -74,8 +82,9 @@ async def test_it_lists_what_would_take_effect_as_plain_text_without_secrets(fol
 
 
 @pytest.mark.promise("SEC-3")
-async def test_keys_and_clicks_that_come_too_early_do_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust_module, "EARLY_SECONDS", 3600)
+async def test_early_keys_and_clicks_are_ignored(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patient = answer_guard.clock
+    monkeypatch.setattr(answer_guard, "clock", EarlyClock())
     async with on_stage(Runtime.from_environment()) as stage:
         screen = await open_dialog(stage)
         await stage.press("right", "enter", "tab", "space", "y", "escape")
@@ -83,7 +92,7 @@ async def test_keys_and_clicks_that_come_too_early_do_nothing(folder: Path, monk
         await stage.pilot.pause()
         assert stage.app.screen is screen
         assert focused(stage) == "no"
-        monkeypatch.setattr(trust_module, "EARLY_SECONDS", 0)
+        monkeypatch.setattr(answer_guard, "clock", patient)
         await stage.press("enter")
         await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
         assert load(None, folder)[0].loaded.trust == "untrusted"
@@ -91,8 +100,7 @@ async def test_keys_and_clicks_that_come_too_early_do_nothing(folder: Path, monk
 
 @pytest.mark.promise("SEC-3")
 @pytest.mark.parametrize("keys", [["enter"], ["escape"], ["y", "escape"], ["right", "left", "enter"]])
-async def test_only_the_button_trusts(folder: Path, monkeypatch: pytest.MonkeyPatch, keys: list[str]) -> None:
-    monkeypatch.setattr(trust_module, "EARLY_SECONDS", 0)
+async def test_only_the_button_trusts(folder: Path, keys: list[str]) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await open_dialog(stage)
         await stage.press(*keys)
@@ -102,16 +110,15 @@ async def test_only_the_button_trusts(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.promise("SEC-3")
-@pytest.mark.parametrize("way", ["keys", "click"])
-async def test_trusting_records_it_and_starts_again(folder: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
-    monkeypatch.setattr(trust_module, "EARLY_SECONDS", 0)
+@pytest.mark.parametrize("device", ["keys", "click"])
+async def test_trusting_a_folder_is_recorded_and_restarts_pegboard(folder: Path, device: str) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await open_dialog(stage)
-        if way == "keys":
+        if device == "keys":
             await stage.press("right", "enter")
         else:
             await stage.pilot.click("#yes")
-        await stage.until(lambda: stage.app.wants_reload, "the app ends to start again")
+        await stage.until(lambda: stage.app.wants_reload, "the app ends to restart")
     settings, _ = load(None, folder)
     assert (settings.loaded.trust, settings.tools.allow) == ("trusted", ("time.*",))
     runtime = Runtime.from_environment()
@@ -121,13 +128,12 @@ async def test_trusting_records_it_and_starts_again(folder: Path, monkeypatch: p
 
 
 @pytest.mark.promise("SEC-3")
-async def test_a_change_while_the_dialog_is_open_is_not_trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust_module, "EARLY_SECONDS", 0)
+async def test_a_change_while_the_dialog_is_open_is_not_trusted(folder: Path) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await open_dialog(stage)
         (folder / "pegboard.toml").write_text('[packs.fs]\nroots = ["/"]\n')
         await stage.press("right", "enter")
-        await stage.until(lambda: stage.app.wants_reload, "the app ends to start again")
+        await stage.until(lambda: stage.app.wants_reload, "the app ends to restart")
     settings, _ = load(None, folder)
     assert (settings.loaded.trust, settings.packs.of("fs")) == ("changed", {})
 

@@ -95,12 +95,12 @@ async def test_a_tool_that_hangs_is_cancelled_and_the_next_call_works(write_pack
 
 
 @pytest.mark.promise("DSC-6", "DSC-7")
-async def test_files_that_come_change_and_break_are_seen_live(write_pack: Callable[[str, str], Path]) -> None:
+async def test_added_changed_and_broken_files_are_listed_live(write_pack: Callable[[str, str], Path]) -> None:
     folder = write_pack("greeter.py", PACK)
     runtime = Runtime.from_environment(packs=[folder])
 
     def wall(stage: Stage) -> str:
-        return "\n".join(stage.wall)
+        return "\n".join(stage.tool_list)
 
     async with on_stage(runtime) as stage:
         write_pack("later.py", '"""Later."""\ndef come() -> None:\n    """Came."""\n')
@@ -112,7 +112,7 @@ async def test_files_that_come_change_and_break_are_seen_live(write_pack: Callab
 
 
 @pytest.mark.promise("TUI-2")
-async def test_what_killed_processes_left_is_swept_away_while_the_app_runs(
+async def test_files_of_killed_processes_are_deleted_while_the_app_runs(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pegboard.tui.app._SWEEP_AFTER_SECONDS", 0.1)
@@ -126,7 +126,7 @@ async def test_what_killed_processes_left_is_swept_away_while_the_app_runs(
         await stage.until(lambda: not left.exists() and not unused.exists(), "both are gone")
 
 
-def test_the_editor_gets_the_terminal_with_file_and_line_and_gives_it_back(
+def test_the_editor_runs_in_the_terminal_with_file_and_line_and_the_app_resumes(
     write_pack: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
     folder = write_pack("greeter.py", PACK)
@@ -160,7 +160,7 @@ _SCREEN_TAKEN = "\x1b[?1049h"
 
 
 def _read_until(terminal: int, words: str, *, after: str = "") -> None:
-    """Reads what the app paints until one of the words comes after something else; at most 30 seconds."""
+    """Read the output of the app until a word appears after another text, at most 30 seconds."""
     seen = ""
     end = time.monotonic() + 30
     while not any(word in seen.partition(after)[2] if after else word in seen for word in words.split("|")):
@@ -170,7 +170,7 @@ def _read_until(terminal: int, words: str, *, after: str = "") -> None:
 
 
 def _drain(terminal: int, process: subprocess.Popen[bytes]) -> None:
-    """Reads what comes until the app has ended; at most 30 seconds."""
+    """Read the output until the app has ended, at most 30 seconds."""
     end = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < end:
         if select.select([terminal], [], [], 0.05)[0]:
@@ -180,7 +180,7 @@ def _drain(terminal: int, process: subprocess.Popen[bytes]) -> None:
                 return
 
 
-async def test_a_tool_that_lacks_something_wears_it_and_says_what_when_it_is_run(
+async def test_a_tool_with_a_missing_requirement_is_marked_and_reports_it_when_run(
     write_pack: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_pack("lacking.py", LACKING)

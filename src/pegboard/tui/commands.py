@@ -1,6 +1,6 @@
 """One declaration per command: its key, its place in the footer, the palette and the help.
 
-A screen, pane or widget lists its commands in `ACTIONS` and gives them to Textual with
+A screen, pane or widget lists its commands in `ACTIONS` and passes them to Textual with
 `BINDINGS = bindings(ACTIONS)`. The footer and Textual's keymap read the bindings; the palette and the help screen
 read `ACTIONS` of everything from the focused widget up to the app (`in_reach`).
 """
@@ -17,26 +17,26 @@ from textual.keys import format_key
 
 @dataclass(frozen=True)
 class Command:
-    """Something a user can ask for."""
+    """An action that users can run, with its key and its texts."""
 
     id: str
-    """`place.verb`, stable: what `[keys]` in the config remaps."""
+    """Stable id, `page.verb`; `[keys]` in the configuration remaps it."""
     keys: str
-    """Textual key names, separated by commas; the first is shown. Empty: palette and mouse only."""
+    """Textual key names, separated by commas; the first is shown. Empty: only the palette and the mouse run it."""
     action: str
     """The Textual action to run on the widget that declares it, such as `run` or `mode('tools')`."""
     title: str
-    """Two or three words, for the footer and the palette."""
+    """Title of two or three words, for the footer and the palette."""
     help: str
-    """A sentence: what it does, for the palette, the tooltip and the help screen."""
+    """One sentence for the palette, the tooltip and the help screen."""
     footer: bool = False
     """Whether the footer shows it."""
     priority: bool = False
-    """Whether its keys win over the focused widget's own."""
+    """Whether its keys take precedence over those of the focused widget."""
 
     @property
     def binding(self) -> Binding:
-        """The command as Textual's binding."""
+        """The binding for Textual."""
         return Binding(
             self.keys,
             self.action,
@@ -49,21 +49,21 @@ class Command:
 
 
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
-    """Gives the Textual bindings of the commands that have keys."""
+    """Return the Textual bindings of the commands that have keys."""
     return [command.binding for command in commands if command.keys]
 
 
 def key_of(node: DOMNode, command_id: str) -> str:
-    """Gives the first key of a command that `node` declares, as the user remapped it and as people write it.
+    """Return the first key of a command that a widget declares, remapped and formatted: `ctrl+s`, `/`.
 
     Args:
-        node: A part of a screen.
-        command_id: One of its own `ACTIONS`.
+        node: The widget, screen or app.
+        command_id: The id of one of its `ACTIONS`.
 
     Returns:
-        Such as `ctrl+s` or `/`; empty if it has no key.
+        The key, or an empty string if the command has none.
     """
-    for key, binding in node._bindings:  # noqa: SLF001 - Textual gives the remapped ones of one node nowhere else
+    for key, binding in node._bindings:  # noqa: SLF001 - nothing public returns the remapped bindings of one node
         if binding.id == command_id:
             *modifiers, last = key.split("+")
             return "+".join([*modifiers, format_key(last)])
@@ -71,7 +71,7 @@ def key_of(node: DOMNode, command_id: str) -> str:
 
 
 def key_in_reach(node: DOMNode, command_ids: Collection[str]) -> str:
-    """Gives the first key of the first of some commands that works from `node`; empty if none of them does."""
+    """Return the first key of the first of these commands that is available from a widget, or an empty string."""
     for owner, command in in_reach(node):
         if command.id in command_ids:
             return key_of(owner, command.id)
@@ -79,10 +79,10 @@ def key_in_reach(node: DOMNode, command_ids: Collection[str]) -> str:
 
 
 def in_reach(node: DOMNode | None) -> Iterator[tuple[DOMNode, Command]]:
-    """Gives every command that works from `node`: its own first, then those of each ancestor up to the app.
+    """Yield the commands available from a widget: its own, then those of each ancestor up to the app.
 
     Args:
-        node: Usually the focused widget, or the screen.
+        node: Usually the focused widget or the screen.
     """
     while node is not None:
         for command in getattr(type(node), "ACTIONS", ()):

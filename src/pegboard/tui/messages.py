@@ -1,4 +1,4 @@
-"""Requests that any part of the screen may make of the app."""
+"""Messages that any widget can post to the app."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from pegboard.models import JsonObject
 
 @dataclass
 class Copy(Message):
-    """Asks for a text to be copied."""
+    """A request to copy a text to the clipboard."""
 
     text: str
 
 
 @dataclass
 class Called(Message):
-    """A tool that needs something was called, which looks for what was missing."""
+    """A call of a tool with requirements; the call has checked them."""
 
     tool: str
-    """The qualified name."""
+    """Qualified name of the tool."""
 
 
 @dataclass
 class Asking(Message):
-    """A model is being asked, or isn't any more."""
+    """The start or the end of a model turn."""
 
     running: bool
 
 
 @dataclass
 class Scripting(Message):
-    """A script runs, or doesn't any more."""
+    """The start or the end of a script."""
 
     running: bool
 
 
 @dataclass
 class TalkAbout(Message):
-    """Asks for a text to be put into the line that one talks to the model with."""
+    """A request to insert a text into the prompt of the Chat page."""
 
     text: str
 
 
 @dataclass
 class OpenCall(Message):
-    """Asks for a call in the form of its tool, ready to be run again."""
+    """A request to open a call in the form of its tool."""
 
     tool: str
-    """One of the tool's names."""
+    """Name or alias of the tool."""
     arguments: JsonObject
 
 
 @dataclass
 class OpenTool(Message):
-    """Asks for a tool to be shown in the Tools place, ready to be filled in."""
+    """A request to open the form of a tool on the Tools page."""
 
     tool: str
-    """The qualified name."""
+    """Qualified name of the tool."""

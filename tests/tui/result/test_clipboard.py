@@ -8,7 +8,7 @@ from pathlib import Path
 import pyperclip
 import pytest
 
-from pegboard.tui.widgets.clipboard import copy, terminal_takes
+from pegboard.tui.widgets.clipboard import copy, terminal_accepts
 
 from .pane_stage import OpenStage
 
@@ -43,7 +43,7 @@ async def test_what_no_clipboard_takes_goes_into_a_file_of_the_user(
         monkeypatch.setenv("TMUX", "/tmp/tmux-0/default")
         said = await copy(on.app, "x" * 100_000, tmp_path / "copies")
         [file] = (tmp_path / "copies").iterdir()
-        assert said == f"No clipboard takes 100 kB here; wrote {file}"
+        assert said == f"No clipboard accepts 100 kB here. The text is in {file}"
         assert file.read_text() == "x" * 100_000
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert on.app.clipboard == "x" * 100_000
@@ -56,7 +56,7 @@ async def test_a_file_that_cannot_be_written_is_said(
     async with stage() as on:
         monkeypatch.setenv("TERM", "dumb")
         said = await copy(on.app, "text", tmp_path / "file")
-        assert said.startswith("Could not copy 4 B")
+        assert said.startswith("4 B were not copied")
 
 
 async def test_text_that_cannot_be_encoded_is_copied_escaped(stage: OpenStage, tmp_path: Path) -> None:
@@ -78,4 +78,4 @@ async def test_text_that_cannot_be_encoded_is_copied_escaped(stage: OpenStage, t
     ],
 )
 def test_a_terminal_is_trusted_as_far_as_it_is_known_to_go(environ: dict[str, str], count: int, takes: bool) -> None:
-    assert terminal_takes(count, environ) is takes
+    assert terminal_accepts(count, environ) is takes

@@ -10,14 +10,14 @@ from pegboard.models import JsonObject, ToolCall
 from pegboard.models.approval import Approval
 from pegboard.models.rule_scope import session_rule
 from pegboard.results.clean import clean_line
-from pegboard.tui.state.approvals import Request
+from pegboard.tui.state.approvals import ApprovalRequest
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 
 async def approval_of(
-    app: App[None], runtime: Runtime, request: Request, shown: ToolCall, chosen: str
+    app: App[None], runtime: Runtime, request: ApprovalRequest, shown: ToolCall, chosen: str
 ) -> Approval | None:
     """Return the approval for an answer on a card, or None if the user closed the dialog.
 

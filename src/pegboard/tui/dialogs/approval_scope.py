@@ -18,8 +18,7 @@ from pegboard.models.rule_scope import ANYTHING, any_rule, exact_rule, pattern_r
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.confirm import Confirm
-from pegboard.tui.shell.footer import KeysLine
-from pegboard.tui.state.approvals import Request
+from pegboard.tui.state.approvals import ApprovalRequest
 from pegboard.tui.widgets.question import QuestionScreen
 
 if TYPE_CHECKING:
@@ -35,26 +34,23 @@ _LONGEST_PREVIEW = 1_000
 
 
 class ApprovalScope(QuestionScreen[Approval | None]):
-    """Close with an approval that adds a rule, or with None while the call waits on.
+    """A dialog that returns an approval with a rule, or None to leave the call awaiting approval.
 
     Args:
-        runtime: Knows whether a rule matches the call.
-        request: The call that asks.
-        shown: The call as it may be shown, without secrets.
+        runtime: The runtime that matches rules.
+        request: The call awaiting approval.
+        shown: The call with secrets masked.
     """
 
-    PLACE = "Scope of the rule"
+    PAGE = "Scope of the rule"
     AUTO_FOCUS = "#arguments"
     ANSWERS = ("scope.allow",)
 
     DEFAULT_CSS = """
     ApprovalScope {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 90; max-width: 96%; height: auto; max-height: 96%; padding: 0 1; background: $surface;
-            border: round $warning; border-title-color: $text-warning; border-title-style: bold;
-            border-subtitle-color: $text-muted;
+        & > #box {
+            width: 90; max-width: 96%; height: auto; max-height: 96%; padding: 0 1;
+            border: round $warning; border-title-color: $text-warning;
         }
         #choices { height: auto; }
         #choices Vertical { height: auto; }
@@ -78,12 +74,12 @@ class ApprovalScope(QuestionScreen[Approval | None]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("scope.allow", "ctrl+s", "allow", "Add rule", "Add the rule and run the call.", footer=True),
-        Command("scope.close", "escape", "close", "Close", "Go back; the call still awaits approval.", footer=True),
+        Command("scope.close", "escape", "close", "Close", "Close; the call still awaits approval.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, runtime: Runtime, request: Request, shown: ToolCall) -> None:
-        super().__init__()
+    def __init__(self, runtime: Runtime, request: ApprovalRequest, shown: ToolCall) -> None:
+        super().__init__(f"Allow {clean_line(request.call.name)} without asking?")
         self._runtime = runtime
         self._request = request
         self._shown = shown.model_copy(update={"name": request.call.name})
@@ -94,41 +90,38 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         ]
         self._is_over = False
 
-    def compose(self) -> ComposeResult:
+    def compose_body(self) -> ComposeResult:
         """Compose the choices, the patterns, the preview and the buttons."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(f"Allow {clean_line(self._request.call.name)} without asking?")
-            with Horizontal(id="choices"):
-                with Vertical():
-                    yield Label("Which calls", classes="title")
-                    yield RadioSet(*(RadioButton(Content(text)) for _, text in _ARGUMENTS), id="arguments")
-                with Vertical():
-                    yield Label("For how long", classes="title")
-                    yield RadioSet(RadioButton("This session"), RadioButton("Permanently"), id="duration")
-            with VerticalScroll(id="patterns", can_focus=False):
-                for name, pattern in self._suggested:
-                    with Horizontal():
-                        yield Label(Content(clean_line(name)))
-                        yield Input(pattern, select_on_focus=False, placeholder="any value")
-            yield Static(id="preview")
-            yield Static(id="state")
-            with Horizontal(id="answers"):
-                yield Button(Content("Close"), id="close", compact=True)
-                yield Button(Content("Add rule"), id="allow", variant="warning", compact=True)
-            yield KeysLine()
+        with Horizontal(id="choices"):
+            with Vertical():
+                yield Label("Which calls", classes="title")
+                yield RadioSet(*(RadioButton(Content(text)) for _, text in _ARGUMENTS), id="arguments")
+            with Vertical():
+                yield Label("For how long", classes="title")
+                yield RadioSet(RadioButton("This session"), RadioButton("Permanently"), id="duration")
+        with VerticalScroll(id="patterns", can_focus=False):
+            for name, pattern in self._suggested:
+                with Horizontal():
+                    yield Label(Content(clean_line(name)))
+                    yield Input(pattern, select_on_focus=False, placeholder="any value")
+        yield Static(id="preview")
+        yield Static(id="state")
+        with Horizontal(id="answers"):
+            yield Button(Content("Close"), id="close", compact=True)
+            yield Button(Content("Add rule"), id="allow", variant="warning", compact=True)
 
     def on_mount(self) -> None:
-        """Choose the most specific scope and watch whether the call still waits."""
+        """Select the most specific scope, and watch whether the call still awaits approval."""
         for radio_set in self.query(RadioSet):
             radio_set.query(RadioButton).first().value = True
-        self.watch(self.app, "requests", self._take_requests)
+        self.watch(self.app, "requests", self._update_requests)
         self._preview()
 
-    def _take_requests(self, requests: tuple[Request, ...]) -> None:
+    def _update_requests(self, requests: tuple[ApprovalRequest, ...]) -> None:
         self._is_over = all(request.call.id != self._request.call.id for request in requests)
         self._preview()
 
-    # What is chosen
+    # The rule
 
     @property
     def _arguments(self) -> _Arguments:
@@ -152,7 +145,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
     def _problem(self) -> str:
         """Why the rule can't be added; empty if it can."""
         if self._is_over:
-            return "This call has already ended, so it can't be approved any more. Press esc to close."
+            return "This call can't be approved because it has already ended. Press esc to close."
         if not self._runtime.rules.matches(self._rule_for(self._request.call), self._request.call):
             return "The rule doesn't match this call. Change the patterns, or choose exactly these arguments."
         return ""
@@ -210,10 +203,6 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         question = f"{name} may delete or overwrite. From now on such calls run without asking:\n\n{rule}"
         return await self.app.push_screen_wait(Confirm(f"Allow {name} permanently?", question, "Allow")) is True
 
-    def action_close(self) -> None:
-        """Close without an answer."""
-        self.dismiss(None)
 
-
-def _is_safe(sign: str) -> bool:
-    return sign == clean_line(sign) and sign.isprintable()
+def _is_safe(text: str) -> bool:
+    return text == clean_line(text) and text.isprintable()

@@ -1,4 +1,4 @@
-"""A question for a name."""
+"""A dialog that asks for a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -17,57 +16,44 @@ from pegboard.tui.widgets.dialog import Dialog
 
 
 class AskName(Dialog[str | None]):
-    """Closes with the name that was typed, or None.
+    """A dialog that returns a name, or None.
 
     Args:
-        title: What the name is for.
-        name: What stands in the line at first.
-        note: What the user should know before.
+        title: Title of the dialog; plain text.
+        name: Initial value.
+        note: Warning below the input.
     """
 
-    PLACE = "Name"
+    PAGE = "Name"
     AUTO_FOCUS = "Input"
+    HAS_FOOTER = False
 
     DEFAULT_CSS = """
     AskName {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 60; max-width: 94%; height: auto; padding: 1 2; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
-        }
+        & > #box { width: 60; height: auto; padding: 1 2; }
         Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; }
         #note { height: auto; margin-top: 1; color: $text-warning; }
     }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("name.close", "escape", "close", "Close", "Leave everything as it is."),
+        Command("name.close", "escape", "close", "Close", "Close without a name."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, title: str, name: str = "", note: str = "") -> None:
-        super().__init__()
-        self._title = title
-        self._begin = name
+        super().__init__(title, "enter accepts · esc closes")
+        self._initial = name
         self._note = note
 
-    def compose(self) -> ComposeResult:
-        """A line to type in, and the note."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(self._title)
-            box.border_subtitle = "enter takes it · esc closes"
-            yield Input(self._begin, select_on_focus=False)
-            if self._note:
-                yield Static(Content(clean(self._note)), id="note")
+    def compose_body(self) -> ComposeResult:
+        """Compose the input and the note."""
+        yield Input(self._initial, select_on_focus=False)
+        if self._note:
+            yield Static(Content(clean(self._note)), id="note")
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if event.value.strip():
             self.dismiss(event.value.strip())
-
-    def action_close(self) -> None:
-        """Closes without a name."""
-        self.dismiss(None)

@@ -1,4 +1,4 @@
-"""A call or a script as text to be copied, in one of several ways."""
+"""A dialog that copies a call or a script in one of several formats."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.getters import query_one
-from textual.widgets import Static
 
 from pegboard.forms import CopyKind, Form, copied_as
 from pegboard.models import ToolSpec
@@ -22,9 +18,8 @@ from pegboard.results.sizes import count, size
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs import script_texts
 from pegboard.tui.messages import Copy
-from pegboard.tui.shell.footer import KeysLine
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 _LONGEST = 20_000
 _CALL: tuple[tuple[CopyKind, str, str, str], ...] = (
@@ -37,48 +32,39 @@ _CALL: tuple[tuple[CopyKind, str, str, str], ...] = (
 _SCRIPT: tuple[tuple[script_texts.CopyKind, str, str, str], ...] = (
     ("script", "Script", "as it is", "bash"),
     ("cli", "Command line", "for a shell", "bash"),
-    ("json", "JSON", "the call of script.run, as a model makes it", "json"),
+    ("json", "JSON", "the call of script.run, as models make it", "json"),
     ("python", "Python", "a program", "python"),
 )
 
 
-class Way(NamedTuple):
-    """A way to write something."""
+class CopyFormat(NamedTuple):
+    """A format to copy."""
 
     title: str
     about: str
     language: str
     copied: Callable[[], str]
-    """Gives the text to copy."""
+    """Function that returns the text to copy."""
     shown: Callable[[], str]
-    """Gives it as it may be shown."""
+    """Function that returns the text to show, with secrets masked."""
 
 
-class CopyScreen(Dialog[None]):
-    """Shows something in several ways; enter copies the marked one.
+class CopyScreen(ListDialog[None]):
+    """A list of formats with a preview; enter copies the marked one.
 
     Args:
-        title: What it is.
-        ways: The ways.
-        note: What is to be known of all of them.
-        trouble: What is wrong with it.
+        title: Title of the dialog; plain text.
+        formats: The formats.
+        note: A note on all formats.
+        warning: A problem with the content.
     """
 
-    PLACE = "Copy as"
-    AUTO_FOCUS = "PickList"
+    PAGE = "Copy as"
+    FILTER_HINT = ""
 
     DEFAULT_CSS = """
     CopyScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 90; max-width: 94%; height: 24; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-warning;
-            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-            #preview { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
-            #preview Static { height: auto; }
-        }
+        & > #box { border-subtitle-color: $text-warning; }
     }
     """
 
@@ -87,120 +73,96 @@ class CopyScreen(Dialog[None]):
             "copy_as.page_down", "pagedown", "page(1)", "Page down", "Scroll the text down.", footer=True, priority=True
         ),
         Command("copy_as.page_up", "pageup", "page(-1)", "Page up", "Scroll the text up.", priority=True),
-        Command("copy_as.close", "escape", "close", "Close", "Go back without copying.", footer=True),
+        Command("copy_as.close", "escape", "close", "Close", "Close without copying.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    _list = query_one(PickList)
-    _preview = query_one("#preview", VerticalScroll)
-
-    def __init__(self, title: str, ways: Sequence[Way], *, note: str = "", trouble: str = "") -> None:
-        super().__init__()
-        self._title = title
-        self._ways = ways
-        self._note = note
-        self._trouble = f"  ✗ {trouble}" if trouble else ""
-
-    def compose(self) -> ComposeResult:
-        """The ways over the text."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(self._title)
-            box.border_subtitle = Content(self._note)
-            yield PickList()
-            yield Static(id="about")
-            with VerticalScroll(id="preview", can_focus=False):
-                yield Static(id="text")
-            yield KeysLine()
+    def __init__(self, title: str, formats: Sequence[CopyFormat], *, note: str = "", warning: str = "") -> None:
+        super().__init__(title, note)
+        self._formats = formats
+        self._warning = f"  ✗ {warning}" if warning else ""
 
     def on_mount(self) -> None:
-        """Lists the ways."""
-        self._list.styles.height = len(self._ways)
-        self._list.show([Line(way.title, way.about) for way in self._ways])
+        """List the formats."""
+        self.list.styles.height = len(self._formats)
+        self.list.show([PickLine(one.title, one.about) for one in self._formats])
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:
         event.stop()
-        self._show(None if event.index is None else self._ways[event.index])
-
-    @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
+        self._show(None if event.index is None else self._formats[event.index])
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
         event.stop()
-        self._copy(self._ways[event.index])
+        self._copy(self._formats[event.index])
 
     @work(exclusive=True, group="copy")
-    async def _copy(self, way: Way) -> None:
-        """Copies the text and closes."""
-        self.app.post_message(Copy(await asyncio.to_thread(way.copied)))
+    async def _copy(self, one: CopyFormat) -> None:
+        """Copy the text and close."""
+        self.app.post_message(Copy(await asyncio.to_thread(one.copied)))
         self.dismiss(None)
 
     def action_page(self, by: int) -> None:
-        """Scrolls the text by a page."""
+        """Scroll the text by a page."""
         if by > 0:
             self._preview.scroll_page_down(animate=False)
         else:
             self._preview.scroll_page_up(animate=False)
 
-    def action_close(self) -> None:
-        """Closes without copying."""
-        self.dismiss(None)
-
     @work(exclusive=True, group="show")
-    async def _show(self, way: Way | None) -> None:
-        if way is None:
-            self.query_one("#text", Static).update("")
+    async def _show(self, one: CopyFormat | None) -> None:
+        if one is None:
+            self.show_preview(Content(), Content())
             return
-        shown: Content
-        shown, length = await asyncio.to_thread(_written, way)
+        text: Content
+        text, length = await asyncio.to_thread(_preview_of, one)
         about = Content.assemble(
-            (way.title, "bold"), (f"  {size(length)}", "$text-muted"), (self._trouble, "$text-warning")
+            (one.title, "bold"), (f"  {size(length)}", "$text-muted"), (self._warning, "$text-warning")
         )
-        self.query_one("#about", Static).update(about)
-        self.query_one("#text", Static).update(shown)
-        self._preview.scroll_home(animate=False)
+        self.show_preview(about, text)
 
 
 def copy_call(spec: ToolSpec, form: Form, packs: str = "") -> CopyScreen:
-    """Shows the call that a form makes in several ways.
+    """Return the dialog that copies the call in a form.
 
     Args:
         spec: The tool.
-        form: Its form; what is in it is copied, and shown with secrets masked.
-        packs: The folder that a command line must name to find the tool; empty where it needn't.
+        form: Its form. The preview masks secrets; the copy contains them.
+        packs: The `--packs` folder that a command line needs to find the tool, or an empty string.
     """
     arguments, masked, faults = form.draft(), form.draft(masked=True), len(form.faults())
-    ways = [
-        Way(title, about, language, *(partial(copied_as, kind, spec, one, packs=packs) for one in (arguments, masked)))
+    formats = [
+        CopyFormat(
+            title, about, language, *(partial(copied_as, kind, spec, one, packs=packs) for one in (arguments, masked))
+        )
         for kind, title, about, language in _CALL
     ]
     return CopyScreen(
         f"Copy the call of {clean_line(spec.name)} as",
-        ways,
-        note="secrets are masked here, and copied as they are" if masked != arguments else "",
-        trouble=f"{count(faults, 'fault')}: it is copied as it is" if faults else "",
+        formats,
+        note="secrets are masked here, but copied in plain text" if masked != arguments else "",
+        warning=f"{count(faults, 'validation error')}: copied unchanged" if faults else "",
     )
 
 
 def copy_script(script: str, packs: Sequence[str]) -> CopyScreen:
-    """Shows a script in several ways.
+    """Return the dialog that copies a script.
 
     Args:
         script: The script.
-        packs: The folders that must be named elsewhere to find its tools.
+        packs: The `--packs` folders that are needed to find its tools.
     """
-    written = [(way, partial(script_texts.copied_as, way[0], script, packs)) for way in _SCRIPT]
-    return CopyScreen("Copy the script as", [Way(*way[1:], copied, copied) for way, copied in written])
+    texts = [(one, partial(script_texts.copied_as, one[0], script, packs)) for one in _SCRIPT]
+    return CopyScreen("Copy the script as", [CopyFormat(*one[1:], copied, copied) for one, copied in texts])
 
 
-def _written(way: Way) -> tuple[Content, int]:
-    """Gives the text to show and the size of the one to copy."""
+def _preview_of(one: CopyFormat) -> tuple[Content, int]:
+    """Return the text to show and the size in bytes of the text to copy."""
     from textual.highlight import highlight
 
-    text = clean(way.shown())
-    length = len(way.copied().encode(errors="surrogatepass"))
+    text = clean(one.shown())
+    length = len(one.copied().encode(errors="surrogatepass"))
     if len(text) > _LONGEST:
         return Content(f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters"), length
-    return highlight(text, language=way.language), length
+    return highlight(text, language=one.language), length

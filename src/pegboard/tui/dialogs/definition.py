@@ -1,4 +1,4 @@
-"""A tool's definition as JSON, just as a model gets it."""
+"""A dialog with the definition of a tool as JSON, as models receive it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
@@ -22,25 +22,15 @@ _LONGEST = 200_000
 
 
 class DefinitionScreen(Dialog[None]):
-    """Name, description and schemas of a tool, raw.
+    """Name, description and schemas of a tool as JSON."""
 
-    Args:
-        spec: The tool.
-    """
-
-    PLACE = "Definition"
+    PAGE = "Definition"
     AUTO_FOCUS = "#scroll"
+    HAS_FOOTER = False
 
     DEFAULT_CSS = """
     DefinitionScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 100; max-width: 94%; height: auto; max-height: 90%;
-            background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
-        }
+        & > #box { width: 100; height: auto; }
         #scroll { height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
         #json { height: auto; }
     }
@@ -48,29 +38,25 @@ class DefinitionScreen(Dialog[None]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("definition.copy", "c", "copy", "Copy", "Copy the definition as JSON."),
-        Command("definition.close", "escape,f2,q", "dismiss", "Close", "Go back to where you were."),
+        Command("definition.close", "escape,f2,q", "dismiss", "Close", "Close this dialog."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, spec: ToolSpec) -> None:
-        super().__init__()
+        super().__init__(clean_line(spec.name), f"≈ {token_weight(spec):,} tokens · c copies · esc closes")
         shown = definition(spec)
         if spec.output_schema is not None:
             shown["outputSchema"] = spec.output_schema
         shown["annotations"] = spec.annotations
         self._text = json.dumps(shown, ensure_ascii=False, indent=2)
-        self._spec = spec
 
-    def compose(self) -> ComposeResult:
-        """The JSON, to be scrolled."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(clean_line(self._spec.name))
-            box.border_subtitle = Content(f"≈ {token_weight(self._spec):,} tokens · c copies · esc closes")
-            with VerticalScroll(id="scroll"):
-                yield Static(_coloured(clean(self._text)), id="json")
+    def compose_body(self) -> ComposeResult:
+        """Compose the JSON."""
+        with VerticalScroll(id="scroll"):
+            yield Static(_coloured(clean(self._text)), id="json")
 
     def action_copy(self) -> None:
-        """Asks for the JSON to be copied."""
+        """Copy the JSON."""
         self.post_message(Copy(self._text))
 
 

@@ -1,4 +1,4 @@
-"""Everything that is wrong, in one list."""
+"""A dialog with all problems."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import OptionList, Static
@@ -19,28 +18,23 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.header import plural
 from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.external_editor import open_in_editor
 from pegboard.tui.widgets.problem_text import place, problem_heading
 
 
 class ProblemsScreen(Dialog[Problem | None]):
-    """The problems; closes with the one whose file shall be opened.
+    """A list that returns the problem whose file to open, or None.
 
     Args:
-        problems: Errors and warnings, in any order.
+        problems: The problems, in any order.
     """
 
-    PLACE = "Problems"
+    PAGE = "Problems"
+    HAS_FOOTER = False
 
     DEFAULT_CSS = """
     ProblemsScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 100; max-width: 94%; height: auto; max-height: 90%;
-            padding: 0 1; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
-        }
+        & > #box { width: 100; height: auto; padding: 0 1; }
         OptionList, OptionList:focus {
             height: auto; max-height: 100%; border: none; background: transparent; padding: 0;
             background-tint: transparent; scrollbar-size-vertical: 1;
@@ -56,26 +50,23 @@ class ProblemsScreen(Dialog[Problem | None]):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("problems.open", "enter", "open", "Open", "Open the file in your editor, at the line."),
-        Command("problems.copy", "c", "copy", "Copy", "Copy the problem with its place."),
-        Command("problems.close", "escape,q", "close", "Close", "Go back to where you were."),
+        Command("problems.copy", "c", "copy", "Copy", "Copy the problem with its location."),
+        Command("problems.close", "escape,q", "close", "Close", "Close this dialog."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     _list = query_one(OptionList)
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__()
+        super().__init__(plural(len(problems), "problem"), "enter opens the file · c copies · esc closes")
         self._problems = sorted(problems, key=lambda problem: problem.rank)
 
-    def compose(self) -> ComposeResult:
-        """One entry per problem, errors first."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(plural(len(self._problems), "problem"))
-            box.border_subtitle = "enter opens the file · c copies · esc closes"
-            if self._problems:
-                yield OptionList(*map(_entry, self._problems), markup=False)
-            else:
-                yield Static("✓ Every file was read and every setting understood.", id="none")
+    def compose_body(self) -> ComposeResult:
+        """Compose one entry per problem, errors first."""
+        if self._problems:
+            yield OptionList(*map(_entry, self._problems), markup=False)
+        else:
+            yield Static("✓ No problems with packs, themes or settings.", id="none")
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -83,18 +74,21 @@ class ProblemsScreen(Dialog[Problem | None]):
         self.dismiss(self._problems[event.option_index])
 
     def action_open(self) -> None:
-        """Closes with the marked problem; without a list there is none."""
+        """Close with the marked problem."""
         if self._problems and self._list.highlighted is not None:
             self.dismiss(self._problems[self._list.highlighted])
 
     def action_copy(self) -> None:
-        """Asks for the marked problem to be copied."""
+        """Copy the marked problem."""
         if self._problems and self._list.highlighted is not None:
             self.post_message(Copy(str(self._problems[self._list.highlighted])))
 
-    def action_close(self) -> None:
-        """Closes without opening anything."""
-        self.dismiss(None)
+
+async def show_problems(app: App[None], problems: Sequence[Problem]) -> None:
+    """List problems, and open the file of the chosen one in the user's editor."""
+    problem = await app.push_screen_wait(ProblemsScreen(problems))
+    if problem is not None and problem.file is not None:
+        await open_in_editor(app, problem.file, problem.line)
 
 
 def _entry(problem: Problem) -> Content:

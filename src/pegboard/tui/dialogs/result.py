@@ -1,4 +1,4 @@
-"""The whole result of one call, over everything else."""
+"""A dialog with the result of one call."""
 
 from __future__ import annotations
 
@@ -8,66 +8,52 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
-from textual.content import Content
 
 from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import TalkAbout
 from pegboard.tui.result import ResultPane
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 
 
 class ResultScreen(Dialog[None]):
-    """Shows a call that is over in every view that fits it.
+    """The result of a finished call in every suitable view.
 
     Args:
         call: The call.
         result: Its result.
-        folder: Where a file goes when nothing else takes a copy.
+        folder: Folder for copied text if no clipboard is available.
     """
 
-    PLACE = "Result"
+    PAGE = "Result"
+
     DEFAULT_CSS = """
     ResultScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 96%; height: 94%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-        }
+        & > #box { width: 96%; max-width: 96%; height: 94%; max-height: 94%; }
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("result.close", "escape", "close", "Close", "Go back to the conversation.", footer=True),
+        Command("result.close", "escape", "close", "Close", "Close this dialog.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, call: ToolCall, result: ToolResult, folder: Path) -> None:
-        super().__init__()
+        super().__init__(f"Result of {clean_line(call.name)}")
         self._call = call
         self._result = result
         self._pane = ResultPane(folder=folder)
 
-    def compose(self) -> ComposeResult:
-        """The pane in a box."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(f"Result of {clean_line(self._call.name)}")
-            yield self._pane
-            yield KeysLine()
+    def compose_body(self) -> ComposeResult:
+        """Compose the result pane."""
+        yield self._pane
 
     def on_mount(self) -> None:
-        """Shows the result."""
+        """Show the result."""
         self._pane.show(self._call, self._result)
         self._pane.focus()
 
     @on(TalkAbout)
     def _leave(self) -> None:
-        """Closes it: the words go into the message behind it."""
-        self.dismiss()
-
-    def action_close(self) -> None:
-        """Closes it."""
+        """Close: the text is inserted into the prompt of the Chat page."""
         self.dismiss()

@@ -1,6 +1,6 @@
-"""The rules that say which calls of models and MCP clients run, ask first, or are refused; and what one call would do.
+"""The dialog of the approval rules, which decide whether calls of models and MCP clients run, ask or are rejected.
 
-The list is in the order of the file. Below it stands a call to try: what the rules say of it is told as it is typed.
+The list has the order of the file. Below it is a call to test: the decision updates while the user types.
 """
 
 from __future__ import annotations
@@ -29,58 +29,50 @@ from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form import FormPane
-from pegboard.tui.shell.footer import KeysLine
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.dialog import Dialog, ListDialog
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-_NONE_YET = "There are no rules yet: tools that only read run, all others ask.\n{key} makes the first rule."
-_SAID: dict[RuleAction, tuple[str, str]] = {
-    "allow": ("✓ It runs.", "$text-success bold"),
-    "ask": ("? It asks first.", "$text-warning bold"),
-    "deny": ("✗ It is refused.", "$text-error bold"),
+_NONE_YET = "No rules yet: read-only tools run, all others ask for approval.\nPress {key} to add the first rule."
+_VERDICTS: dict[RuleAction, tuple[str, str]] = {
+    "allow": ("✓ Runs.", "$text-success bold"),
+    "ask": ("? Asks first.", "$text-warning bold"),
+    "deny": ("✗ Is rejected.", "$text-error bold"),
 }
-_WHOSE: dict[Literal["ask", "mcp"], str] = {"ask": "a model", "mcp": "an MCP client"}
+_CALLERS: dict[Literal["ask", "mcp"], str] = {"ask": "a model", "mcp": "an MCP client"}
 _NAMES_OFFERED = 2_000
 
 
 @dataclass(frozen=True)
-class _Judged:
-    """What the rules say of a call."""
+class _Decision:
+    """The decision of the rules on a call."""
 
     rules: RuleFile
-    """As they were then."""
+    """The rules at that time."""
     action: RuleAction | None = None
-    """None where nothing can be said of it."""
+    """None if the call doesn't name a tool."""
     reason: str = ""
     rule: int | None = None
-    fault: str = ""
-    """What is wrong with the arguments."""
+    error: str = ""
+    """The validation errors of the arguments."""
 
 
-class RulesScreen(Dialog[None]):
-    """Lists the rules, changes them, and tells which of them decides on a call.
+class RulesScreen(ListDialog[None]):
+    """A list of rules that can be edited, with a test of which rule decides on a call.
 
     Args:
-        runtime: Where they are kept.
-        call: The call to try first.
+        runtime: The runtime with the rules.
+        call: The call to test first.
     """
 
-    PLACE = "Rules"
-    AUTO_FOCUS = "PickList"
+    PAGE = "Rules"
 
     DEFAULT_CSS = """
     RulesScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 120; max-width: 96%; height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
-        }
-        #sought, #file { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #box { width: 120; max-width: 96%; height: 90%; }
+        #file { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
         #trial { height: auto; padding: 0 1; border-top: solid $border-blurred; border-title-color: $text-muted; }
         #trial Horizontal { height: 1; }
         #trial Label { width: 11; color: $text-muted; }
@@ -92,86 +84,76 @@ class RulesScreen(Dialog[None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("rules.new", "insert,ctrl+n", "new", "New", "Write a rule; it becomes the last.", footer=True),
-        Command("rules.edit", "f2", "edit", "Edit", "Change the marked rule, as enter does."),
-        Command("rules.delete", "delete", "delete", "Delete", "Throw the marked rule away.", footer=True),
-        Command(
-            "rules.up", "ctrl+up", "shift(-1)", "Up", "Put the marked rule one place up: later rules win.", footer=True
-        ),
-        Command("rules.down", "ctrl+down", "shift(1)", "Down", "Put the marked rule one place down."),
-        Command("rules.whose", "ctrl+t", "whose", "Whose", "Try the call as a model's or as an MCP client's.", True),
-        Command("rules.open", "f4", "open", "File", "Open the file of the rules in your editor.", footer=True),
-        Command("rules.close", "escape", "close", "Close", "Go back to where you were.", footer=True),
+        Command("rules.new", "insert,ctrl+n", "new", "New", "Add a rule at the end.", footer=True),
+        Command("rules.edit", "f2", "edit", "Edit", "Edit the marked rule, as enter does."),
+        Command("rules.delete", "delete", "delete", "Delete", "Delete the marked rule.", footer=True),
+        Command("rules.up", "ctrl+up", "shift(-1)", "Up", "Move the marked rule up: later rules win.", footer=True),
+        Command("rules.down", "ctrl+down", "shift(1)", "Down", "Move the marked rule down."),
+        Command("rules.whose", "ctrl+t", "whose", "Caller", "Test the call of a model or of an MCP client.", True),
+        Command("rules.open", "f4", "open", "File", "Open the rules file in your editor.", footer=True),
+        Command("rules.close", "escape", "close", "Close", "Close this dialog.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    _list = query_one(PickList)
     _tool = query_one("#tool", Input)
     _arguments = query_one("#arguments", Input)
     _trial = query_one("#trial", Vertical)
 
     def __init__(self, runtime: Runtime, call: ToolCall | None = None) -> None:
-        super().__init__()
+        super().__init__(
+            "Rules for calls of models and MCP clients",
+            "the last matching rule wins · a matching deny always applies",
+            pick_list=PickList(sign=lambda index: "▸ " if index == self._deciding else "  "),
+        )
         self._runtime = runtime
         self._call = call
         self._source: Literal["ask", "mcp"] = "mcp" if call is not None and call.source == "mcp" else "ask"
         self._rules: RuleFile | None = None
         self._shifting = asyncio.Lock()
         self._deciding: int | None = None
-        """Which rule decides on the call."""
+        """Index of the rule that decides on the call."""
 
-    def compose(self) -> ComposeResult:
-        """The rules over the call to try."""
+    def compose_body(self) -> ComposeResult:
+        """Compose the rules and the call to test."""
         call = self._call
         names = [spec.name for spec in self._runtime.tools.all()]
-        with Vertical(id="box") as box:
-            box.border_title = "Rules for calls of models and MCP clients"
-            box.border_subtitle = "the last rule that fits wins · a deny that fits always holds"
-            yield Static(id="sought")
-            yield PickList(sign=lambda index: "▸ " if index == self._deciding else "  ")
-            yield Static(id="file")
-            with Vertical(id="trial"):
-                with Horizontal():
-                    yield Label("Tool")
-                    suggester = SuggestFromList(names, case_sensitive=False)
-                    yield Input(clean_line(call.name) if call else "", id="tool", suggester=suggester)
-                with Horizontal():
-                    yield Label("Arguments")
-                    given = write(call.args) if call and call.args else ""
-                    yield Input(given, placeholder='name=value …, or JSON: {"name": …}', id="arguments")
-                yield Static(id="answer")
-            yield KeysLine()
+        yield from self.compose_list()
+        yield Static(id="file")
+        with Vertical(id="trial"):
+            with Horizontal():
+                yield Label("Tool")
+                suggester = SuggestFromList(names, case_sensitive=False)
+                yield Input(clean_line(call.name) if call else "", id="tool", suggester=suggester)
+            with Horizontal():
+                yield Label("Arguments")
+                arguments = write(call.args) if call and call.args else ""
+                yield Input(arguments, placeholder='name=value …, or JSON: {"name": …}', id="arguments")
+            yield Static(id="answer")
 
     def on_mount(self) -> None:
-        """Reads the rules."""
-        self._list.empty = "Reading…"
-        self._try()
+        """Read the rules."""
+        self.list.empty = "Reading…"
+        self._test()
 
-    # What is seen
+    # Display
 
     @property
-    def _is_whole(self) -> bool:
-        """Whether the app isn't closing: the innermost parts go first."""
+    def _has_widgets(self) -> bool:
+        """Whether the widgets still exist: while the app closes, inner widgets are removed first."""
         return bool(self.query("#arguments"))
 
     def _show(self, rules: RuleFile, marked: int | None = None) -> None:
-        """Lists the rules, one of them marked."""
+        """Show the rules and mark one."""
         if rules == self._rules and marked is None:
             return
         self._rules = rules
-        lines = [Line(clean_line(str(rule)), f"rule {number}") for number, rule in enumerate(rules.rules, 1)]
+        lines = [PickLine(clean_line(str(rule)), f"rule {number}") for number, rule in enumerate(rules.rules, 1)]
         if rules.problem is None:
-            self._list.empty = _NONE_YET.format(key=key_of(self, "rules.new"))
+            self.list.empty = _NONE_YET.format(key=key_of(self, "rules.new"))
         else:
-            self._list.empty = f"{clean_line(rules.problem.message)}\n{clean_line(rules.problem.fix)}"
-        self._list.show(lines, (self._list.marked or 0) if marked is None else marked, sought=self._list.sought)
+            self.list.empty = f"{clean_line(rules.problem.message)}\n{clean_line(rules.problem.fix)}"
+        self.list.show(lines, (self.list.marked or 0) if marked is None else marked, sought=self.list.sought)
         self.query_one("#file", Static).update(Content(clean_line(rules.file)))
-
-    @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
-        said = Content.assemble((clean_line(event.query), "$foreground bold"), ("▏", "$text-primary"))
-        self.query_one("#sought", Static).update(said if event.query else "type to filter", layout=False)
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:
@@ -181,30 +163,30 @@ class RulesScreen(Dialog[None]):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        self._try()
+        self._test()
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        (self._arguments if event.input is self._tool else self._list).focus()
+        (self._arguments if event.input is self._tool else self.list).focus()
 
-    @work(exclusive=True, group="try")
-    async def _try(self) -> None:
-        """Tells what the call would do, and lists the rules that say so."""
-        self._trial.border_title = Content(f"Would this call of {_WHOSE[self._source]} ask?")
+    @work(exclusive=True, group="test")
+    async def _test(self) -> None:
+        """Show the decision on the call, and the current rules."""
+        self._trial.border_title = Content(f"Would this call of {_CALLERS[self._source]} ask?")
         session = self._call.session if self._call is not None else None
-        judged = await asyncio.to_thread(
-            _judged, self._runtime, self._tool.value.strip(), self._arguments.value, self._source, session
+        decision = await asyncio.to_thread(
+            _decide, self._runtime, self._tool.value.strip(), self._arguments.value, self._source, session
         )
-        if not self._is_whole:
+        if not self._has_widgets:
             return
-        self._deciding = judged.rule
-        is_free = self._rules is None or not self._list.has_focus
-        self._show(judged.rules, judged.rule if is_free else None)
-        self._list.refresh()
-        self.query_one("#answer", Static).update(_answer(judged))
+        self._deciding = decision.rule
+        is_free = self._rules is None or not self.list.has_focus
+        self._show(decision.rules, decision.rule if is_free else None)
+        self.list.refresh()
+        self.query_one("#answer", Static).update(_answer(decision))
 
-    # What the user does
+    # Actions
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
@@ -212,14 +194,14 @@ class RulesScreen(Dialog[None]):
         self.action_edit()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers only what can be done to the marked rule."""
+        """Disable the actions that need a marked rule or a readable file."""
         if action in {"edit", "delete", "shift"}:
-            return self._list.marked is not None
+            return self.list.marked is not None
         return self._rules is not None and self._rules.problem is None if action == "new" else True
 
     @work(exclusive=True, group="change")
     async def action_new(self) -> None:
-        """Asks what a new rule shall say, and adds it."""
+        """Ask for a new rule and add it."""
         begin: JsonObject = {"action": "allow", "tools": [self._tool.value.strip()]}
         rule = await self.app.push_screen_wait(RuleDialog(self._names(), begin))
         if rule is not None and self._rules is not None:
@@ -227,8 +209,8 @@ class RulesScreen(Dialog[None]):
 
     @work(exclusive=True, group="change")
     async def action_edit(self) -> None:
-        """Asks what the marked rule shall say instead."""
-        at = self._list.marked
+        """Edit the marked rule."""
+        at = self.list.marked
         if at is None or self._rules is None:
             return
         old = self._rules.rules[at]
@@ -238,150 +220,135 @@ class RulesScreen(Dialog[None]):
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
-        """Throws the marked rule away, once that is confirmed."""
+        """Delete the marked rule after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
-        at = self._list.marked
+        at = self.list.marked
         if at is None or self._rules is None:
             return
-        question = f"{clean_line(str(self._rules.rules[at]))}\n\nThe comments right above and below it go with it."
+        question = (
+            f"{clean_line(str(self._rules.rules[at]))}\n\nThe comments directly above and below it are deleted too."
+        )
         if await self.app.push_screen_wait(Confirm(f"Delete rule {at + 1}?", question, "Delete")):
             await self._changed(self._runtime.rules.remove, at, marked=max(at - 1, 0))
 
     @work(group="shift")
     async def action_shift(self, by: int) -> None:
-        """Puts the marked rule some places up or down."""
-        async with self._shifting:  # where it is now is known only once the last move is done
-            at = self._list.marked if self._is_whole else None
+        """Move the marked rule up or down."""
+        async with self._shifting:  # its position is known only after the previous move
+            at = self.list.marked if self._has_widgets else None
             if at is not None and self._rules is not None and 0 <= at + by < len(self._rules.rules):
                 await self._changed(self._runtime.rules.move, at, at + by, marked=at + by)
 
     def action_whose(self) -> None:
-        """Tries the call as one of the other kind."""
+        """Test the call of the other kind of caller."""
         self._source = "mcp" if self._source == "ask" else "ask"
-        self._try()
+        self._test()
 
     @work(exclusive=True, group="editor")
     async def action_open(self) -> None:
-        """Opens the file of the rules in the user's editor, and reads it again after that."""
+        """Open the rules file in the user's editor, then read it again."""
         from pegboard.tui.widgets.external_editor import open_in_editor
 
         if self._rules is not None:
             await open_in_editor(self.app, self._rules.file)
-            self._try()
-
-    def action_close(self) -> None:
-        """Goes back."""
-        self.dismiss()
+            self._test()
 
     def _names(self) -> list[str]:
         return [spec.name for spec in self._runtime.tools.all()[:_NAMES_OFFERED]]
 
-    async def _changed(self, change: Callable[..., RuleFile], *words: object, marked: int) -> None:
-        """Changes the file, beside the loop; says so where that can't be done."""
+    async def _changed(self, change: Callable[..., RuleFile], *arguments: object, marked: int) -> None:
+        """Change the file in a thread; show a toast if that fails."""
         try:
-            rules = await asyncio.to_thread(change, self._rules, *words)
+            rules = await asyncio.to_thread(change, self._rules, *arguments)
         except RulesError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
         else:
-            if self._is_whole:
+            if self._has_widgets:
                 self._show(rules, marked)
-        if self._is_whole:
-            self._try()
+        if self._has_widgets:
+            self._test()
 
 
 class RuleDialog(Dialog[Rule | None]):
-    """Asks what a rule shall say; closes with it, or with None.
+    """A form that returns a rule, or None.
 
     Args:
-        names: Tools to offer.
-        begin: What stands in the form at first.
-        is_new: Whether it is a rule that isn't there yet.
+        names: Suggested tools.
+        initial: Initial values of the form.
+        is_new: Whether the rule is added rather than changed.
     """
 
-    PLACE = "Rule"
+    PAGE = "Rule"
 
     DEFAULT_CSS = """
     RuleDialog {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 84; max-width: 94%; height: 30; max-height: 94%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-        }
+        & > #box { width: 84; height: 30; max-height: 94%; }
         FormPane { height: 1fr; }
     }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("rule.save", "ctrl+s", "save", "Save", "Write the rule into the file.", footer=True, priority=True),
-        Command("rule.close", "escape", "close", "Close", "Leave the rules as they are.", footer=True),
+        Command("rule.save", "ctrl+s", "save", "Save", "Save the rule.", footer=True, priority=True),
+        Command("rule.close", "escape", "close", "Close", "Close without saving.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     _form = query_one(FormPane)
 
-    def __init__(self, names: Iterable[str], begin: JsonObject, *, is_new: bool = True) -> None:
-        super().__init__()
+    def __init__(self, names: Iterable[str], initial: JsonObject, *, is_new: bool = True) -> None:
+        super().__init__("New rule" if is_new else "Edit rule")
         self._names = names
-        self._begin = begin
-        self._is_new = is_new
+        self._initial = initial
 
-    def compose(self) -> ComposeResult:
-        """The form."""
-        with Vertical(id="box") as box:
-            box.border_title = "New rule" if self._is_new else "Change the rule"
-            yield FormPane()
-            yield KeysLine()
+    def compose_body(self) -> ComposeResult:
+        """Compose the form."""
+        yield FormPane()
 
     def on_mount(self) -> None:
-        """Fills the form."""
-        self._form.show(_form_of(self._names), self._begin)
+        """Fill the form."""
+        self._form.show(_form_of(self._names), self._initial)
         self._form.focus_field("/tools/0")
 
     def action_save(self) -> None:
         """Close with the rule if it is valid."""
-        said = self._form.submit()
-        if said is None:
+        values = self._form.submit()
+        if values is None:
             return
-        action, tools = str(said.pop("action")), said.pop("tools")
+        action, tools = str(values.pop("action")), values.pop("tools")
         try:
-            rule = Rule.model_validate({action: tools, **said})
+            rule = Rule.model_validate({action: tools, **values})
         except ValidationError as error:
             why = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
             self.notify(clean_line(f"The rule was not saved: {why}."), severity="error", markup=False)
         else:
             self.dismiss(rule)
 
-    def action_close(self) -> None:
-        """Closes without a rule."""
-        self.dismiss(None)
-
 
 def _form_of(names: Iterable[str]) -> ToolSpec:
-    """Gives what the form of a rule is made of, in the shape that it takes."""
+    """Return the form of a rule as a tool spec."""
     patterns: JsonObject = {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}}
     of_tools: JsonObject = {"type": "string", "minLength": 1, "examples": [*names]}
     properties: dict[str, JsonObject] = {
         "action": {
             "enum": ["allow", "ask", "deny"],
-            "description": "Whether the call runs, asks first, or is refused.",
+            "description": "Whether the call runs, asks first or is rejected.",
         },
         "tools": {**patterns, "items": of_tools, "description": "Names of tools, or patterns such as `fs.*`."},
         "where": {
             "type": "object",
             "additionalProperties": patterns,
-            "description": "Patterns of arguments, one of which must fit, of each argument named here: "
-            "`*` is anything within a folder, `**` goes across. None: whatever the arguments are.",
+            "description": "Patterns by argument; one pattern of each must match. "
+            "`*` matches anything within a folder, `**` also across folders. Empty: any arguments.",
         },
         "exactly": {
             "type": "string",
             "minLength": 2,
-            "description": "Instead of where, and only for allow: all arguments of the call, as a JSON object.",
+            "description": "Instead of where, only for allow: all arguments of the call as a JSON object.",
         },
         "scope": {
             "enum": ["ask", "mcp"],
-            "description": "Only calls of models (ask), or of MCP clients (mcp). Neither: both.",
+            "description": "Only calls of models (ask) or of MCP clients (mcp). Unset: both.",
         },
     }
     return ToolSpec(
@@ -400,7 +367,7 @@ def _form_of(names: Iterable[str]) -> ToolSpec:
 
 
 def _as_arguments(rule: Rule) -> JsonObject:
-    """Gives a rule as its form has it."""
+    """Return the form values of a rule."""
     where: JsonObject = {name: [*patterns] for name, patterns in rule.where.items()}
     return {
         "action": rule.action,
@@ -411,54 +378,56 @@ def _as_arguments(rule: Rule) -> JsonObject:
     }
 
 
-def _judged(runtime: Runtime, name: str, text: str, source: Literal["ask", "mcp"], session: str | None) -> _Judged:
-    """Gives the rules, and what they say of a call; reads the disk.
+def _decide(runtime: Runtime, name: str, text: str, source: Literal["ask", "mcp"], session: str | None) -> _Decision:
+    """Return the rules and their decision on a call; reads the disk.
 
     Args:
-        runtime: What knows tools and rules.
-        name: The tool's.
-        text: Its arguments as somebody types them.
-        source: Whose call it is.
-        session: The session that it belongs to.
+        runtime: The runtime with tools and rules.
+        name: Name of the tool.
+        text: The arguments as typed.
+        source: The caller.
+        session: The session of the call.
     """
     rules = runtime.rules.read()
     spec = runtime.tools.get(name) if name else None
     if spec is None:
         why = runtime.tools.why_not(name) if name else None
-        return _Judged(rules, fault=why.error.message if why and why.error else "")
-    arguments, fault = _read(text, spec)
+        return _Decision(rules, error=why.error.message if why and why.error else "")
+    arguments, errors = _read(text, spec)
     try:
         arguments = runtime.tools.prepare(spec, arguments)
     except FormFaults as error:
-        fault = fault or str(error)
+        errors = errors or str(error)
     call = ToolCall(name=spec.name, args=arguments, source=source, session=session)
     verdict = runtime.rules.verdict(call)
     if verdict is None:
-        return _Judged(rules)
-    return _Judged(rules, verdict.action, verdict.reason, verdict.rule, fault)
+        return _Decision(rules)
+    return _Decision(rules, verdict.action, verdict.reason, verdict.rule, errors)
 
 
 def _read(text: str, spec: ToolSpec) -> tuple[JsonObject, str]:
-    """Reads arguments that are typed as JSON or as `name=value` words; gives them and what is wrong."""
+    """Parse arguments typed as JSON or as `name=value` words; return them and their errors."""
     text = text.strip()
     if text.startswith("{"):
         try:
             value = parse(text)
         except JsonTextError as error:
             return {}, f"The arguments {error}."
-        return (value, "") if isinstance(value, dict) else ({}, "The arguments are no object.")
+        return (value, "") if isinstance(value, dict) else ({}, "The arguments are not a JSON object.")
     try:
         words = shlex.split(text)
-    except ValueError:  # a quote isn't closed yet
+    except ValueError:  # an unclosed quote
         words = text.split()
     arguments, faults = read_pairs(spec.input_schema, words, aliases=spec.parameter_aliases)
     return arguments, "; ".join(map(str, faults))
 
 
-def _answer(judged: _Judged) -> Content:
-    if judged.action is None:
-        return Content.styled(clean_line(judged.fault) or "Type the name of a tool.", "$text-muted")
-    said, style = _SAID[judged.action]
-    number = f" (rule {judged.rule + 1})" if judged.rule is not None else ""
-    fault = f"\nAs it stands it would not even be called: {clean_line(judged.fault)}" if judged.fault else ""
-    return Content.assemble((said, style), f" {clean_line(judged.reason)}{number}", (fault, "$text-muted"))
+def _answer(decision: _Decision) -> Content:
+    if decision.action is None:
+        return Content.styled(clean_line(decision.error) or "Type the name of a tool.", "$text-muted")
+    verdict, style = _VERDICTS[decision.action]
+    number = f" (rule {decision.rule + 1})" if decision.rule is not None else ""
+    errors = (
+        f"\nThe call fails because its arguments are invalid: {clean_line(decision.error)}" if decision.error else ""
+    )
+    return Content.assemble((verdict, style), f" {clean_line(decision.reason)}{number}", (errors, "$text-muted"))

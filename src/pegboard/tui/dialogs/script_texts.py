@@ -1,4 +1,4 @@
-"""A script as text to be pasted elsewhere. Knows nothing of Textual."""
+"""A script as text for other programs. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Final, Literal
 CopyKind = Literal["script", "cli", "json", "python"]
 
 _UNTYPABLE: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What a terminal would take for a key when a text is pasted, and what has no bytes."""
-_UNSEEN: Final = re.compile(r"[^ -~]")
+"""Characters that a terminal interprets as keys in pasted text, and characters without an encoding."""
+_NON_ASCII: Final = re.compile(r"[^ -~]")
 
 _PYTHON: Final = """\
 import asyncio
@@ -34,13 +34,13 @@ asyncio.run(main())"""
 
 
 def copied_as(kind: CopyKind, script: str, packs: Sequence[str] = ()) -> str:
-    """Gives a script as text that runs it elsewhere.
+    """Return a text that runs a script elsewhere.
 
     Args:
-        kind: `script`, as it is; `cli`, a command for a POSIX shell; `json`, the call of the tool that runs scripts;
-            `python`, a program.
+        kind: `script` for the script itself, `cli` for a POSIX shell command, `json` for a call of `script.run`,
+            `python` for a program.
         script: The script.
-        packs: The folders that must be named, since tools were found there for this run only.
+        packs: Folders given with `--packs`.
     """
     match kind:
         case "script":
@@ -56,8 +56,8 @@ def copied_as(kind: CopyKind, script: str, packs: Sequence[str] = ()) -> str:
 
 
 def _command_line(script: str, packs: Sequence[str]) -> str:
-    words = [word for folder in packs for word in ("--packs", folder)]
-    command = shlex.join(["pegboard", "script", "run", *words, "-"])
+    options = [word for folder in packs for word in ("--packs", folder)]
+    command = shlex.join(["pegboard", "script", "run", *options, "-"])
     if _UNTYPABLE.search(script):
         return f"printf '%b' '{''.join(map(_escaped, script))}' | {command}"
     lines = script.removesuffix("\n").split("\n")
@@ -65,32 +65,32 @@ def _command_line(script: str, packs: Sequence[str]) -> str:
     return "\n".join([f"{command} <<'{end}'", *lines, end])
 
 
-def _escaped(sign: str) -> str:
-    """Gives a character as `printf '%b'` reads it, within single quotes."""
-    if sign == "\\":
+def _escaped(character: str) -> str:
+    """Return a character for `printf '%b'`, within single quotes."""
+    if character == "\\":
         return "\\\\"
-    if sign == "'":
+    if character == "'":
         return "'\\''"
-    if not _UNTYPABLE.match(sign):
-        return sign
-    return "".join(f"\\0{byte:03o}" for byte in sign.encode("utf-8", "replace"))
+    if not _UNTYPABLE.match(character):
+        return character
+    return "".join(f"\\0{byte:03o}" for byte in character.encode("utf-8", "replace"))
 
 
 def _json(value: object) -> str:
-    """Writes JSON that any terminal and clipboard takes: what can't be seen is escaped."""
+    """Return JSON with non-printable characters escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return _UNSEEN.sub(
+    return _NON_ASCII.sub(
         lambda match: match[0] if match[0] == "\n" or match[0].isprintable() else _escape(match[0]), text
     )
 
 
-def _escape(sign: str) -> str:
-    return json.dumps(sign)[1:-1]
+def _escape(character: str) -> str:
+    return json.dumps(character)[1:-1]
 
 
 def _python(text: str) -> str:
-    """Writes a text in Python: as it stands between triple quotes where that is the same, else line by line."""
-    is_plain = "\n" in text and all(sign == "\n" or sign.isprintable() for sign in text)
+    """Return a Python literal: in triple quotes if that needs no escapes, else line by line."""
+    is_plain = "\n" in text and all(one == "\n" or one.isprintable() for one in text)
     if is_plain and '"""' not in text and not text.endswith(('"', "\\")):
         return f'{"r" if chr(92) in text else ""}"""{text}"""'
     pieces = [repr(piece) for piece in text.splitlines(keepends=True)] or ["''"]

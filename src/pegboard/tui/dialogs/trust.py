@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
-from time import monotonic
-from typing import ClassVar, Final
+import asyncio
+from typing import ClassVar
 
-from textual import events, on
-from textual.app import ComposeResult
+from textual import on
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from pegboard.config import TrustRequest
+from pegboard import config
+from pegboard.config import Paths, TrustError, TrustRequest
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-
-EARLY_SECONDS: Final = 0.3
-"""Keys and clicks this soon after the dialog appears were meant for what was there before."""
+from pegboard.tui.widgets.question import QuestionScreen
 
 
-class TrustScreen(ModalScreen[bool]):
-    """What the folder would change, and two answers; the focus is on the one that changes nothing.
+class TrustScreen(QuestionScreen[bool]):
+    """The settings of a folder, with two buttons. The focus is on the one that changes nothing.
 
     Args:
-        request: What was read from the folder. All of it is untrusted text.
+        request: The settings of the folder; all of it is untrusted text.
     """
 
-    PLACE = "Trust"
+    PAGE = "Trust"
     AUTO_FOCUS = "#no"
+    ANSWERS = None
+    HAS_FOOTER = False
 
     DEFAULT_CSS = """
     TrustScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 100; max-width: 94%; height: auto; max-height: 90%;
-            padding: 0 1; background: $surface;
-            border: round $warning; border-title-color: $text-warning; border-title-style: bold;
+        & > #box {
+            width: 100; height: auto; padding: 0 1; border: round $warning; border-title-color: $text-warning;
         }
         #review { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
         #notice { height: auto; margin-top: 1; color: $text-muted; }
@@ -54,45 +50,29 @@ class TrustScreen(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, request: TrustRequest) -> None:
-        super().__init__()
+        super().__init__(f"Trust {clean_line(request.folder)}?")
         self._request = request
-        self._shown_at: float | None = None
 
-    def compose(self) -> ComposeResult:
-        """The review, a notice, and the answers."""
+    def compose_body(self) -> ComposeResult:
+        """Compose the review, a notice and the buttons."""
         request = self._request
         text = "\n".join(map(clean_line, request.lines()))
         notice = request.obstacle or "If you trust it, Pegboard restarts. Running calls end, and unsent text is lost."
-        with Vertical(id="box") as box:
-            box.border_title = Content(f"Trust {clean_line(request.folder)}?")
-            with VerticalScroll(id="review"):
-                yield Static(Content(text))
-            yield Static(Content(notice), id="notice")
-            with Horizontal(id="answers"):
-                yield Button(Content("Do not trust"), id="no", compact=True)
-                if not request.obstacle:
-                    yield Button(Content("Trust this folder"), id="yes", variant="warning", compact=True)
-
-    def on_mount(self) -> None:
-        """Start counting when the dialog is visible."""
-        self.call_after_refresh(self._note_shown)
-
-    def _note_shown(self) -> None:
-        self._shown_at = monotonic()
-
-    def ignores(self, event: events.InputEvent) -> bool:
-        """Return whether an event was made too early to be meant for this dialog."""
-        return self._shown_at is None or event.time - self._shown_at < EARLY_SECONDS
-
-    def _forward_event(self, event: events.Event) -> None:
-        """Drop early mouse events that don't come through the app."""
-        if not (isinstance(event, events.InputEvent) and self.ignores(event)):
-            super()._forward_event(event)
+        with VerticalScroll(id="review"):
+            yield Static(Content(text))
+        yield Static(Content(notice), id="notice")
+        with Horizontal(id="answers"):
+            yield Button(Content("Do not trust"), id="no", compact=True)
+            if not request.obstacle:
+                yield Button(Content("Trust this folder"), id="yes", variant="warning", compact=True)
 
     @on(Button.Pressed)
     def _answer(self, event: Button.Pressed) -> None:
         event.stop()
-        self.dismiss(event.button.id == "yes")
+        if self.is_deliberate:
+            self.dismiss(event.button.id == "yes")
+        else:
+            self.query_one("#no").focus()  # an early click must not leave the focus on the other button
 
     def action_other(self) -> None:
         """Focus the other button."""
@@ -103,3 +83,28 @@ class TrustScreen(ModalScreen[bool]):
     def action_refuse(self) -> None:
         """Close without trusting the folder."""
         self.dismiss(False)
+
+
+async def review_folder(app: App[None], paths: Paths) -> bool:
+    """Show the settings of the working directory and trust them if the user agrees.
+
+    Args:
+        app: The running app.
+        paths: Locations of the configuration.
+
+    Returns:
+        Whether the folder was trusted; then the app must restart.
+    """
+    request = await asyncio.to_thread(config.review_folder, paths)
+    if request.trust.state in {"trusted", "nothing"}:
+        is_trusted = request.trust.state == "trusted"
+        app.notify("This folder is already trusted." if is_trusted else request.obstacle, markup=False)
+        return False
+    if not await app.push_screen_wait(TrustScreen(request)):
+        return False
+    try:
+        await asyncio.to_thread(config.trust_folder, paths, request)
+    except TrustError as error:
+        app.notify(clean_line(str(error)), severity="error", markup=False)
+        return False
+    return True

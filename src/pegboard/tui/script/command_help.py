@@ -13,8 +13,8 @@ from textual.widgets import Static
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.api import ScriptCommand
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.keys_line import KeysLine
 
 
 class CommandHelp(Dialog[bool]):
@@ -24,7 +24,7 @@ class CommandHelp(Dialog[bool]):
         command: The command.
     """
 
-    PLACE = "Command"
+    PAGE = "Command"
     AUTO_FOCUS = "#help"
 
     DEFAULT_CSS = """

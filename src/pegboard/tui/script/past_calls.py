@@ -20,10 +20,10 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import age, count, duration
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -41,7 +41,7 @@ class PastCallsScreen(Dialog[str | None]):
         runtime: Who keeps the record.
     """
 
-    PLACE = "Past calls"
+    PAGE = "Past calls"
     AUTO_FOCUS = "PickList"
 
     DEFAULT_CSS = """
@@ -136,10 +136,10 @@ class PastCallsScreen(Dialog[str | None]):
         self._about.update(said)
 
 
-def _line(now: datetime, record: CallRecord) -> Line:
+def _line(now: datetime, record: CallRecord) -> PickLine:
     name = clean_line(record.tool)
     if isinstance(commands := record.args.get("commands"), str) and record.tool == "script.run":
         said = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"
     else:
         said = f"{name}  {preview(record.args, _ARGUMENTS)}" if record.args else name
-    return Line(said, f"{'' if record.ok else '✗ '}{age(now, record.at)}")
+    return PickLine(said, f"{'' if record.ok else '✗ '}{age(now, record.at)}")

@@ -1,1 +1,1 @@
-"""What surrounds every page: header, footer, palette, help, themes and keys."""
+"""The shell around the pages: themes, palette, help, keymap, header and jump mode."""

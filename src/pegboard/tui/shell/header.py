@@ -1,4 +1,4 @@
-"""The top line: the name, the places with their counts, and how many problems there are."""
+"""The header: the pages with their counts, pending approvals and problems."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from textual.widgets import Static
 
 from pegboard.models import Problem
 from pegboard.tui.commands import key_of
-from pegboard.tui.state.health_checks import Known
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.health_checks import HealthState
+from pegboard.tui.state.tool_scan import ToolScan
 
 _WIDE = 100
-"""Columns from which the header says in words what awaits approval."""
+"""Columns from which the header names the calls awaiting approval in full."""
 
 
 class HeaderItem(Static):
-    """A part of the header that a click runs an action of."""
+    """A part of the header that runs an action when it is clicked."""
 
     DEFAULT_CSS = """
     HeaderItem {
@@ -32,18 +32,18 @@ class HeaderItem(Static):
         self._action = action
 
     async def on_click(self) -> None:
-        """Does what the part names."""
+        """Run the action."""
         await self.run_action(self._action)
 
 
 class HeaderLine(Horizontal):
-    """One line that says where one is and whether all is well.
+    """The header of a page.
 
     Args:
-        mode: The place that it stands over, as the app calls it.
+        mode: Mode of the page, as registered with the app.
     """
 
-    SCOPED_CSS = False  # the screen wears the class
+    SCOPED_CSS = False  # the screen has the class
     DEFAULT_CSS = """
     HeaderLine {
         dock: top;
@@ -69,7 +69,7 @@ class HeaderLine(Horizontal):
         self._mode = mode
 
     def compose(self) -> ComposeResult:
-        """Name, places, packs, problems."""
+        """Compose the name, the pages, the packs and the problems."""
         yield Static("▦ Pegboard", id="name", markup=False)
         for mode in ("tools", "chat", "script", "health"):
             yield HeaderItem(f"app.mode('{mode}')", id=mode).set_class(mode == self._mode, "-here")
@@ -79,9 +79,9 @@ class HeaderLine(Horizontal):
         yield HeaderItem("app.show_problems", id="problems")
 
     def on_mount(self) -> None:
-        """Redraws whenever a count changes."""
-        self.watch(self.app, "wall", self._show_wall)
-        self.watch(self.app, "health", self._show_known)
+        """Update the header whenever a count changes."""
+        self.watch(self.app, "tool_scan", self._show_scan)
+        self.watch(self.app, "health", self._show_health)
         self.watch(self.app, "requests", self._show_chat)
         self.watch(self.app, "asking", self._show_chat)
         self.watch(self.app, "scripting", self._show_script)
@@ -96,19 +96,19 @@ class HeaderLine(Horizontal):
         """Fit the count of calls awaiting approval to the width."""
         self._show_chat()
 
-    def _show_wall(self, wall: Wall) -> None:
-        tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)
-        self._show_mode("tools", "Tools", "…" if wall.scanning else f"{len(tools):,}")
-        found = f"{wall.hidden:,} not allowed" if wall.hidden else plural(packs, "pack")
-        found = "looking for tools…" if wall.scanning else found
+    def _show_scan(self, scan: ToolScan) -> None:
+        tools, packs = scan.catalogue.entries, sum(1 for pack in scan.catalogue.packs if pack.entries)
+        self._show_mode("tools", "Tools", "…" if scan.scanning else f"{len(tools):,}")
+        found = f"{scan.hidden:,} not allowed" if scan.hidden else plural(packs, "pack")
+        found = "looking for tools…" if scan.scanning else found
         self.query_one("#packs", Static).update(Content(found))
         problems = self.query_one("#problems", Static)
-        count = len(wall.problems)
-        kind = "-error" if wall.errors else "-warning" if count else "-none"
+        count = len(scan.problems)
+        kind = "-error" if scan.errors else "-warning" if count else "-none"
         problems.set_classes(kind)
         symbol = {"-error": "✖", "-warning": "!", "-none": "✓"}[kind]
         problems.update(Content(f"{symbol} {plural(count, 'problem')}" if count else "✓ no problems"))
-        problems.display = not wall.scanning or bool(count)
+        problems.display = not scan.scanning or bool(count)
 
     def _show_chat(self) -> None:
         waiting: tuple[object, ...] = getattr(self.app, "requests", ())
@@ -117,12 +117,12 @@ class HeaderLine(Horizontal):
         self.query_one("#packs").display = not waiting or self.app.size.width >= _WIDE
         if waiting:
             awaits = "call awaits" if len(waiting) == 1 else "calls await"
-            what = (
+            text = (
                 f"{len(waiting):,} {awaits} approval"
                 if self.app.size.width >= _WIDE
                 else plural(len(waiting), "approval")
             )
-            badge.update(Content(f"{what}: {key_of(self.app, 'chat.asking')}"))
+            badge.update(Content(f"{text}: {key_of(self.app, 'chat.asking')}"))
             self._show_mode("chat", "Chat", f"? {len(waiting)}", "$text-warning bold")
         else:
             self._show_mode("chat", "Chat", "▶" if getattr(self.app, "asking", False) else "", "$text-primary bold")
@@ -130,16 +130,16 @@ class HeaderLine(Horizontal):
     def _show_script(self, running: bool) -> None:
         self._show_mode("script", "Script", "▶" if running else "", "$text-primary bold")
 
-    def _show_known(self, known: Known) -> None:
-        if known.unwell:
-            self._show_mode("health", "Health", f"{known.unwell:,}", "$text-warning bold")
-        elif known.is_complete:
+    def _show_health(self, health: HealthState) -> None:
+        if health.failing:
+            self._show_mode("health", "Health", f"{health.failing:,}", "$text-warning bold")
+        elif health.is_complete:
             self._show_mode("health", "Health", "✓", "$text-success")
         else:
             self._show_mode("health", "Health", "…")
 
     def _show_mode(self, mode: str, title: str, count: str, style: str = "") -> None:
-        """Names a place with its key and its count; the one where one is stands out."""
+        """Show the key, title and count of a page; the current page is bold."""
         weight = "bold" if mode == self._mode else ""
         key = key_of(self.app, f"mode.{mode}")
         shown = Content.assemble((key, "$text-primary"), (f" {title}", weight), (f" {count}" if count else "", style))
@@ -148,5 +148,5 @@ class HeaderLine(Horizontal):
 
 
 def plural(count: int, noun: str) -> str:
-    """Gives a count with its noun: `1 pack`, `2 packs`."""
+    """Return a count with its noun: `1 pack`, `2 packs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""A letter on everything that can have the focus; typing one goes there."""
+"""Jump mode: labels on every focusable element."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from textual.widget import Widget
 from textual.widgets import Label
 
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.dialog import Overlay
 
 _LETTERS = "asdfghjklqwertyuiopzxcvbnm1234567890"
 
 
-class JumpScreen(Dialog[Widget | None]):
-    """Letters over the screen below; closes with the widget that was named.
+class JumpScreen(Overlay[Widget | None]):
+    """Labels over the current screen. Returns the widget whose label is typed, or None.
 
     Args:
-        targets: The widgets that can be gone to, in the order of the focus.
+        targets: The focusable widgets, in focus order.
     """
 
-    PLACE = "Jump"
+    PAGE = "Jump"
 
     DEFAULT_CSS = """
     JumpScreen {
@@ -38,7 +38,7 @@ class JumpScreen(Dialog[Widget | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("jump.cancel", "escape,ctrl+o", "cancel", "Stay", "Stay where you are."),
+        Command("jump.cancel", "escape,ctrl+o", "cancel", "Cancel", "Keep the focus where it is."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -47,23 +47,23 @@ class JumpScreen(Dialog[Widget | None]):
         self._targets = dict(zip(_LETTERS, targets, strict=False))
 
     def compose(self) -> ComposeResult:
-        """A label at the corner of each target."""
+        """Put a label at the corner of each target."""
         for letter, target in self._targets.items():
             label = Label(letter, markup=False)
             label.styles.offset = target.region.offset
             yield label
 
     def on_key(self, event: events.Key) -> None:
-        """Goes to the target of the letter."""
+        """Close with the target of the typed label."""
         target = self._targets.get(event.character or "")
         if target is not None:
             event.stop()
             self.dismiss(target)
 
     def on_click(self) -> None:
-        """Stays."""
+        """Cancel."""
         self.dismiss(None)
 
     def action_cancel(self) -> None:
-        """Stays."""
+        """Close without a target."""
         self.dismiss(None)

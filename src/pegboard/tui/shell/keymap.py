@@ -1,4 +1,4 @@
-"""Keys as the user remapped them: what the map means and what is wrong with it."""
+"""Problems with the keys that the user remapped in `[keys]`."""
 
 from __future__ import annotations
 
@@ -11,49 +11,47 @@ from pegboard.config import Settings
 from pegboard.models import Problem
 from pegboard.tui.commands import Command
 
-Place = tuple[str, Sequence[Command]]
-"""The name of a part of the screen and the commands it declares."""
+CommandGroup = tuple[str, Sequence[Command]]
+"""Name of a widget class, and the commands that are available while it has the focus."""
 
 
-def places() -> list[Place]:
-    """Gives every place of the screen with its commands; loads those that weren't needed yet.
+def command_groups(*everywhere: type[DOMNode]) -> list[CommandGroup]:
+    """Return the commands of every loaded widget class.
 
-    The app and its screen are one place, since the keys of both work wherever the focus is.
+    Args:
+        everywhere: Classes that form one group, because their keys are always available: the app and its main page.
     """
-    from pegboard.tui.app import PegboardApp
-    from pegboard.tui.tools.screen import ToolsScreen
-
-    everywhere = (*PegboardApp.ACTIONS, *ToolsScreen.ACTIONS)
+    common = tuple(command for cls in everywhere for command in vars(cls)["ACTIONS"])
     others = [
         (cls.__name__, tuple(vars(cls)["ACTIONS"]))
         for cls in _subclasses(DOMNode)
-        if "ACTIONS" in vars(cls) and cls not in {PegboardApp, ToolsScreen}
+        if "ACTIONS" in vars(cls) and cls not in everywhere
     ]
-    return [("everywhere", everywhere), *others]
+    return [("everywhere", common), *others]
 
 
 def _subclasses(cls: type[DOMNode]) -> set[type[DOMNode]]:
     return {cls}.union(*(_subclasses(child) for child in cls.__subclasses__()))
 
 
-def key_problems(settings: Settings, places: Sequence[Place]) -> list[Problem]:
-    """Finds unknown ids, and keys that two commands of one place claim since one of them was remapped.
+def key_problems(settings: Settings, groups: Sequence[CommandGroup]) -> list[Problem]:
+    """Return a problem for each unknown id, and for each remapped key that two commands of one group share.
 
     Args:
-        settings: For `[keys]`, and where each of them was set.
-        places: Every place with its commands.
+        settings: The configuration with `[keys]`.
+        groups: All commands.
     """
-    known = {command.id for _, commands in places for command in commands}
+    known = {command.id for _, commands in groups for command in commands}
     problems = [_unknown(command_id, known, settings) for command_id in settings.keys if command_id not in known]
-    for _, commands in places:
+    for _, commands in groups:
         problems += _clashes(settings, commands)
     return problems
 
 
 def _unknown(command_id: str, known: Iterable[str], settings: Settings) -> Problem:
     nearest = get_close_matches(command_id, list(known), n=1)
-    fix = f"Did you mean `{nearest[0]}`?" if nearest else "Help (f1) names the ids of all commands."
-    return settings.warning(f"keys.{command_id}", f"[keys] has no command `{command_id}`.", fix)
+    fix = f"Did you mean `{nearest[0]}`?" if nearest else "Help (f1) lists the ids of all commands."
+    return settings.warning(f"keys.{command_id}", f"Unknown command `{command_id}` in [keys].", fix)
 
 
 def _clashes(settings: Settings, commands: Sequence[Command]) -> list[Problem]:
@@ -65,7 +63,7 @@ def _clashes(settings: Settings, commands: Sequence[Command]) -> list[Problem]:
             other = owners.setdefault(key, command)
             if other is command or not {other.id, command.id} & keymap.keys():
                 continue
-            message = f"[keys] gives `{key}` to both `{other.id}` and `{command.id}`."
+            message = f"[keys] assigns `{key}` to both `{other.id}` and `{command.id}`."
             remapped = command if command.id in keymap else other
-            problems.append(settings.warning(f"keys.{remapped.id}", message, "Give one of them another key."))
+            problems.append(settings.warning(f"keys.{remapped.id}", message, "Assign another key to one of them."))
     return problems

@@ -1,4 +1,4 @@
-"""What the places of the app have in common."""
+"""The base class of the pages."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 
-class PlaceScreen(Screen[None]):
-    """A place of the app, in which the focus moves at little cost."""
+class PageScreen(Screen[None]):
+    """A page of the app, with cheap focus changes."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
-    """Textual's own, which draws the whole screen again whenever the focus moves."""
+    """Textual's attribute without `repaint`, which would repaint the whole screen with every focus change."""
 
     @property
     def panes(self) -> Sequence[Widget]:
-        """What may have the whole screen."""
+        """Panes that can be maximised."""
         return ()
 
     def action_maximise(self) -> None:
-        """Gives the focused pane the whole screen, or gives it back."""
+        """Maximise the focused pane, or restore it."""
         pane = self.pane_of(self.focused)
         if self.maximized is not None or pane is None:
             self.minimize()
@@ -29,16 +29,16 @@ class PlaceScreen(Screen[None]):
             self.maximized = pane
 
     def pane_of(self, widget: Widget | None) -> Widget | None:
-        """Gives the pane that something is in."""
+        """Return the pane that contains a widget, or None."""
         while widget is not None and widget not in self.panes:
             widget = widget.parent if isinstance(widget.parent, Widget) else None
         return widget
 
     def _update_focus_styles(self, focused: Widget | None = None, blurred: Widget | None = None) -> None:
-        """Gives the panes that the focus comes into or leaves their other look.
+        """Update the styles of the panes that gain or lose the focus.
 
-        Textual does so too, with everything that is in them; nothing in ours looks otherwise for that, and a form has
-        hundreds of parts.
+        Textual also updates all their descendants. No style of Pegboard depends on that, and a form has hundreds of
+        widgets.
         """
         moved = [widget for widget in (focused, blurred) if widget is not None]
         panes = {node for widget in moved for node in widget.ancestors_with_self if node._has_focus_within}  # noqa: SLF001

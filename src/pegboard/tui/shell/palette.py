@@ -1,4 +1,4 @@
-"""The command palette: every command in reach, and every tool."""
+"""The command palette: the available commands, and every tool."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from textual.widgets import LoadingIndicator
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, in_reach
 from pegboard.tui.messages import OpenTool
-from pegboard.tui.shell.help import place_name, shown_keys
-from pegboard.tui.state.catalogue import match_positions
-from pegboard.tui.tools.screen import ToolsScreen
+from pegboard.tui.shell.help import help_title, shown_keys
+from pegboard.tui.state.app_state import AppState
+from pegboard.tui.state.fuzzy import FuzzyQuery, match_positions
 from pegboard.tui.widgets.dialog import is_topmost
 
 _TOOLS_SHOWN = 50
@@ -39,11 +39,11 @@ _BREADTH: tuple[type[DOMNode], ...] = (Screen, App, DOMNode)
 
 
 class Palette(CommandPalette):
-    """The palette in our dress.
+    """Textual's palette with Pegboard's styles.
 
     Args:
-        providers: What it lists.
-        placeholder: What it says while nothing is typed.
+        providers: Sources of the entries.
+        placeholder: Text of the empty input.
     """
 
     DEFAULT_CSS = """
@@ -65,11 +65,11 @@ class Palette(CommandPalette):
         super().__init__(providers, placeholder=placeholder, id="--command-palette")
 
     def compose(self) -> ComposeResult:
-        """Compose Textual's palette with a list of our own."""
+        """Compose Textual's palette with a list that ignores stale clicks."""
         with Vertical(id="--container"):
             with Horizontal(id="--input"):
                 icon = SearchIcon()
-                icon.icon = "›"  # every font has it
+                icon.icon = "›"  # a character of every font
                 yield icon
                 yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
             with Vertical(id="--results"):
@@ -82,26 +82,26 @@ class Palette(CommandPalette):
 
 
 class _Commands(CommandList):
-    """Textual's list, which fails when a command is clicked that went away since it was painted."""
+    """Textual's list; the original fails when a removed command is clicked."""
 
-    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]  # Textual calls both, one after another
-        """Ignore a click on a command that went away."""
+    def _on_click(self, event: events.Click) -> None:  # type: ignore[override]  # Textual calls both handlers
+        """Ignore a click on a removed command."""
         option = event.style.meta.get("option")
         if option is not None and option >= self.option_count:
             event.prevent_default()
 
 
 class CommandProvider(Provider):
-    """The commands that work where the focus is."""
+    """The commands available from the focused widget."""
 
     async def discover(self) -> Hits:
-        """Lists every command."""
+        """Yield every command."""
         for node, command in self._commands():
             shown, help_ = Content(_title(node, command)), self._help(command)
             yield DiscoveryHit(shown, self._runner(node, command), command.title, help_)  # type: ignore[arg-type]
 
     async def search(self, query: str) -> Hits:
-        """Lists the commands whose title or help fits."""
+        """Yield the commands whose title or help matches."""
         for node, command in self._commands():
             title = _title(node, command)
             score = _score(query, title, command)
@@ -113,24 +113,24 @@ class CommandProvider(Provider):
         seen: dict[str, tuple[DOMNode, Command]] = {}
         for node, command in in_reach(self.focused or self.screen):
             seen.setdefault(command.id, (node, command))
-        # What one can do to a tool comes before the ways of moving about.
+        # Actions of the focused widget and the page come before those of the app.
         return sorted(seen.values(), key=lambda pair: _BREADTH.index(_kind(pair[0])))
 
     def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
         return partial(self.app.run_action, command.action, node)
 
     def _help(self, command: Command) -> Content:
-        # like every help here, Content: declared as str, which Textual would parse as markup
-        keys = shown_keys(_tools(self.app).keymap.get(command.id, command.keys))
+        # Content instead of the declared str, which Textual would parse as markup
+        keys = shown_keys(_state(self.app).runtime.settings.keys.get(command.id, command.keys))
         return Content(clean_line(f"{command.help} ({keys})" if keys else command.help))
 
 
 class ToolProvider(Provider):
-    """Every tool by name, then by description."""
+    """Every tool, ranked by name, then by description."""
 
     async def search(self, query: str) -> Hits:
-        """Lists the best tools; choosing one marks it."""
-        for rank, entry in enumerate(list(_tools(self.app).catalogue.search(query))[:_TOOLS_SHOWN]):
+        """Yield the best matches; choosing one opens the tool."""
+        for rank, entry in enumerate(list(_state(self.app).tool_scan.catalogue.search(query))[:_TOOLS_SHOWN]):
             shown = _highlighted(clean_line(entry.name), query, self.match_style)
             help_ = Content(clean_line(entry.spec.summary))
             go = partial(self.app.post_message, OpenTool(entry.spec.name))
@@ -141,27 +141,32 @@ class ThemeProvider(Provider):
     """Every theme by name."""
 
     async def discover(self) -> Hits:
-        """List every theme."""
+        """Yield every theme."""
         for name in sorted(self.app.available_themes):
             yield DiscoveryHit(Content(clean_line(name)), self._chooser(name), name)
 
     async def search(self, query: str) -> Hits:
-        """List the themes whose name matches."""
+        """Yield the themes whose name matches."""
+        fuzzy = FuzzyQuery(query)
         for name in sorted(self.app.available_themes):
             shown = clean_line(name)
-            if positions := match_positions(query, shown):
-                yield Hit(
-                    1 / (1 + positions[0]), _highlighted(shown, query, self.match_style), self._chooser(name), name
-                )
+            if fuzzy.matches(shown.lower()):
+                score = 1 / (1 + fuzzy.level(shown.lower()))
+                yield Hit(score, _highlighted(shown, query, self.match_style), self._chooser(name), name)
 
     def _chooser(self, name: str) -> Callable[[], None]:
         return partial(setattr, self.app, "theme", name)
 
 
-def _tools(app: App[object]) -> ToolsScreen:
-    screen = app.get_screen_stack("tools")[0]
-    assert isinstance(screen, ToolsScreen)
-    return screen
+def open_palette(app: AppState) -> None:
+    """Open the palette of commands and tools, unless a palette is open."""
+    if not Palette.is_open(app):
+        app.push_screen(Palette([CommandProvider, ToolProvider], "Find a command or a tool…"))
+
+
+def _state(app: App[object]) -> AppState:
+    assert isinstance(app, AppState)
+    return app
 
 
 def _kind(node: DOMNode) -> type[DOMNode]:
@@ -169,7 +174,7 @@ def _kind(node: DOMNode) -> type[DOMNode]:
 
 
 def _score(query: str, title: str, command: Command) -> float:
-    """Ranks a command: words of its title before every tool, letters of its title and words of its help after."""
+    """Return the score of a command: title words rank before every tool; title letters and help words after."""
     words = query.lower().split()
     if all(word in title.lower() for word in words):
         return 3.0
@@ -179,7 +184,7 @@ def _score(query: str, title: str, command: Command) -> float:
 
 
 def _title(node: DOMNode, command: Command) -> str:
-    return f"{place_name(node)}: {command.title}"
+    return f"{help_title(node)}: {command.title}"
 
 
 def _highlighted(text: str, query: str, style: Style | None) -> Content:

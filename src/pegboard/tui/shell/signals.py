@@ -1,4 +1,4 @@
-"""An app that leaves the terminal as it was, however it ends."""
+"""An app that restores the terminal, however it ends."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from textual.driver import Driver
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HUNG_UP = 128 + signal.SIGHUP
-_PATIENCE_SECONDS = 10.0
-"""How long the end may take after a signal, before another one ends the program the hard way."""
-_LOOK_SECONDS = 2.0
-"""How often to look whether the terminal is still there, for those who ignore the signal."""
+_CLOSE_SECONDS = 10.0
+"""Time that closing may take after a signal; after it, another signal ends the process immediately."""
+_CHECK_SECONDS = 2.0
+"""Interval at which the terminal is checked, because a process may ignore SIGHUP."""
 
 
 class TerminalError(Exception):
-    """Textual could not go on with the terminal; the message is what it would have shown."""
+    """A fatal error of Textual's; the message is the text that Textual would have printed."""
 
 
 class EndingApp(App[None]):
     """An app that closes properly at a signal, at the end of its terminal and at an unexpected error.
 
     Attributes:
-        crash: The unexpected error that ended the app, if one did. It is not printed: whoever runs the app reports it.
+        crash: The unexpected error that ended the app, if one did. It is not printed; the caller reports it.
     """
 
     crash: Exception | None = None
@@ -42,17 +42,17 @@ class EndingApp(App[None]):
                 loop.add_signal_handler(number, self._end, 128 + number)
 
     def on_mount(self) -> None:
-        """Look after the terminal."""
+        """Check the terminal regularly."""
         if not self.is_headless:
-            self.set_interval(_LOOK_SECONDS, self._look)
+            self.set_interval(_CHECK_SECONDS, self._check_terminal)
 
     def _end(self, code: int) -> None:
         """Close the app; signals that follow are ignored for a while, as they often come twice."""
         if self.return_code is None:
-            asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, _let_go)
+            asyncio.get_running_loop().call_later(_CLOSE_SECONDS, _restore_handlers)
             self.exit(return_code=code)
 
-    def _look(self) -> None:
+    def _check_terminal(self) -> None:
         if self._has_hung_up():
             self._end(_HUNG_UP)
 
@@ -70,11 +70,11 @@ class EndingApp(App[None]):
         return False
 
     def _build_driver(self, headless: bool, inline: bool, mouse: bool, size: tuple[int, int] | None) -> Driver:
-        """Build the driver; its writer survives a closed terminal, after which Textual would wait for it forever."""
+        """Build a driver that ignores write errors: Textual would wait forever for the writer of a closed terminal."""
         driver = super()._build_driver(headless, inline, mouse, size)
         file = getattr(driver, "_file", None)
         if file is not None:
-            driver._file = cast("Any", _Lossy(file))  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public
+            driver._file = cast("Any", _LossyFile(file))  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public
         return driver
 
     # Errors
@@ -103,33 +103,29 @@ class EndingApp(App[None]):
         self._handle_exception(TerminalError(captured.get()))
 
 
-class _Lossy:
-    """The file of a terminal, which takes everything without a failure once the terminal is closed.
-
-    Args:
-        file: The file.
-    """
+class _LossyFile:
+    """A terminal's file that ignores errors after the terminal is closed."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
 
     def write(self, text: str) -> int:
-        """Write a text, if the terminal is there."""
+        """Write a text, or ignore it if the terminal is closed."""
         with suppress(OSError, ValueError):
             self._file.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush, if the terminal is there."""
+        """Flush, unless the terminal is closed."""
         with suppress(OSError, ValueError):
             self._file.flush()
 
     def __getattr__(self, name: str) -> object:
-        """Return everything else of the file."""
+        """Return any other attribute of the file."""
         return getattr(self._file, name)
 
 
-def _let_go() -> None:
+def _restore_handlers() -> None:
     loop = asyncio.get_running_loop()
     for number in _ENDING:
         loop.remove_signal_handler(number)

@@ -1,4 +1,4 @@
-"""An app that wears our themes and the user's, and keeps the one that was chosen."""
+"""An app with Pegboard's and the user's themes, which remembers the chosen one."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from textual.app import App
 from pegboard.config import Settings
 from pegboard.models import Problem
 from pegboard.tui.shell import themes
-from pegboard.tui.shell.signals import EndingApp
+from pegboard.tui.shell.input_app import InputApp
 
 DEFAULT_THEME = "pegboard-dark"
-_LOOK_SECONDS = 1.0
-"""How often the themes folders are looked at."""
-_STYLES_READ = 1024
-"""More than there are kinds of widgets."""
+_CHECK_SECONDS = 1.0
+"""Interval at which theme files are checked for changes."""
+_PARSED_STYLES = 1024
+"""Size of the cache of parsed styles: more than the number of widget classes."""
 
 
-class ThemedApp(EndingApp):
-    """Registers the themes of some folders, follows their files, and remembers the choice.
+class ThemedApp(InputApp):
+    """An app that loads themes from folders, reloads changed files and remembers the chosen theme.
 
     Args:
-        folders: Of two themes with one name the later folder's counts.
-        choice: The file that keeps the choice.
-        settings: For the theme of the config, and where it was set.
+        folders: Folders with theme files; of two themes with one name, the later folder's wins.
+        choice: File that stores the chosen theme.
+        settings: The configuration, with the configured theme and its location.
     """
 
     def __init__(self, folders: Sequence[Path], choice: Path, settings: Settings) -> None:
         super().__init__()
-        # Textual remembers how it read 64 styles, and reads all of them again for each widget of a further kind.
-        self.stylesheet._parse_cache.grow(_STYLES_READ)  # noqa: SLF001 - nothing public sets it
+        # Textual caches 64 parsed styles and parses all of them again for each further widget class.
+        self.stylesheet._parse_cache.grow(_PARSED_STYLES)  # noqa: SLF001 - nothing public sets the size
         self._themes = themes.Themes(folders)
         self._choice = themes.ThemeChoice(choice, settings.ui.theme)
         self._missing: dict[str, Problem] = {}
         self._register_themes()
-        self._wear_first(self._choice.get(), settings)
+        self._apply_first(self._choice.get(), settings)
 
     @property
     def theme_problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the files of themes, and with the one that was asked for."""
+        """Problems with theme files and with the configured theme."""
         return (*self._themes.problems, *self._missing.values())
 
-    def tell_problems(self) -> None:
-        """Is called when `theme_problems` may have changed."""
+    def show_problems(self) -> None:
+        """Handle a change of `theme_problems`; does nothing by default."""
 
     def _register_themes(self) -> None:
         for theme in self._themes.themes:
             self.register_theme(theme)
 
-    def _wear_first(self, name: str, settings: Settings) -> None:
-        """Puts a theme on before anything is styled: setting `theme` would style all that there is a second time."""
+    def _apply_first(self, name: str, settings: Settings) -> None:
+        """Set the first theme without the watchers of `theme`, which would apply all styles a second time."""
         if name not in self.available_themes:
-            message = f"There is no theme `{name}`."
+            message = f"The theme `{name}` was not found."
             configured = name == settings.ui.theme
             self._missing[name] = (
                 settings.warning("ui.theme", message) if configured else Problem(message=message, severity="warning")
@@ -70,18 +70,18 @@ class ThemedApp(EndingApp):
 
     @work(group="themes")
     async def follow_themes(self) -> None:
-        """Wears a theme's file again whenever it changes; never ends."""
-        self.tell_problems()
+        """Reload theme files whenever they change; never return."""
+        self.show_problems()
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
             if await asyncio.to_thread(self._themes.refresh):
                 self._register_themes()
-                self._wear_found()
-                self.tell_problems()
+                self._apply_found()
+                self.show_problems()
                 self._watch_theme(self.theme)
 
-    def _wear_found(self) -> None:
-        """Puts the theme on that was asked for, once its file is there, unless another has been chosen meanwhile."""
+    def _apply_found(self) -> None:
+        """Apply the configured theme once its file exists, unless the user has chosen another theme meanwhile."""
         for name in self._missing.keys() & self.available_themes.keys():
             del self._missing[name]
             if self.theme == DEFAULT_THEME:
@@ -89,15 +89,15 @@ class ThemedApp(EndingApp):
 
     @work(exclusive=True, group="theme-choice")
     async def watch_theme(self, theme: str) -> None:
-        """Keeps the choice of a theme."""
+        """Store the chosen theme."""
         try:
             if theme != await asyncio.to_thread(self._choice.get):
-                await asyncio.to_thread(self._choice.keep, theme)
+                await asyncio.to_thread(self._choice.save, theme)
         except OSError as error:
-            self.notify(f"The choice of theme can't be kept: {error.strerror}.", severity="warning", markup=False)
+            self.notify(f"The chosen theme could not be saved: {error.strerror}.", severity="warning", markup=False)
 
     def search_themes(self) -> None:
-        """Opens a palette of themes."""
+        """Open a palette of themes."""
         from pegboard.tui.shell.palette import Palette, ThemeProvider
 
         self.push_screen(Palette([ThemeProvider], "Choose a theme…"))

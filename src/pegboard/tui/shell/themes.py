@@ -1,4 +1,4 @@
-"""Themes: TOML files, ours and the user's, and the one that was chosen."""
+"""Themes as TOML files, and the chosen theme."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def _colour(value: str) -> str:
     try:
         Color.parse(value)
     except ColorParseError as error:
-        raise ValueError(f"{value!r} is no colour") from error
+        raise ValueError(f"{value!r} is not a colour") from error
     return value
 
 
 def _variables(variables: dict[str, str]) -> dict[str, str]:
-    """Refuses what Textual's CSS would trip over only when it is used."""
+    """Reject variables that would make Textual's CSS fail only when they are used."""
     for name, value in variables.items():
         words = value.split()
         if not words or not re.fullmatch(r"[a-z0-9-]+", name):
@@ -39,7 +39,7 @@ def _variables(variables: dict[str, str]) -> dict[str, str]:
         if "style" in name:
             unknown = sorted(set(words) - _TEXT_STYLES)
             if unknown:
-                raise ValueError(f"`{name}`: {unknown[0]!r} is no text style")
+                raise ValueError(f"`{name}`: {unknown[0]!r} is not a text style")
             continue
         if words[0] != "auto":
             _colour(words[0])
@@ -49,25 +49,25 @@ def _variables(variables: dict[str, str]) -> dict[str, str]:
 
 
 Colour: TypeAlias = Annotated[str, AfterValidator(_colour)]
-"""A colour as Textual reads it: `#e2a457`, `rgb(…)`, a name, `ansi_yellow`."""
+"""A colour in Textual's notation: `#e2a457`, `rgb(…)`, a name, `ansi_yellow`."""
 
 Fingerprint: TypeAlias = tuple[tuple[str, int, int], ...]
-"""What a change of any theme file changes."""
+"""Path, modification time and size of every theme file."""
 
 
 def shipped() -> Path:
-    """Gives the folder of the themes that Pegboard brings along, of a wheel or of a checkout."""
+    """Return the folder of the built-in themes, in a wheel or a checkout."""
     return _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT
 
 
 def load(folders: Iterable[Path]) -> tuple[list[Theme], list[Problem]]:
-    """Reads every theme of the folders; a later folder's theme replaces an earlier one's of the same name.
+    """Read every theme of the folders; of two themes with one name, the later folder's wins.
 
     Args:
-        folders: Folders of `*.toml`; one that doesn't exist has none.
+        folders: Folders of `*.toml` files; missing folders are ignored.
 
     Returns:
-        The themes, and what is wrong with files that gave none.
+        The themes, and a problem for each file that isn't a valid theme.
     """
     themes: dict[str, Theme] = {}
     problems: list[Problem] = []
@@ -85,11 +85,11 @@ def load(folders: Iterable[Path]) -> tuple[list[Theme], list[Problem]]:
 
 
 def read(file: Path) -> Theme:
-    """Reads one theme.
+    """Read one theme.
 
     Raises:
         OSError: The file can't be read.
-        ValueError: It isn't a theme; the message says why.
+        ValueError: The file isn't a valid theme; the message contains the reason.
     """
     try:
         described = ThemeFile.model_validate({"name": file.stem} | tomllib.loads(file.read_bytes().decode()))
@@ -101,7 +101,7 @@ def read(file: Path) -> Theme:
 
 
 def fingerprint(folders: Iterable[Path]) -> Fingerprint:
-    """Gives what tells whether a theme file came, went or changed; reads the disk."""
+    """Return a value that changes when a theme file is added, removed or changed; reads the disk."""
     stats: list[tuple[str, int, int]] = []
     for file in _files(folders):
         try:
@@ -113,7 +113,7 @@ def fingerprint(folders: Iterable[Path]) -> Fingerprint:
 
 
 class ThemeFile(BaseModel):
-    """A theme as its file has it; what is left out, Textual derives from the rest."""
+    """Content of a theme file. Textual derives the missing colours from the others."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -131,18 +131,18 @@ class ThemeFile(BaseModel):
     boost: Colour = ""
     dark: bool = True
     ansi: bool = False
-    """Whether the colours are the terminal's own."""
+    """Whether the theme uses the terminal's own colours."""
     luminosity_spread: float = 0.15
     text_alpha: float = 0.95
     variables: Annotated[dict[str, str], AfterValidator(_variables)] = Field(default_factory=dict)
-    """Of Textual's, such as `text-muted` or `footer-background`."""
+    """Textual's variables, such as `text-muted` or `footer-background`."""
 
 
 class Themes:
-    """The themes of some folders as they were when last looked at.
+    """The themes of some folders as of the last `refresh`.
 
     Args:
-        folders: Of two themes with one name the later folder's counts.
+        folders: Folders with theme files; of two themes with one name, the later folder's wins.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -153,7 +153,7 @@ class Themes:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Reads the folders again if any file came, went or changed; says whether one did."""
+        """Read the folders again if a file changed; return whether one did."""
         seen = fingerprint(self._folders)
         if seen == self._fingerprint:
             return False
@@ -164,11 +164,11 @@ class Themes:
 
 
 class ThemeChoice:
-    """The theme that was chosen on the screen; a theme set in the config later than that wins.
+    """The theme chosen in the interface; a theme that is configured later takes precedence.
 
     Args:
-        file: Where the choice is kept.
-        configured: The theme of the config.
+        file: File that stores the choice.
+        configured: The configured theme.
     """
 
     def __init__(self, file: Path, configured: str) -> None:
@@ -176,18 +176,18 @@ class ThemeChoice:
         self._configured = configured
 
     def get(self) -> str:
-        """Gives the theme to begin with."""
+        """Return the theme to start with."""
         try:
             chosen, _, configured = self._file.read_text("utf-8").partition("\n")
         except (OSError, UnicodeDecodeError):
             return self._configured
         return chosen if chosen and configured.strip() == self._configured else self._configured
 
-    def keep(self, theme: str) -> None:
-        """Keeps a choice for the next start.
+    def save(self, theme: str) -> None:
+        """Save the chosen theme for the next start.
 
         Raises:
-            OSError: It can't be written.
+            OSError: The file can't be written.
         """
         storage.make_folder(self._file.parent)
         storage.write(self._file, f"{theme}\n{self._configured}\n".encode())

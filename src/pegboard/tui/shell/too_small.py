@@ -1,4 +1,4 @@
-"""What is said where the terminal is too small for a place of the screen."""
+"""The message for a terminal that is too small."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from textual.widgets import Static
 
 
 class TooSmall(Static):
-    """Takes the place of a screen's `#body` below the least size."""
+    """A message that replaces the `#body` of a page below the minimum size."""
 
-    SCOPED_CSS = False  # the screen wears the class
+    SCOPED_CSS = False  # the screen has the class
     DEFAULT_CSS = """
     TooSmall { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center; }
     Screen.-tiny TooSmall, Screen.-flat TooSmall { display: block; }

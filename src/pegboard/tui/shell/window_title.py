@@ -1,4 +1,4 @@
-"""The title of the terminal's window, which says from afar whether the user is waited for."""
+"""The title of the terminal window, which shows whether Pegboard is busy or awaits approval."""
 
 from __future__ import annotations
 
@@ -6,35 +6,41 @@ from typing import TypeVar
 
 from textual.app import App
 
-Answer = TypeVar("Answer")
-"""What an app gives back at its end."""
+AppResultT = TypeVar("AppResultT")
 
-# xterm, Operating System Commands and window manipulation: OSC 2 sets the title; 22 and 23 keep it and bring it back.
-_SET, _KEEP, _BRING_BACK = "\x1b]2;{}\x1b\\", "\x1b[22;2t", "\x1b[23;2t"
-
-
-def keep_title(app: App[Answer]) -> None:
-    """Lets the terminal remember the title that it has."""
-    _write(app, _KEEP)
+# xterm, Operating System Commands and window manipulation: OSC 2 sets the title; 22 and 23 save and restore it.
+_SET, _SAVE, _RESTORE = "\x1b]2;{}\x1b\\", "\x1b[22;2t", "\x1b[23;2t"
 
 
-def set_title(app: App[Answer], title: str) -> None:
-    """Gives the window a title.
+class WindowTitle:
+    """The title of the terminal window while an app runs.
 
     Args:
         app: The running app.
-        title: Our own words: what is untrusted has no place in it.
     """
-    _write(app, _SET.format(title))
 
+    def __init__(self, app: App[AppResultT]) -> None:
+        self._app = app
+        self._is_saved = False
 
-def bring_back_title(app: App[Answer]) -> None:
-    """Gives the window the title that it had."""
-    _write(app, _BRING_BACK)
+    def set(self, title: str) -> None:
+        """Set the title; before the first change, save the current one.
 
+        Args:
+            title: Text of Pegboard's own, never untrusted text.
+        """
+        if not self._is_saved:
+            self._is_saved = True
+            self._write(_SAVE)
+        self._write(_SET.format(title))
 
-def _write(app: App[Answer], text: str) -> None:
-    driver = app._driver  # noqa: SLF001 - Textual's own bell goes this way; it offers no other
-    if driver is not None and not app.is_headless:
-        driver.write(text)
-        driver.flush()
+    def restore(self) -> None:
+        """Restore the title that the window had before the app."""
+        if self._is_saved:
+            self._write(_RESTORE)
+
+    def _write(self, text: str) -> None:
+        driver = self._app._driver  # noqa: SLF001 - Textual's own bell does this; nothing public writes to the terminal
+        if driver is not None and not self._app.is_headless:
+            driver.write(text)
+            driver.flush()

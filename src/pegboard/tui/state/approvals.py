@@ -1,4 +1,4 @@
-"""The calls that wait for the user's word, whoever asks for them. Knows nothing of Textual."""
+"""Calls awaiting approval. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pegboard.models.approval import Approval
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
-    """A call that waits for the user's word."""
+class ApprovalRequest:
+    """A call awaiting approval."""
 
     spec: ToolSpec
     call: ToolCall
@@ -20,30 +20,30 @@ class Request:
 
 
 class Approvals:
-    """Lets calls wait until the user has said what is to become of them. A `pegboard.ports.Approver`.
+    """The `pegboard.ports.Approver` of the interface: calls wait here until the user answers.
 
     Args:
-        tell: Takes what waits, the oldest first, whenever that changed.
+        changed: Callback that receives the pending requests, the oldest first, after every change.
     """
 
-    def __init__(self, tell: Callable[[tuple[Request, ...]], object]) -> None:
-        self._tell = tell
-        self._waiting: dict[str, Request] = {}
+    def __init__(self, changed: Callable[[tuple[ApprovalRequest, ...]], object]) -> None:
+        self._changed = changed
+        self._pending: dict[str, ApprovalRequest] = {}
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
-        """Waits for the user's word on one call."""
+        """Wait for the user's answer to one call."""
         answer: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
-        self._waiting[call.id] = Request(spec, call, answer)
-        self._tell(tuple(self._waiting.values()))
+        self._pending[call.id] = ApprovalRequest(spec, call, answer)
+        self._changed(tuple(self._pending.values()))
         try:
             return await answer
         finally:
-            del self._waiting[call.id]
-            self._tell(tuple(self._waiting.values()))
+            del self._pending[call.id]
+            self._changed(tuple(self._pending.values()))
 
     def answer(self, call_id: str, approval: Approval) -> bool:
-        """Says what is to become of a call; gives whether it waited for that."""
-        request = self._waiting.get(call_id)
+        """Answer a pending approval; return False if none is pending."""
+        request = self._pending.get(call_id)
         if request is None or request.answer.done():
             return False
         request.answer.set_result(approval)

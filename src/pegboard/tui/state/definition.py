@@ -1,4 +1,4 @@
-"""A tool's definition as a model is given it."""
+"""A tool's definition as models receive it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 def definition(spec: ToolSpec) -> JsonObject:
-    """Gives what a model is told of the tool: name, description and input schema."""
+    """Return the definition that models receive: name, description and input schema."""
     return {"name": spec.name, "description": spec.description, "inputSchema": spec.input_schema}
 
 
 def token_weight(spec: ToolSpec) -> int:
-    """Estimates how many tokens the definition costs each time a model sees it."""
+    """Return an estimate of the tokens that the definition uses in each model turn."""
     text = json.dumps(definition(spec), ensure_ascii=False, separators=(",", ":"))
     return max(1, round(len(text) / _CHARACTERS_PER_TOKEN))

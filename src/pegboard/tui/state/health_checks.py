@@ -1,4 +1,4 @@
-"""Looking for what the tools need, on behalf of every place of the screen. Knows nothing of Textual."""
+"""Checks of the tools' requirements, shared by every page. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -15,95 +15,96 @@ from pegboard.models import HealthRow, Requirement, Thing
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-_TOLD_EVERY_SECONDS = 0.1
-_TAKEN_AT_ONCE = 100
-"""Rows after which the loop gets its turn: thousands of tools may need the same."""
+_UPDATE_SECONDS = 0.1
+"""Minimum interval between two updates."""
+_ROWS_PER_TURN = 100
+"""Rows after which the event loop gets a turn: thousands of tools may share a requirement."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What is known at one moment of the things that tools need."""
+class HealthState:
+    """State of all requirements at one moment."""
 
     found: Mapping[Thing, HealthRow] = field(default_factory=lambda: MappingProxyType({}))
-    """What was found of each; the row is that of any tool that needs it."""
-    looking: frozenset[Thing] = frozenset()
-    """What is being looked for."""
+    """Result of each check; of several tools with the same requirement, the row of any of them."""
+    checking: frozenset[Thing] = frozenset()
+    """Requirements that are being checked."""
     is_complete: bool = False
-    """Whether everything was looked for at least once."""
+    """Whether every requirement was checked at least once."""
 
     @property
-    def unwell(self) -> int:
-        """How many things aren't as they are needed."""
+    def failing(self) -> int:
+        """Number of requirements that are not met."""
         return sum(row.status != "ok" for row in self.found.values())
 
 
-class Checks:
-    """Looks for what tools need, and tells at once, but not for every row, what is known.
+class HealthChecks:
+    """Checks of the requirements of every tool, with updates at most every 0.1 seconds.
 
-    Nothing ends a look but its own end: whoever asked may have gone to another place of the screen meanwhile.
+    A check is never cancelled: its results stay useful after the user leaves the page.
 
     Args:
-        runtime: What looks.
-        tell: Takes what is known whenever that changed.
+        runtime: The runtime that performs the checks.
+        changed: Callback that receives the new state after a change.
     """
 
-    def __init__(self, runtime: Runtime, tell: Callable[[Known], object]) -> None:
+    def __init__(self, runtime: Runtime, changed: Callable[[HealthState], object]) -> None:
         self._runtime = runtime
-        self._tell = tell
+        self._changed = changed
         self._needed: dict[Thing, Requirement] = {}
         self._found: dict[Thing, HealthRow] = {}
-        self._looking: Counter[Thing] = Counter()
-        self._telling: asyncio.TimerHandle | None = None
+        self._checking: Counter[Thing] = Counter()
+        self._update: asyncio.TimerHandle | None = None
 
-    async def look(self) -> None:
-        """Looks for what the tools of the last scan need, as far as that isn't known or looked for already."""
+    async def check_new(self) -> None:
+        """Check the requirements of the last scan's tools that are neither known nor being checked."""
         self._needed = await asyncio.to_thread(self._read_needed)
-        unknown = [thing for thing in self._needed if thing not in self._found and self._looking[thing] <= 0]
-        self._tell_soon()
+        unknown = [thing for thing in self._needed if thing not in self._found and self._checking[thing] <= 0]
+        self._update_soon()
         if unknown:
-            await self._look_for(unknown)
+            await self._check(unknown)
 
-    async def look_again(self, things: Collection[Thing] | None = None) -> None:
-        """Looks again, whatever is known.
+    async def recheck(self, things: Collection[Thing] | None = None) -> None:
+        """Check requirements again.
 
         Args:
-            things: What to look for; everything that the tools need unless given.
+            things: The requirements; by default, those of every tool.
         """
-        await self._look_for([thing for thing in self._needed if things is None or thing in things])
+        await self._check([thing for thing in self._needed if things is None or thing in things])
 
-    async def take_over(self, tool: str) -> None:
-        """Takes over what is known of a tool's requirements: a call of it looks for what was missing.
+    async def read_results(self, tool: str) -> None:
+        """Read the results of checks that a call of a tool has made.
 
         Args:
-            tool: The qualified name.
+            tool: Qualified name of the tool.
         """
         for row in await asyncio.to_thread(self._runtime.health.rows, tool):
             self._found[row.requirement.thing] = row
-        self._tell_soon()
+        self._update_soon()
 
-    async def _look_for(self, things: Collection[Thing]) -> None:
+    async def _check(self, things: Collection[Thing]) -> None:
         wanted = [self._needed[thing] for thing in things]
         left = set(things)
-        self._looking.update(left)
-        self._tell_soon()
+        self._checking.update(left)
+        self._update_soon()
         try:
             async with aclosing(self._runtime.health.recheck(wanted)) as rows:
-                await self._take(rows, left)
+                await self._read(rows, left)
         finally:
-            self._looking.subtract(left)
-            self._tell_soon()
+            self._checking.subtract(left)
+            self._update_soon()
 
-    async def _take(self, rows: AsyncGenerator[HealthRow], left: set[Thing]) -> None:
-        taken = 0
+    async def _read(self, rows: AsyncGenerator[HealthRow], left: set[Thing]) -> None:
+        count = 0
         async for row in rows:
             thing = row.requirement.thing
             self._found[thing] = row
             if thing in left:
                 left.remove(thing)
-                self._looking[thing] -= 1
-                self._tell_soon()
-            taken += 1
-            if taken % _TAKEN_AT_ONCE == 0:
+                self._checking[thing] -= 1
+                self._update_soon()
+            count += 1
+            if count % _ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
     def _read_needed(self) -> dict[Thing, Requirement]:
@@ -115,16 +116,16 @@ class Checks:
             if requirement.kind != "server"
         }
         if needed:
-            self._runtime.health.rows("")  # what looks for things is loaded here, beside the loop
+            self._runtime.health.rows("")  # imports the probing code here, in a thread
         return needed
 
-    def _tell_soon(self) -> None:
-        if self._telling is None:
+    def _update_soon(self) -> None:
+        if self._update is None:
             loop = asyncio.get_running_loop()
-            self._telling = loop.call_later(_TOLD_EVERY_SECONDS, self._tell_now)
+            self._update = loop.call_later(_UPDATE_SECONDS, self._update_now)
 
-    def _tell_now(self) -> None:
-        self._telling = None
+    def _update_now(self) -> None:
+        self._update = None
         found = {thing: self._found[thing] for thing in self._needed if thing in self._found}
-        looking = frozenset(thing for thing in self._needed if self._looking[thing] > 0)
-        self._tell(Known(MappingProxyType(found), looking, len(found) == len(self._needed)))
+        looking = frozenset(thing for thing in self._needed if self._checking[thing] > 0)
+        self._changed(HealthState(MappingProxyType(found), looking, len(found) == len(self._needed)))

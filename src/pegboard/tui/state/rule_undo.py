@@ -1,4 +1,4 @@
-"""The rules that approvals added in this run: each is shown in a toast, and the last can be removed again."""
+"""The rules that approvals added since the start; the last one can be undone."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TOAST_SECONDS = 10.0
 
 
 class RuleUndo:
-    """Stack of the rules that were added, newest last.
+    """The added rules, the newest last.
 
     Args:
         app: The app that shows the toasts.
-        runtime: Removes rules.
+        runtime: The runtime that removes rules.
     """
 
     def __init__(self, app: App[None], runtime: Runtime) -> None:
@@ -33,7 +33,7 @@ class RuleUndo:
         self._added: list[AddedRule] = []
 
     def added(self, added: AddedRule) -> None:
-        """Name a rule that was added and offer to undo it, or show why it couldn't be added."""
+        """Show a toast for an added rule, with the key that undoes it, or the reason why it wasn't added."""
         if added.problem:
             self._notify(f"{added.problem} The call runs once.", severity="warning")
             return
@@ -43,7 +43,7 @@ class RuleUndo:
         self._notify(f"Rule added {duration}: {added.rule}. {key or 'Undo the last rule'} undoes it.")
 
     async def undo(self) -> None:
-        """Remove the rule that was added last."""
+        """Remove the newest rule."""
         if not self._added:
             self._notify("No rule was added since Pegboard started.")
             return

@@ -1,4 +1,4 @@
-"""What the last scan found, as every place of the screen is told of it."""
+"""The result of the last scan, which every page shows."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pegboard.tui.state.catalogue import Catalogue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wall:
-    """Tools and problems at one moment; equals only itself, as the catalogue does."""
+class ToolScan:
+    """Tools and problems at one moment; compared by identity, as the catalogue is."""
 
     catalogue: Catalogue = field(default_factory=Catalogue)
     problems: tuple[Problem, ...] = ()
-    """All that is wrong, with packs, themes and settings."""
+    """Problems with packs, themes and settings."""
     hidden: int = 0
-    """How many tools the allow list keeps out."""
+    """Number of tools that the allow list excludes."""
     empty: str = "Looking for tools…"
-    """What to say where there is no tool."""
+    """Text of an empty tool list."""
     scanning: bool = True
-    """Whether the first scan is still under way."""
+    """Whether the first scan is still running."""
 
     @property
     def errors(self) -> int:
-        """How many problems hide or break something."""
+        """Number of problems with severity `error`."""
         return sum(1 for problem in self.problems if problem.severity == "error")

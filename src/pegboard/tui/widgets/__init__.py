@@ -1,1 +1,1 @@
-"""Small parts that panes and screens are made of."""
+"""Widgets and dialog bases that more than one page uses."""

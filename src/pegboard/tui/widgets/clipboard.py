@@ -1,4 +1,4 @@
-"""Copying that works over SSH and in tmux: by the terminal, by the system, or into a file."""
+"""Copying that also works over SSH and in tmux: with the terminal, the system clipboard or a file."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from textual.app import App
 from pegboard.results.sizes import size
 from pegboard.storage import make_folder
 
-Answer = TypeVar("Answer")
-"""What an app gives back at its end."""
+AppResultT = TypeVar("AppResultT")
 
 _SYSTEM_SECONDS = 3.0
-# Of base64 in one sequence: tmux and screen drop longer ones.
+# Bytes of base64 in one escape sequence: tmux and screen drop longer ones.
 _MULTIPLEXER_LIMIT = 74_994
 _TERMINAL_LIMIT = 1_000_000
-_DEAF_TERMINALS = {"linux", "dumb"}
+_TERMINALS_WITHOUT_CLIPBOARD = {"linux", "dumb"}
 
 
-async def copy(app: App[Answer], text: str, folder: Path) -> str:
-    """Copies `text` and tells the user by a notification which way it went.
+async def copy(app: App[AppResultT], text: str, folder: Path) -> str:
+    """Copy a text and show a toast that names the clipboard.
 
-    It is always offered to the terminal (OSC 52), then to the system's clipboard. If the system has none and the
-    terminal can't be relied on for it, it is written to a file too.
+    The text is sent to the terminal (OSC 52) and to the system clipboard. If the system has none and the terminal is
+    unlikely to support the text, it is also written to a file.
 
     Args:
         app: The running app.
-        text: What to copy, any length.
-        folder: Where the file is made if it comes to that; it is created if need be.
+        text: A text of any length.
+        folder: Folder of the file; created when necessary.
 
     Returns:
-        The sentence that the user was shown.
+        The text of the toast.
     """
     encoded = text.encode(errors="backslashreplace")
     text = encoded.decode()
-    ways: list[str] = []
+    targets: list[str] = []
     app.copy_to_clipboard(text)
-    trusted = terminal_takes(len(encoded), os.environ)
-    if trusted:
-        ways.append("the terminal (OSC 52)")
+    if terminal_accepts(len(encoded), os.environ):
+        targets.append("the terminal (OSC 52)")
     if await _copy_by_system(text):
-        ways.append("the system clipboard")
-    if ways:
-        return _tell(app, f"Copied {size(len(encoded))} to {' and '.join(ways)}.")
+        targets.append("the system clipboard")
+    if targets:
+        return _notify(app, f"Copied {size(len(encoded))} to {' and '.join(targets)}.")
     try:
         file = await asyncio.to_thread(write_file, encoded, folder)
     except OSError as error:
-        return _tell(
-            app, f"Could not copy {size(len(encoded))}: no clipboard, and no file in {folder}: {error}", failed=True
+        return _notify(
+            app,
+            f"{size(len(encoded))} were not copied: there is no clipboard, and {folder} is not writable: {error}",
+            failed=True,
         )
-    return _tell(app, f"No clipboard takes {size(len(encoded))} here; wrote {file}")
+    return _notify(app, f"No clipboard accepts {size(len(encoded))} here. The text is in {file}")
 
 
-def terminal_takes(count: int, environ: Mapping[str, str]) -> bool:
-    """Says whether the terminal can be relied on to copy `count` bytes, going by what `environ` tells of it."""
+def terminal_accepts(count: int, environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal is expected to copy a text of some length in bytes, judging by the environment."""
     terminal = environ.get("TERM", "")
-    if terminal in _DEAF_TERMINALS or environ.get("TERM_PROGRAM") == "Apple_Terminal":
+    if terminal in _TERMINALS_WITHOUT_CLIPBOARD or environ.get("TERM_PROGRAM") == "Apple_Terminal":
         return False
     multiplexed = "TMUX" in environ or "STY" in environ or terminal.startswith(("tmux", "screen"))
     return (count + 2) // 3 * 4 <= (_MULTIPLEXER_LIMIT if multiplexed else _TERMINAL_LIMIT)
@@ -72,7 +72,7 @@ async def _copy_by_system(text: str) -> bool:
     import pyperclip
 
     try:
-        # Some of the programs that it calls wait for a display that never answers.
+        # Some clipboard programs wait for a display that never responds.
         await asyncio.wait_for(asyncio.to_thread(pyperclip.copy, text), _SYSTEM_SECONDS)
     except (pyperclip.PyperclipException, OSError, TimeoutError):
         return False
@@ -88,6 +88,6 @@ def write_file(encoded: bytes, folder: Path) -> Path:
     return Path(name)
 
 
-def _tell(app: App[Answer], message: str, *, failed: bool = False) -> str:
+def _notify(app: App[AppResultT], message: str, *, failed: bool = False) -> str:
     app.notify(message, severity="error" if failed else "information", markup=False)
     return message

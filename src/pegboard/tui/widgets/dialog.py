@@ -1,17 +1,25 @@
-"""The base class of every dialog."""
+"""The base classes of dialogs."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
-from textual.app import ScreenStackError
+from textual import on
+from textual.app import ComposeResult, ScreenStackError
 from textual.await_complete import AwaitComplete
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from pegboard.tui.widgets.filter_line import FilterLine
+from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.pick_list import PickList
 
 ResultT = TypeVar("ResultT")
 
 
-class Dialog(ModalScreen[ResultT]):
+class Overlay(ModalScreen[ResultT]):
     """A modal screen that closes once.
 
     Textual's `dismiss` closes the topmost screen, whichever that is: of two quick clicks, the second would close the
@@ -19,12 +27,118 @@ class Dialog(ModalScreen[ResultT]):
     """
 
     def dismiss(self, result: ResultT | None = None) -> AwaitComplete:
-        """Close the dialog if it is the topmost screen."""
+        """Close the screen if it is the topmost one."""
         return super().dismiss(result) if is_topmost(self) else AwaitComplete()
 
 
+class Dialog(Overlay[ResultT]):
+    """A framed box over the page. Subclasses implement `compose_body`.
+
+    Args:
+        title: Title of the frame; plain text.
+        subtitle: Text at the lower edge of the frame; plain text.
+    """
+
+    HAS_FOOTER: ClassVar[bool] = True
+    """Whether the last line of the box shows the keys."""
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center middle;
+        background: $background 60%;
+        & > #box {
+            max-width: 94%; max-height: 90%; background: $surface;
+            border: round $border; border-title-color: $text-primary; border-title-style: bold;
+            border-subtitle-color: $text-muted;
+        }
+    }
+    """
+
+    def __init__(self, title: str = "", subtitle: str = "") -> None:
+        super().__init__()
+        self._frame = (Content(title), Content(subtitle))
+
+    def compose(self) -> ComposeResult:
+        """Compose the frame, the body and the footer."""
+        with Vertical(id="box") as box:
+            box.border_title, box.border_subtitle = self._frame
+            yield from self.compose_body()
+            if self.HAS_FOOTER:
+                yield KeysLine()
+
+    def compose_body(self) -> ComposeResult:
+        """Compose the content of the frame."""
+        return ()
+
+    def action_close(self) -> None:
+        """Close without a result."""
+        self.dismiss(None)
+
+
+class ListDialog(Dialog[ResultT]):
+    """A dialog with a list and a preview of its marked line.
+
+    Args:
+        title: Title of the frame; plain text.
+        subtitle: Text at the lower edge of the frame; plain text.
+        pick_list: The list.
+    """
+
+    AUTO_FOCUS = "PickList"
+    FILTER_HINT: ClassVar[str] = "type to filter"
+    """Text of the empty filter line; empty to omit the line."""
+
+    DEFAULT_CSS = """
+    ListDialog {
+        & > #box {
+            width: 90; height: 24;
+            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
+            #preview { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+            #preview Static { height: auto; }
+        }
+    }
+    """
+
+    def __init__(self, title: str = "", subtitle: str = "", *, pick_list: PickList | None = None) -> None:
+        super().__init__(title, subtitle)
+        # Kept as attributes: results of workers may arrive while the screen is unmounted and queries fail.
+        self.list = pick_list or PickList()
+        self._filter_line = FilterLine(self.FILTER_HINT)
+        self._about = Static(id="about")
+        self._text = Static(id="text")
+        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
+
+    def compose_body(self) -> ComposeResult:
+        """Compose the filter, the list and the preview."""
+        yield from self.compose_list()
+        yield self._about
+        yield self._preview
+
+    def compose_list(self) -> ComposeResult:
+        """Compose the filter and the list."""
+        if self.FILTER_HINT:
+            yield self._filter_line
+        yield self.list
+
+    def show_preview(self, about: Content, text: Content) -> None:
+        """Show the preview of the marked line.
+
+        Args:
+            about: Its heading.
+            text: Its text.
+        """
+        self._about.update(about)
+        self._text.update(text)
+        self._preview.scroll_home(animate=False)
+
+    @on(PickList.Filtered)
+    def _show_filter(self, event: PickList.Filtered) -> None:
+        event.stop()
+        self._filter_line.show(event.query, f"{event.found:,} of {event.total:,}")
+
+
 def is_topmost(screen: Screen[ResultT]) -> bool:
-    """Return whether a screen is the one that keys and clicks go to."""
+    """Return whether a screen receives keys and clicks."""
     try:
         return screen.app.screen is screen
     except ScreenStackError:

@@ -1,4 +1,4 @@
-"""A file opened in the user's editor, at a line."""
+"""Opening a file in the user's editor."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _GO_TO = {"code", "code-insiders", "codium", "vscodium", "cursor", "windsurf"}
 
 
 def editor_command(file: str, line: int | None, environ: Mapping[str, str]) -> list[str]:
-    """Gives the command that opens a file at a line: `$VISUAL`, else `$EDITOR`, else vi.
+    """Return the command that opens a file: `$VISUAL`, else `$EDITOR`, else vi.
 
     Args:
-        file: The file.
-        line: From 1; None where no line is meant.
-        environ: Where the two variables are.
+        file: Path of the file.
+        line: Line to open, from 1, or None.
+        environ: The environment variables.
     """
-    said = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     try:
-        command = shlex.split(said) or ["vi"]
+        command = shlex.split(editor) or ["vi"]
     except ValueError:
-        command = [said]
+        command = [editor]
     if line is None:
         return [*command, file]
     program = Path(command[0]).stem
@@ -40,30 +40,32 @@ def editor_command(file: str, line: int | None, environ: Mapping[str, str]) -> l
 
 
 async def open_in_editor(app: App[object], file: str, line: int | None = None) -> None:
-    """Leaves the screen to the editor until it ends; what goes wrong is a notice.
+    """Suspend the app and run the editor; show a toast if it fails.
 
     Args:
-        app: The app that gives its screen away.
-        file: The file.
-        line: From 1.
+        app: The running app.
+        file: Path of the file.
+        line: Line to open, from 1, or None.
     """
     from textual.app import SuspendNotSupported
 
     if not await asyncio.to_thread(os.path.exists, file):
-        app.notify(f"There is no file {file} any more.", severity="error", markup=False)
+        app.notify(f"{file} can't be opened because it no longer exists.", severity="error", markup=False)
         return
     command = editor_command(file, line, os.environ)
-    trouble = ""
+    error_text = ""
     try:
-        # Nothing may be drawn over the editor while calls go on in the background.
+        # Calls in the background must not paint over the editor.
         with app.suspend(), app.batch_update():
             try:
                 process = await asyncio.create_subprocess_exec(*command)
                 code = await process.wait()
-                trouble = f"{command[0]} ended with exit code {code}." if code else ""
+                error_text = f"{command[0]} ended with exit code {code}." if code else ""
             except OSError as error:
-                trouble = f"Can't start {command[0]}: {error.strerror}. Set $VISUAL or $EDITOR to your editor."
+                error_text = (
+                    f"{command[0]} could not be started: {error.strerror}. Set $VISUAL or $EDITOR to your editor."
+                )
     except SuspendNotSupported:
-        trouble = f"This terminal can't be left to an editor. The file is {file}."
-    if trouble:
-        app.notify(trouble, severity="error", markup=False)
+        error_text = f"This terminal can't run an editor from here. Open {file} yourself."
+    if error_text:
+        app.notify(error_text, severity="error", markup=False)

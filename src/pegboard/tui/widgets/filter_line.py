@@ -1,4 +1,4 @@
-"""The line above a list that shows what is typed into its filter, and how much that finds."""
+"""The line above a list with its filter and the number of matches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pegboard.results.clean import clean_line
 
 
 class FilterLine(Static):
-    """What is typed, at the left end; how many lines it lets through, at the right.
+    """The filter at the left end and the number of matches at the right end.
 
     Args:
-        hint: What to say while nothing is typed.
+        hint: Text of an empty filter.
     """
 
     DEFAULT_CSS = """
@@ -25,20 +25,20 @@ class FilterLine(Static):
         self._sought, self._count, self._typing = "", "", False
 
     def on_mount(self) -> None:
-        """Says how to filter."""
+        """Show the hint."""
         self._show()
 
     def on_resize(self) -> None:
-        """Puts the count at the new right end, once the line has its width."""
+        """Move the count to the new right end."""
         self.call_after_refresh(self._show)
 
     def show(self, sought: str, count: str, *, typing: bool = False) -> None:
-        """Shows another filter.
+        """Show a filter.
 
         Args:
-            sought: What is typed.
-            count: How much that finds: `3 of 12`.
-            typing: Whether letters go to the filter though none was typed yet.
+            sought: The filter.
+            count: Number of matches: `3 of 12`.
+            typing: Whether to show an empty filter instead of the hint.
         """
         self._sought, self._count, self._typing = sought, count, typing
         self._show()
@@ -48,14 +48,14 @@ class FilterLine(Static):
             self.update(Content.styled(self._hint, "$text-muted"), layout=False)
             return
         count = f" {self._count}" if self._sought.strip() else ""
-        room = max(4, self.content_size.width - len(count) - 3)
-        shown = clean_line(self._sought)[-room:]
+        width = max(4, self.content_size.width - len(count) - 3)
+        shown = clean_line(self._sought)[-width:]
         self.update(
             Content.assemble(
                 ("/ ", "$text-primary bold"),
                 (shown, "$foreground bold"),
                 ("▏", "$text-primary"),
-                " " * max(0, room - len(shown)),
+                " " * max(0, width - len(shown)),
                 (count, "$text-muted"),
             ),
             layout=False,

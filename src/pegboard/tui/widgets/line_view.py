@@ -1,4 +1,4 @@
-"""A scrolling view of rows that are drawn only when they are seen."""
+"""A scrolling view that renders only its visible rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 Span = tuple[int, int, str]
-"""A piece of a row from its first character to before its last, and what it is: `line-view--…` colours it."""
+"""Start, end and kind of a span of a row; the component class `line-view--KIND` styles it."""
 
 
 class LineView(ScrollView, can_focus=True):
-    """Rows of clean text with colours, a highlighted search and selection by mouse.
+    """Rows of clean text with colours, highlighted search matches and selection with the mouse.
 
-    A subclass says how many rows there are and gives each when asked; nothing else of its content is laid out.
+    A subclass provides the number of rows and each row on request; only visible rows are laid out.
     """
 
     ALLOW_SELECT = True
@@ -75,44 +75,44 @@ class LineView(ScrollView, can_focus=True):
     """
 
     matching: re.Pattern[str] | None = None
-    """What is searched for; wherever it is found in a row it is marked."""
+    """The search; its matches are highlighted."""
 
     @property
     @abstractmethod
     def row_count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @abstractmethod
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Gives the text of a row, clean and no wider than the view, and its coloured pieces."""
+        """Return the text of a row, clean and no wider than the view, and its coloured spans."""
 
     def row_style(self, index: int) -> str | None:
-        """Gives the component class that lies under a whole row, such as that of the cursor."""
+        """Return the component class of a whole row, such as the cursor's, or None."""
         del index
         return None
 
     def overlays(self, index: int) -> list[tuple[int, int, str]]:
-        """Gives what lies over the colours of a row, as start, end and component class."""
+        """Return styles that cover the colours of a row, as start, end and component class."""
         del index
         return []
 
     def header(self) -> str | None:
-        """Gives a line that stays above the rows, if there is one."""
+        """Return a fixed line above the rows, or None."""
         return None
 
     @property
     def room(self) -> int:
-        """Cells that a row may take."""
+        """Available width of a row in cells."""
         return self.scrollable_content_region.width
 
     def mark(self, wanted: re.Pattern[str] | None) -> None:
-        """Marks whatever `wanted` is found in, or nothing."""
+        """Highlight the matches of a search, or remove the highlights."""
         self.matching = wanted
         self.refresh()
 
     @property
     def page(self) -> int:
-        """How many rows are in sight."""
+        """Number of visible rows."""
         return max(self.scrollable_content_region.height - self._header_height, 0)
 
     @property
@@ -120,12 +120,12 @@ class LineView(ScrollView, can_focus=True):
         return self.header() is not None
 
     def rows_changed(self) -> None:
-        """Takes notice of another number of rows or other rows."""
+        """Update the view after a change of the rows."""
         self.virtual_size = Size(self.room, self.row_count + self._header_height)
         self.refresh()
 
     def show_row(self, index: int) -> None:
-        """Scrolls no further than needed to have a row in sight, with a row or two around it where there is room."""
+        """Scroll as little as possible to make a row visible, with up to two rows around it."""
         height = self.page
         margin = min(2, max(height - 1, 0) // 2)
         if index < self.scroll_offset.y + margin:
@@ -134,7 +134,7 @@ class LineView(ScrollView, can_focus=True):
             self.scroll_to(y=index - height + 1 + margin, animate=False, immediate=True)
 
     def render_line(self, y: int) -> Strip:
-        """Draws the row at line `y` of the screen."""
+        """Render the row at line `y` of the viewport."""
         width = self.size.width
         header = self.header()
         if header is not None and y == 0:
@@ -148,13 +148,13 @@ class LineView(ScrollView, can_focus=True):
         base = self.get_component_rich_style(under) if under else self.rich_style
         line = Text(text, no_wrap=True, end="")
         line.stylize(base)
-        # On the cursor's colour the theme's other inks may be unreadable.
+        # The other colours of the theme may be unreadable on the cursor's background.
         on_cursor = under == "line-view--cursor" and self.has_focus
         if not on_cursor:
             for start, end, part in spans:
-                line.stylize(self._ink(f"line-view--{part}"), start, end)
+                line.stylize(self._foreground_style(f"line-view--{part}"), start, end)
         if self.matching is not None:
-            found = self._ink("line-view--match")
+            found = self._foreground_style("line-view--match")
             for match in self.matching.finditer(text):
                 line.stylize(found.without_color if on_cursor else found, match.start(), match.end())
         for start, end, name in self.overlays(index):
@@ -171,16 +171,16 @@ class LineView(ScrollView, can_focus=True):
         start, end = span
         line.stylize(self.screen.get_component_rich_style("screen--selection"), start, len(line) if end == -1 else end)
 
-    def _ink(self, name: str) -> Style:
-        """A component's style without its background, which is that of the row."""
+    def _foreground_style(self, name: str) -> Style:
+        """Return the style of a component without its background."""
         style = self.get_component_rich_style(name)
         return style.without_color + Style(color=style.color)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Gives the selected rows' text."""
+        """Return the text of the selected rows."""
         return selection.extract("\n".join(self.row(index)[0] for index in range(self.row_count))), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Draws another selection."""
+        """Render another selection."""
         del selection
         self.refresh()

@@ -1,4 +1,4 @@
-"""What a paste may be."""
+"""Recognition of pasted calls."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ _BEGINNINGS = ("{", "pegboard ", "$ ", "call_tool(", "await call_tool(")
 
 
 def may_be_call(text: str) -> bool:
-    """Whether a text is worth reading as a call or its arguments: `pegboard.forms.pasted` says whether it is one."""
+    """Return whether a text looks like a call or its arguments; `pegboard.forms.pasted` parses it."""
     return text.lstrip().startswith(_BEGINNINGS)

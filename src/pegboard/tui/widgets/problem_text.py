@@ -1,4 +1,4 @@
-"""Problems in words and colours."""
+"""Problems as styled text."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SYMBOLS: Final = {
 
 
 def problem_heading(problem: Problem) -> Content:
-    """Return the message of a problem, with a symbol for its severity."""
+    """Return the message of a problem with a symbol for its severity."""
     return Content.assemble(_SYMBOLS[problem.severity], clean_line(problem.message))
 
 
 def problem_line(problem: Problem) -> Content:
-    """Gives a problem in one paragraph: symbol, message, the way to mend it, and where it is."""
+    """Return a problem as one paragraph: symbol, message, fix and location."""
     return Content.assemble(
         problem_heading(problem),
         (f" {clean_line(problem.fix)}" if problem.fix else "", "$text-muted"),
@@ -32,7 +32,7 @@ def problem_line(problem: Problem) -> Content:
 
 
 def place(problem: Problem) -> str:
-    """Gives the file's name and the line of a problem, as `NAME:LINE`; empty where it has none."""
+    """Return the location of a problem as `NAME:LINE`, or an empty string."""
     if problem.file is None:
         return ""
     name = clean_line(Path(problem.file).name)

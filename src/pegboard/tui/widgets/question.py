@@ -14,18 +14,21 @@ from pegboard.tui.widgets.dialog import Dialog
 ResultT = TypeVar("ResultT")
 
 _SELF = "dialog"
-_MEANT_FOR_TEXT = frozenset({"tab", "shift+tab", "backspace", "delete"})
-"""Keys that somebody presses while they type, beside printable ones."""
+_TYPING_KEYS = frozenset({"tab", "shift+tab", "backspace", "delete"})
+"""Keys that users press while they type, besides printable ones."""
 
 
 class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
-    """Base class: ignores answers by keys and clicks that were meant for what had the focus before."""
+    """Base class of dialogs that ignore keys and clicks meant for the widget that had the focus before."""
 
-    ANSWERS: ClassVar[Collection[str]] = ()
-    """Ids of the commands that answer; before the delay is over their keys do nothing, nor does enter. Escape does."""
+    ANSWERS: ClassVar[Collection[str] | None] = ()
+    """Ids of the commands that answer; they and enter are ignored until the delay is over, escape is not.
 
-    def __init__(self) -> None:
-        super().__init__()
+    None: every key is ignored until then.
+    """
+
+    def __init__(self, title: str = "", subtitle: str = "") -> None:
+        super().__init__(title, subtitle)
         self._guard = AnswerGuard()
         self._down_at: float | None = None
 
@@ -39,16 +42,21 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
         self._guard.show({_SELF: 0})
 
     def on_key(self, event: events.Key) -> None:
-        """Ignore early answers; while somebody types, the delay starts again."""
+        """Ignore early answers; typing restarts the delay."""
         self._down_at = None
-        own = {key for key, binding in self._bindings if binding.id in self.ANSWERS} - {"escape"}
-        is_answer = event.key == "enter" or event.key in own
+        is_answer = self._is_answer(event.key)
         if is_answer and not self._guard.accepts(_SELF, answer_guard.clock.of(event)):
             event.stop()
             event.prevent_default()
             self._guard.typed()
-        elif not is_answer and (event.is_printable or event.key in _MEANT_FOR_TEXT):
+        elif not is_answer and (event.is_printable or event.key in _TYPING_KEYS):
             self._guard.typed()
+
+    def _is_answer(self, key: str) -> bool:
+        if self.ANSWERS is None:
+            return True
+        own = {key for key, binding in self._bindings if binding.id in self.ANSWERS} - {"escape"}
+        return key == "enter" or key in own
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Note when the mouse button went down."""
@@ -56,5 +64,5 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
 
     @property
     def is_deliberate(self) -> bool:
-        """Whether a button that is pressed now is an answer: not clicked as soon as the dialog appeared."""
+        """Whether a button pressed now is an answer: it was not clicked as soon as the dialog appeared."""
         return self._down_at is None or self._guard.accepts(_SELF, self._down_at)

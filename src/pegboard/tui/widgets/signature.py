@@ -1,4 +1,4 @@
-"""A signature in colours."""
+"""Syntax colours for signatures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _OPENING, _CLOSING = "([{", ")]}"
 
 
 def coloured_signature(signature: str) -> Content:
-    """Colours a one-line signature: the tool, its parameters, their types and defaults.
+    """Return a one-line signature with colours for the tool, its parameters, types and defaults.
 
     Args:
-        signature: Such as `fs.read_file(*, path: str, max_bytes: int = 204800) -> str`; safe to show.
+        signature: A signature, safe to display: `fs.read_file(*, path: str, max_bytes: int = 204800) -> str`.
     """
     parts: list[tuple[str, str]] = []
     depth, role = 0, "tool"

@@ -1,4 +1,4 @@
-"""The line of keys at the bottom of a screen."""
+"""The footer: the keys that are available from the focused widget."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from textual.widget import Widget
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """A key as the line shows it."""
+class _FooterKey:
+    """One key in the footer."""
 
     key: str
-    """The name that Textual has for it."""
-    said: str
-    """As people write it."""
+    """Textual's name for the key."""
+    label: str
+    """The key as users write it."""
     title: str
     tooltip: str
     enabled: bool
 
     @property
     def columns(self) -> int:
-        """How many columns it takes."""
-        return cell_len(f" {self.said}  {self.title}")
+        """Width in columns."""
+        return cell_len(f" {self.label}  {self.title}")
 
 
 class KeysLine(Widget, can_focus=False):
-    """The keys that work where the focus is, drawn in one piece.
+    """The keys that are available from the focused widget, rendered as one line.
 
-    The focus moves at every key that somebody presses in a form. A widget for each key, as Textual's own footer has
-    them, would cost more to put there than the form itself.
+    In a form, the focus moves with almost every key. Textual's footer has a widget per key, and mounting those takes
+    longer than updating the form.
     """
 
     ALLOW_SELECT = False
@@ -64,79 +64,79 @@ class KeysLine(Widget, can_focus=False):
     """
 
     hovered: reactive[int | None] = reactive(None)
-    """Which of the keys the mouse is over."""
+    """Index of the key under the mouse."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._keys: tuple[_Shown, ...] = ()
+        self._keys: tuple[_FooterKey, ...] = ()
 
     def on_mount(self) -> None:
-        """Follows the keys that work."""
+        """Subscribe to changes of the available keys."""
         self.screen.bindings_updated_signal.subscribe(self, self._change)
 
     def on_unmount(self) -> None:
-        """Follows them no longer."""
+        """Unsubscribe."""
         self.screen.bindings_updated_signal.unsubscribe(self)
 
     def _change(self, screen: Screen[object]) -> None:
-        """Shows the keys that work now, each action once."""
+        """Show the available keys, each action once."""
         if not screen.app.app_focus or not self.is_attached or screen is not self.screen:
             return
-        found: dict[str, _Shown] = {}
+        found: dict[str, _FooterKey] = {}
         for _, binding, enabled, tooltip in screen.active_bindings.values():
             if binding.show and binding.action not in found:
-                said = self.app.get_key_display(binding)
-                found[binding.action] = _Shown(binding.key, said, binding.description, tooltip, enabled)
+                label = self.app.get_key_display(binding)
+                found[binding.action] = _FooterKey(binding.key, label, binding.description, tooltip, enabled)
         keys = tuple(found.values())
         if keys != self._keys:
             self._keys, self.hovered = keys, None
             self.refresh()
 
-    def _in_sight(self) -> Iterator[tuple[int, _Shown]]:
-        """Gives the keys that there is room for, each with its column."""
+    def _visible(self) -> Iterator[tuple[int, _FooterKey]]:
+        """Yield the keys that fit into the line, each with its column."""
         column = 0
-        for shown in self._keys:
-            if column + shown.columns - 1 > self.size.width:
+        for key in self._keys:
+            if column + key.columns - 1 > self.size.width:
                 return
-            yield column, shown
-            column += shown.columns
+            yield column, key
+            column += key.columns
 
     def render(self) -> Content:
-        """Draws the keys with what they do."""
+        """Render the keys and their titles."""
         pieces: list[Content] = []
-        for place, (_, shown) in enumerate(self._in_sight()):
-            kinds = ("hover", "hover") if place == self.hovered else ("key", "title")
-            texts = (f" {shown.said} ", f"{shown.title} ")
+        for index, (_, key) in enumerate(self._visible()):
+            kinds = ("hover", "hover") if index == self.hovered else ("key", "title")
+            texts = (f" {key.label} ", f"{key.title} ")
             for kind, text in zip(kinds, texts, strict=True):
                 piece = Content.styled(text, self.get_visual_style(f"keys-line--{kind}"))
                 dim = self.get_visual_style("keys-line--disabled")
-                pieces.append(piece if shown.enabled else piece.stylize(dim))
+                pieces.append(piece if key.enabled else piece.stylize(dim))
         return Content("").join(pieces)
 
     # The mouse
 
-    def _at(self, x: int) -> int | None:
-        places = enumerate(self._in_sight())
-        return next((place for place, (column, key) in places if column <= x < column + key.columns), None)
+    def _index_at(self, x: int) -> int | None:
+        visible = enumerate(self._visible())
+        return next((index for index, (column, key) in visible if column <= x < column + key.columns), None)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Tells what the key does that the mouse is over."""
-        place = self._at(event.x)
-        if place != self.hovered:
-            self.hovered = place
-            self.tooltip = Content(self._keys[place].tooltip) if place is not None else None
+        """Show the help line of the key under the mouse."""
+        index = self._index_at(event.x)
+        if index != self.hovered:
+            self.hovered = index
+            self.tooltip = Content(self._keys[index].tooltip) if index is not None else None
 
     def on_leave(self) -> None:
-        """Marks no key."""
+        """Remove the highlight."""
         self.hovered = None
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Does what the key would do."""
+        """Simulate the key that was clicked."""
         event.stop()
-        place = self._at(event.x)
-        if place is None:
+        index = self._index_at(event.x)
+        if index is None:
             return
-        if self._keys[place].enabled:
-            self.app.simulate_key(self._keys[place].key)
+        if self._keys[index].enabled:
+            self.app.simulate_key(self._keys[index].key)
         else:
             self.app.bell()

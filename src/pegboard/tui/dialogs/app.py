@@ -1,0 +1,87 @@
+"""An app whose dialogs open on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import on, work
+from textual.widget import Widget
+
+from pegboard.tui.messages import Copy
+from pegboard.tui.shell.themed_app import ThemedApp
+from pegboard.tui.state.app_state import AppState
+from pegboard.tui.state.rule_undo import RuleUndo
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+
+class DialogApp(ThemedApp, AppState):
+    """The actions that open dialogs and work on every page.
+
+    Args:
+        theme_folders: See `ThemedApp`.
+        runtime: The headless core.
+    """
+
+    def __init__(self, theme_folders: Sequence[Path], runtime: Runtime) -> None:
+        self.runtime = runtime
+        super().__init__(theme_folders, runtime.paths.state / "theme", runtime.settings)
+        self.rule_undo = RuleUndo(self, runtime)
+        self.wants_reload = False
+        """Whether to start the app again after it ends, with the new configuration."""
+
+    @on(Copy)
+    async def _copy(self, request: Copy) -> None:
+        from pegboard.tui.widgets.clipboard import copy
+
+        await copy(self.app, request.text, self.runtime.paths.state)
+
+    def action_command_palette(self) -> None:
+        """Open the palette of commands and tools."""
+        from pegboard.tui.shell.palette import open_palette
+
+        open_palette(self)
+
+    @work(exclusive=True, group="problems")
+    async def action_show_problems(self) -> None:
+        """List the problems; open the file of the chosen one."""
+        from pegboard.tui.dialogs.problems import show_problems
+
+        await show_problems(self, self.tool_scan.problems)
+
+    def action_help(self) -> None:
+        """Show the keys of the focused pane."""
+        from pegboard.tui.shell.help import HelpScreen
+
+        self.push_screen(HelpScreen.of(self.screen, self.runtime.settings.keys))
+
+    async def action_undo_rule(self) -> None:
+        """Remove the rule that the last approval added."""
+        await self.rule_undo.undo()
+
+    def action_rules(self) -> None:
+        """Open the approval rules."""
+        from pegboard.tui.dialogs.rules import RulesScreen
+
+        self.push_screen(RulesScreen(self.runtime))
+
+    @work(exclusive=True, group="trust")
+    async def action_trust(self) -> None:
+        """Review this folder's files; restart if the user trusts them."""
+        from pegboard.tui.dialogs.trust import review_folder
+
+        if await review_folder(self, self.runtime.paths):
+            self.wants_reload = True
+            self.exit()
+
+    @work(exclusive=True, group="jump")
+    async def action_jump(self) -> None:
+        """Label every focusable element, and focus the one whose label is typed."""
+        from pegboard.tui.shell.jump import JumpScreen
+
+        target = await self.push_screen_wait(JumpScreen(self.screen.focus_chain))
+        if isinstance(target, Widget):
+            target.focus()

@@ -1,0 +1,40 @@
+"""An app that observes the user's input and drops clicks on removed widgets."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.app import ScreenStackError
+from textual.errors import NoWidget
+
+from pegboard.tui.shell.idle_collector import IdleCollector
+from pegboard.tui.shell.signals import EndingApp
+
+
+class InputApp(EndingApp):
+    """Collect garbage only while there is no input; ignore clicks on widgets that are still painted but removed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._collector = IdleCollector()
+
+    def on_unmount(self) -> None:
+        """Restore the garbage collector's settings."""
+        self._collector.stop()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Handle an event, unless it is a click on a removed widget."""
+        if isinstance(event, events.InputEvent):
+            self._collector.touch()
+        if not (isinstance(event, events.MouseDown) and self._is_on_removed(event)):
+            await super().on_event(event)
+
+    def _is_on_removed(self, event: events.MouseDown) -> bool:
+        """Return whether the widget under the mouse was removed, such as an expired toast.
+
+        Textual raises an AttributeError when a selection starts there.
+        """
+        try:
+            widget, _ = self.get_widget_at(event.x, event.y)
+        except (NoWidget, ScreenStackError):
+            return False
+        return not widget.is_attached and widget is not self.screen

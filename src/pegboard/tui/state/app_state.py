@@ -1,0 +1,46 @@
+"""The state of the app that more than one page shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import App
+from textual.reactive import reactive
+
+from pegboard.models import Problem
+from pegboard.tui.messages import Asking, Scripting
+from pegboard.tui.state.health_checks import HealthState
+from pegboard.tui.state.tool_scan import ToolScan
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+    from pegboard.tui.state.approvals import ApprovalRequest
+
+
+class AppState(App[None]):
+    """An app with the state that pages, header and palette watch."""
+
+    runtime: Runtime
+    """The headless core."""
+
+    tool_scan: reactive[ToolScan] = reactive(ToolScan, init=False)
+    """Result of the last scan."""
+    health: reactive[HealthState] = reactive(HealthState, init=False)
+    """State of the tools' requirements."""
+    requests: reactive[tuple[ApprovalRequest, ...]] = reactive((), init=False)
+    """Calls awaiting approval, the oldest first."""
+    asking: reactive[bool] = reactive(False, init=False)
+    """Whether a model turn is running."""
+    scripting: reactive[bool] = reactive(False, init=False)
+    """Whether a script is running."""
+    unrecorded: reactive[Problem | None] = reactive(None, init=False)
+    """The problem that prevents calls from being recorded, if there is one."""
+
+    @on(Asking)
+    def _asking(self, event: Asking) -> None:
+        self.asking = event.running
+
+    @on(Scripting)
+    def _scripting(self, event: Scripting) -> None:
+        self.scripting = event.running

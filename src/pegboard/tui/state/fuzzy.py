@@ -1,0 +1,84 @@
+"""Fuzzy search: the one ranking of every list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+_WORD_START = re.compile(r"(?<![^\W_])[^\W_]")
+
+
+class FuzzyQuery:
+    """A search text, prepared to match and rank many candidates.
+
+    Args:
+        query: The text as typed; case and spaces are ignored.
+    """
+
+    def __init__(self, query: str) -> None:
+        self.letters = "".join(query.lower().split())
+        self.matches = in_order(self.letters)
+        """Function that returns whether a lower-case text contains the letters in order."""
+
+    def level(self, text: str, initials: str | None = None, *, dotted: bool = False) -> int:
+        """Return the rank of a matching text, the best first.
+
+        0: the whole text. 1: its beginning. 2: the beginning of a word. 3: any substring. 4: the initials of its words,
+        in order. 5: any letters in order.
+
+        Args:
+            text: A matching text in lower case.
+            initials: Initials of its words, if they are known.
+            dotted: Whether every part after a dot is a text of its own: in `fs.read`, `read` is the whole text.
+        """
+        letters = self.letters
+        at = text.rfind(letters)
+        if at < 0:
+            return 4 if self.matches(initials_of(text) if initials is None else initials) else 5
+        if text == letters or (dotted and text.endswith("." + letters)):
+            return 0
+        if "." + letters in text if dotted else text.startswith(letters):
+            return 1
+        return 2 if at == 0 or not text[at - 1].isalnum() else 3
+
+
+def initials_of(text: str) -> str:
+    """Return the first letters of the words of a text."""
+    return "".join(_WORD_START.findall(text))
+
+
+def in_order(letters: str) -> Callable[[str], object]:
+    """Return a function that tests whether a text contains some letters in order.
+
+    Each character class excludes its letter, so the expression never backtracks.
+    """
+    return re.compile("".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in letters)).match
+
+
+def match_positions(query: str, name: str) -> Sequence[int]:
+    """Return the offsets of the query's letters in a text: a substring, else word starts, else any in order.
+
+    Args:
+        query: The text as typed; case and spaces are ignored.
+        name: The text to highlight.
+    """
+    letters, name = "".join(query.lower().split()), name.lower()
+    if not letters:
+        return ()
+    after_dot = name.rfind("." + letters)
+    start = after_dot + 1 if after_dot >= 0 else name.rfind(letters)
+    if start >= 0:
+        return range(start, start + len(letters))
+    starts = [start.start() for start in _WORD_START.finditer(name)]
+    return _offsets(letters, name, starts) or _offsets(letters, name, range(len(name)))
+
+
+def _offsets(letters: str, name: str, candidates: Iterable[int]) -> list[int]:
+    """Return the candidate offsets of the letters in order, or an empty list unless all letters are found."""
+    found: list[int] = []
+    for offset in candidates:
+        if name[offset] == letters[len(found)]:
+            found.append(offset)
+            if len(found) == len(letters):
+                return found
+    return []
