@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.discovery import read
 from pegboard.models import Hints, PackHandler, Problem, ToolSpec
-from pegboard.sdk.shelf import Shelf
+from pegboard.sdk.local_packs import LocalPacks
 
 Tool = Callable[[str], ToolSpec]
 Names = Callable[[str], list[str]]
@@ -425,7 +425,7 @@ def test_discovery_and_a_plain_script_agree_on_what_a_tool_is(source: str, tmp_p
     file = tmp_path / "sample.py"
     file.write_text(source)
     specs, _ = read(source, str(file))
-    shelf = Shelf([str(file)], {})
+    shelf = LocalPacks([str(file)], {})
     packs, files = shelf.packs(), shelf.sources()
     listed = {f"{pack}.{name}" for pack, names in packs.items() for name in names if files[pack] == str(file)}
     assert {spec.name for spec in specs} == listed

@@ -1,4 +1,4 @@
-"""Looking for programs, libraries and secrets: whatever they do, it is a row."""
+"""Looking for programs, libraries and secrets: whatever they do, it is a report_row."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from types import ModuleType
 
 import pytest
 
-from pegboard.sdk.findings import Found, row
+from pegboard.sdk.findings import ProbeResult, report_row
 from pegboard.sdk.probes import probe, probe_all
-from pegboard.sdk.requirements import Requirement
+from pegboard.sdk.requirements import DeclaredRequirement
 
 pytestmark = pytest.mark.promise("SDK-9")
 
@@ -71,11 +71,11 @@ PRINTED_AS_ERRORS = {
 }
 
 
-def cli(name: str, version_flag: str = "--version", min_version: str | None = None) -> Requirement:
-    return Requirement("cli", name, version_flag=version_flag, min_version=min_version)
+def cli(name: str, version_flag: str = "--version", min_version: str | None = None) -> DeclaredRequirement:
+    return DeclaredRequirement("cli", name, version_flag=version_flag, min_version=min_version)
 
 
-def look(requirement: Requirement, timeout: float = 60) -> Found:
+def look(requirement: DeclaredRequirement, timeout: float = 60) -> ProbeResult:
     return probe(requirement, find_secret=lambda name: (None, f"{name} is not set."), timeout=timeout)
 
 
@@ -129,7 +129,7 @@ def test_a_version_is_compared_with_the_least_that_will_do(program: Program, has
 
 
 def test_a_program_that_is_not_there_is_missing() -> None:
-    assert look(cli("no-such-program-anywhere")) == Found(
+    assert look(cli("no-such-program-anywhere")) == ProbeResult(
         "missing", error="`no-such-program-anywhere` is not on the PATH."
     )
 
@@ -142,7 +142,7 @@ def test_a_folder_of_its_name_is_no_program(program: Program, tmp_path: Path) ->
 def test_a_file_that_is_not_executable_is_told(program: Program) -> None:
     file = program("tool", "echo 1.0")
     file.chmod(0o644)
-    assert look(cli("tool")) == Found("error", None, str(file), f"{file} is not executable.")
+    assert look(cli("tool")) == ProbeResult("error", None, str(file), f"{file} is not executable.")
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_a_file_that_is_not_executable_is_told(program: Program) -> None:
 )
 def test_a_program_that_fails_is_an_error_with_its_own_words(program: Program, source: str, error: str) -> None:
     file = program("tool", source)
-    assert look(cli("tool")) == Found("error", None, str(file), f"`tool --version` {error}")
+    assert look(cli("tool")) == ProbeResult("error", None, str(file), f"`tool --version` {error}")
 
 
 @pytest.mark.parametrize("source", ["", "head -c 3000 /dev/zero", "printf '\\377\\376\\000'"])
 def test_a_program_that_prints_nothing_of_use_is_there_without_a_version(program: Program, source: str) -> None:
     file = program("tool", source)
-    assert look(cli("tool")) == Found("ok", None, str(file))
+    assert look(cli("tool")) == ProbeResult("ok", None, str(file))
     assert look(cli("tool", min_version="1")).status == "error"
 
 
@@ -220,7 +220,7 @@ def test_a_program_is_named_and_not_pointed_at(name: str) -> None:
 
 def test_without_a_flag_it_is_enough_that_a_program_is_there(program: Program, tmp_path: Path) -> None:
     file = program("tool", f"touch {tmp_path}/ran")
-    assert look(cli("tool", "")) == Found("ok", None, str(file))
+    assert look(cli("tool", "")) == ProbeResult("ok", None, str(file))
     assert not (tmp_path / "ran").exists()
 
 
@@ -262,7 +262,7 @@ def test_two_hundred_programs_are_asked_at_the_same_time(program: Program, tmp_p
 def test_each_row_comes_as_soon_as_it_is_known(program: Program, tmp_path: Path) -> None:
     program("slow", f"until test -e {tmp_path}/go; do sleep 0.05; done; echo slow 1.0")
     program("quick", "echo quick 2.0")
-    wanted = [cli("slow"), cli("quick"), Requirement("secret", "KEY")]
+    wanted = [cli("slow"), cli("quick"), DeclaredRequirement("secret", "KEY")]
     rows = probe_all(wanted, find_secret=lambda _: ("environment", ""), timeout=60)
     assert {next(rows)[0].name, next(rows)[0].name} == {"quick", "KEY"}
     (tmp_path / "go").touch()
@@ -271,7 +271,7 @@ def test_each_row_comes_as_soon_as_it_is_known(program: Program, tmp_path: Path)
 
 def test_what_still_runs_when_nobody_wants_to_know_is_killed(program: Program, tmp_path: Path) -> None:
     program("slow", f"echo $$ > {tmp_path}/pid; sleep 600")
-    rows = probe_all([Requirement("secret", "KEY"), cli("slow")], find_secret=lambda _: ("environment", ""))
+    rows = probe_all([DeclaredRequirement("secret", "KEY"), cli("slow")], find_secret=lambda _: ("environment", ""))
     next(rows)
     file = tmp_path / "pid"
     bound = time.monotonic() + 60
@@ -335,7 +335,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_libraries_are_found_without_being_imported(
     libraries: Path, tmp_path: Path, name: str, needs: str | None, expected: tuple[str, str | None]
 ) -> None:
-    found = look(Requirement("lib", name, min_version=needs))
+    found = look(DeclaredRequirement("lib", name, min_version=needs))
     assert (found.status, found.version) == expected
     assert not (tmp_path / "imported").exists()
 
@@ -344,7 +344,7 @@ def test_a_library_is_found_where_a_test_put_something_else_in_its_place(
     libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "spam", ModuleType("spam"))
-    assert look(Requirement("lib", "spam")).version == "1.5"
+    assert look(DeclaredRequirement("lib", "spam")).version == "1.5"
 
 
 def test_a_finder_that_raises_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,13 +353,13 @@ def test_a_finder_that_raises_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError("out of order")
 
     monkeypatch.setattr(sys, "meta_path", [Bad(), *sys.meta_path])
-    found = look(Requirement("lib", "no_such_library"))
+    found = look(DeclaredRequirement("lib", "no_such_library"))
     assert (found.status, found.error) == ("error", "Looking for `no_such_library` failed: RuntimeError: out of order")
 
 
 def test_a_row_says_how_to_get_what_is_missing() -> None:
-    missing = Found("missing", error="It is not here.")
-    assert row("a.b", Requirement("cli", "rg", min_version="13", install="apt install ripgrep"), missing) == {
+    missing = ProbeResult("missing", error="It is not here.")
+    assert report_row("a.b", DeclaredRequirement("cli", "rg", min_version="13", install="apt install ripgrep"), missing) == {
         "tool": "a.b",
         "kind": "cli",
         "name": "rg",
@@ -370,6 +370,6 @@ def test_a_row_says_how_to_get_what_is_missing() -> None:
         "install": "apt install ripgrep",
         "error": "It is not here.",
     }
-    assert row("a.b", Requirement("lib", "yaml"), missing)["install"].endswith("-m pip install pyyaml")
-    assert "rg" in row("a.b", Requirement("cli", "rg"), missing)["install"]
-    assert "pegboard auth set KEY" in row("a.b", Requirement("secret", "KEY"), missing)["install"]
+    assert report_row("a.b", DeclaredRequirement("lib", "yaml"), missing)["install"].endswith("-m pip install pyyaml")
+    assert "rg" in report_row("a.b", DeclaredRequirement("cli", "rg"), missing)["install"]
+    assert "pegboard auth set KEY" in report_row("a.b", DeclaredRequirement("secret", "KEY"), missing)["install"]

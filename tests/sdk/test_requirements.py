@@ -9,13 +9,13 @@ from typing import Any  # decorators of every kind
 import pytest
 
 from pegboard.sdk import aliases, hints, requires_cli, requires_lib, requires_secret
-from pegboard.sdk.requirements import Requirement, noted
-from pegboard.sdk.source import Reading, read_requirements
+from pegboard.sdk.requirements import DeclaredRequirement, requirements_of
+from pegboard.sdk.source import DeclaredRequirements, read_requirements
 
 pytestmark = pytest.mark.promise("SDK-8")
 
 
-def reading(source: str) -> Reading:
+def reading(source: str) -> DeclaredRequirements:
     return read_requirements(ast.parse(textwrap.dedent(source)))
 
 
@@ -28,10 +28,10 @@ def test_decorators_stack_and_leave_the_function_as_it_is() -> None:
     )
     assert said is search
     assert said(pattern="x") == "x"
-    assert noted(said) == (
-        Requirement("cli", "rg", min_version="13", install="apt install ripgrep"),
-        Requirement("lib", "yaml"),
-        Requirement("secret", "KEY", install="ask"),
+    assert requirements_of(said) == (
+        DeclaredRequirement("cli", "rg", min_version="13", install="apt install ripgrep"),
+        DeclaredRequirement("lib", "yaml"),
+        DeclaredRequirement("secret", "KEY", install="ask"),
     )
 
 
@@ -47,8 +47,8 @@ def test_the_source_says_the_same_as_the_running_function() -> None:
     """
     namespace: dict[str, object] = {}
     exec(textwrap.dedent(source), namespace)
-    assert reading(source).functions == {"search": noted(namespace["search"])}
-    assert len(noted(namespace["search"])) == 3
+    assert reading(source).functions == {"search": requirements_of(namespace["search"])}
+    assert len(requirements_of(namespace["search"])) == 3
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_source_says_the_same_as_the_running_function() -> None:
 )
 def test_it_is_read_however_it_is_imported_and_written(source: str) -> None:
     found = reading(source)
-    assert (found.functions, found.unreadable) == ({"f": (Requirement("cli", "rg"),)}, ())
+    assert (found.functions, found.unreadable) == ({"f": (DeclaredRequirement("cli", "rg"),)}, ())
 
 
 def test_a_statement_of_the_module_holds_for_every_tool_of_the_pack() -> None:
@@ -79,7 +79,7 @@ def test_a_statement_of_the_module_holds_for_every_tool_of_the_pack() -> None:
     @requires_cli("rg")
     def f(): ...
     """)
-    git, rg, yaml = Requirement("cli", "git"), Requirement("cli", "rg"), Requirement("lib", "yaml")
+    git, rg, yaml = DeclaredRequirement("cli", "git"), DeclaredRequirement("cli", "rg"), DeclaredRequirement("lib", "yaml")
     assert found.pack == (git, yaml)
     assert found.of("f") == (git, yaml, rg)
     assert found.of("another") == (git, yaml)
@@ -164,7 +164,7 @@ def test_a_secret_that_is_no_literal_is_not_granted_but_told() -> None:
 
 def test_a_file_of_its_own_kind_is_read_without_an_exception() -> None:
     tree = ast.parse("x: int\nx += 1\nfrom . import y\nimport pegboard\n(a.b)('c')\npegboard('d')\n@e\ndef f(): ...")
-    assert read_requirements(tree) == Reading()
+    assert read_requirements(tree) == DeclaredRequirements()
 
 
 def test_a_version_may_be_an_integer() -> None:
@@ -173,8 +173,8 @@ def test_a_version_may_be_an_integer() -> None:
     @requires_cli(name="git", min_version=2)
     def f(): ...
     """)
-    assert found.functions["f"] == (Requirement("cli", "git", min_version="2"),)
-    assert noted(requires_cli(name="git", min_version=2)(lambda: None)) == found.functions["f"]
+    assert found.functions["f"] == (DeclaredRequirement("cli", "git", min_version="2"),)
+    assert requirements_of(requires_cli(name="git", min_version=2)(lambda: None)) == found.functions["f"]
 
 
 @pytest.mark.parametrize("decorator", [requires_cli, requires_lib, requires_secret, hints, aliases])

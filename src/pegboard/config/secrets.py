@@ -15,7 +15,7 @@ from pegboard.config.redaction import credentials, speaks_of_secret
 from pegboard.config.trust import DOTENV, FolderFiles, TrustFile
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
-from pegboard.sdk.granted import flaw
+from pegboard.sdk.secret_checks import secret_problem
 from pegboard.storage import is_open_to_others
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")

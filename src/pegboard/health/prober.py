@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from pegboard.sdk.requirements import Requirement
 
 if TYPE_CHECKING:
-    from pegboard.sdk.findings import Found
+    from pegboard.sdk.findings import ProbeResult
 
-Answer: TypeAlias = "tuple[Requirement, Found]"
+Answer: TypeAlias = "tuple[Requirement, ProbeResult]"
 FindSecret: TypeAlias = Callable[[str], tuple[str | None, str]]
 """Takes a secret's name; gives where it comes from, or None and why it is missing. Never its value."""
 

@@ -17,7 +17,7 @@ from pegboard.schema import classes, constraints
 from pegboard.schema.definitions import Definition, Definitions, Report
 from pegboard.schema.names import BARE, CONSTRAINED, LISTS, MAPPINGS, SETS, SIMPLE, WRAPPERS, canonical
 from pegboard.schema.source import PARSED_AS, written
-from pegboard.sdk.literals import UnreadableError, enum_members, is_enum, read
+from pegboard.sdk.literals import NotLiteralError, enum_members, is_enum, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -318,7 +318,7 @@ class Annotations:
         if node not in choices:
             try:
                 choices[node] = _choice(list(enum_members(node, self.scope).values()))
-            except UnreadableError:
+            except NotLiteralError:
                 choices[node] = None
         choice = choices[node]
         if choice is None:
@@ -420,7 +420,7 @@ def _call(to: Annotations, node: ast.Call) -> JsonObject:
     for keyword in node.keywords:
         try:
             value = read(keyword.value, to.scope)
-        except UnreadableError:
+        except NotLiteralError:
             to.say(f"the value of `{keyword.arg}` is known only to the running program")
             continue
         key = "pattern" if keyword.arg == "regex" else keyword.arg
@@ -496,7 +496,7 @@ def read_or_none(to: Annotations, node: ast.expr) -> tuple[JsonValue] | None:
     """Gives the value of a literal, in a tuple, or None if it can't be read."""
     try:
         return (read(node, to.scope),)
-    except UnreadableError:
+    except NotLiteralError:
         return None
 
 

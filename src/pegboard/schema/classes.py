@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pegboard.schema import docstrings
-from pegboard.sdk.literals import UnreadableError, read, text
+from pegboard.sdk.literals import NotLiteralError, read, text
 from pegboard.sdk.scope import Scope, statements
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def functional_enum(scope: Scope, call: ast.Call) -> list[JsonValue]:
         return []
     try:
         members = read(call.args[1], scope)
-    except UnreadableError:
+    except NotLiteralError:
         return []
     if isinstance(members, dict):
         return list(members.values())

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pegboard.sdk.literals import UnreadableError, read
+from pegboard.sdk.literals import NotLiteralError, read
 from pegboard.sdk.scope import Scope
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _take(schema: JsonObject, key: str, node: ast.expr, scope: Scope, report: Ca
         return
     try:
         value = read(node, scope)
-    except UnreadableError:
+    except NotLiteralError:
         report(f"the value of `{key}` is known only to the running program")
         return
     if value is not None:
@@ -194,7 +194,7 @@ def set_default(schema: JsonObject, node: ast.expr, scope: Scope) -> None:
     """
     try:
         value = read(node, scope)
-    except UnreadableError:
+    except NotLiteralError:
         return
     if value is None:
         make_nullable(schema)

@@ -196,9 +196,9 @@ class Worker(Host):
             return self._secrets[name]
         if getpid() == self._process:
             self._write({"id": self._request, "refused": name})
-        from pegboard.sdk.granted import not_granted
+        from pegboard.sdk.secret_checks import not_granted_message
 
-        self.log(not_granted(pack or "?", name))
+        self.log(not_granted_message(pack or "?", name))
         return None
 
     def find_secret(self, name: str) -> tuple[str | None, str]:
