@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.worker.values import DEPTH, NotSerialisable, encode
+from pegboard.worker.values import DEPTH, NotSerializableError, encode
 
 pytestmark = pytest.mark.promise("EXE-3")
 
@@ -140,7 +140,7 @@ class Endless:
     ids=range(12),
 )
 def test_what_has_no_json_form_is_named_by_type_and_place(value: object, words: str) -> None:
-    with pytest.raises(NotSerialisable) as refused:
+    with pytest.raises(NotSerializableError) as refused:
         encode(value)
     assert words in str(refused.value)
 
