@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pegboard.schema import docstrings
-from pegboard.schema.annotations import Annotations, Field
-from pegboard.schema.definitions import Definitions
-from pegboard.schema.names import canonical
-from pegboard.schema.source import written
 from pegboard.sdk import decorators
 from pegboard.sdk.exports import Function, docstring
+from pegboard.signatures import docstrings
+from pegboard.signatures.annotations import Annotations
+from pegboard.signatures.converter import FieldInfo
+from pegboard.signatures.definitions import Definitions
+from pegboard.signatures.expressions import written
+from pegboard.signatures.names import canonical
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -169,7 +170,7 @@ class _Description:
         required: list[JsonValue] = []
         for parameter in self.parameters:
             schema, required_by_field, _alias = self._field(annotations, parameter)
-            # the default in `Annotated[int, Field(default=1)]` applies to pydantic only
+            # the default in `Annotated[int, FieldInfo(default=1)]` applies to pydantic only
             needed = required_by_field or parameter.default is None
             text = texts.get(parameter.name)
             if text:
@@ -187,7 +188,7 @@ class _Description:
             result["$defs"] = definitions
         return result
 
-    def _field(self, annotations: Annotations, parameter: Parameter) -> Field:
+    def _field(self, annotations: Annotations, parameter: Parameter) -> FieldInfo:
         self.context = f"parameter `{parameter.name}`"
         self.line = parameter.annotation.lineno if parameter.annotation else self.node.lineno
         return annotations.field(parameter.annotation, parameter.default)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from pegboard.discovery import functions, requirements
 from pegboard.discovery.files import content
 from pegboard.discovery.sibling_modules import Helpers
-from pegboard.schema.definitions import Definitions
-from pegboard.schema.source import PARSED_AS
 from pegboard.sdk import exports
 from pegboard.sdk.scope import Scope
+from pegboard.signatures.definitions import Definitions
+from pegboard.signatures.expressions import PARSED_AS
 
 if TYPE_CHECKING:
     from pegboard.discovery.parsed import ParsedFile, PlainProblem

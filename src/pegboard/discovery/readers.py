@@ -21,7 +21,7 @@ from pegboard.discovery.collector import collector_paused
 from pegboard.discovery.parsed import pack
 from pegboard.discovery.parser import failed
 from pegboard.discovery.reader import Read, read, receive, send
-from pegboard.schema.source import PARSED_AS
+from pegboard.signatures.expressions import PARSED_AS
 
 _FEW_BYTES = 150_000
 """Maximum total size of files read in this process; parsing them takes about as long as starting a child."""

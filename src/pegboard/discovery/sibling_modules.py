@@ -7,8 +7,8 @@ import hashlib
 import os
 
 from pegboard.discovery.files import Stamp, content
-from pegboard.schema.source import PARSED_AS
 from pegboard.sdk.scope import Scope
+from pegboard.signatures.expressions import PARSED_AS
 
 Seen = tuple[str, tuple[int, ...] | None, bytes | None]
 """Path, stamp and digest of a helper's file when it was read; the last two are None if it was missing.
