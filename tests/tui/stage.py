@@ -185,7 +185,7 @@ class GivenRuntime:
         errors = {
             "ok": None,
             "missing": f"`{need.name}` is not there.",
-            "outdated": f"`{need.name}` is {found}; at least {need.min_version} is needed.",
+            "outdated": f"`{need.name}` is {found}; {need.min_version} or later is required.",
         }
         return HealthRow(
             tool="",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pegboard.health.prober import Answer, FindSecret, Looking
 from pegboard.models import HealthRow, Problem, Requirement, ToolSpec, ToolState
-from pegboard.sdk.findings import row
-from pegboard.sdk.requirements import Requirement as Wanted
+from pegboard.sdk.findings import report_row
+from pegboard.sdk.requirements import DeclaredRequirement as Wanted
 
 if TYPE_CHECKING:
     from pegboard.sdk.findings import ProbeResult
@@ -202,6 +202,6 @@ def _wanted(requirement: Requirement) -> Wanted | None:
 
 
 def _row(spec: ToolSpec, requirement: Requirement, wanted: Wanted, found: ProbeResult) -> HealthRow:
-    said = row(spec.name, wanted, found)
+    said = report_row(spec.name, wanted, found)
     install = requirement.install or said["install"]
     return HealthRow.model_validate({**said, "install": install, "requirement": requirement})
