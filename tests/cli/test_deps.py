@@ -193,7 +193,7 @@ def test_info_tells_what_a_tool_needs_and_what_was_found(pegboard: Command) -> N
     assert (info["state"], [row["status"] for row in info["requirements"]]) == ("blocked", ["outdated"])
     shown = pegboard("tools", "info", "needy.outdated").stdout
     assert "state    blocked\n" in shown
-    assert "needs    cli here ≥ 9: outdated, `here` is 1.2.3; at least 9 is needed. How to get it: " in shown
+    assert "needs    cli here ≥ 9: outdated, `here` is 1.2.3; 9 or later is required. How to get it: " in shown
 
 
 @pytest.mark.promise("EXE-3", "CLI-2")

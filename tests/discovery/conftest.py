@@ -1,4 +1,4 @@
-"""What the tests of discovery share."""
+"""Fixtures of discovery's tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegboard.models import ToolSpec
 
 @pytest.fixture
 def tool() -> Callable[[str], ToolSpec]:
-    """Reads a source with exactly one tool and gives the tool."""
+    """Return a function that reads a source with exactly one tool and returns the tool."""
 
     def of(source: str) -> ToolSpec:
         specs, _ = read(textwrap.dedent(source), "/packs/sample.py")
@@ -26,7 +26,7 @@ def tool() -> Callable[[str], ToolSpec]:
 
 @pytest.fixture
 def names() -> Callable[[str], list[str]]:
-    """Reads a source and gives the names of its tools."""
+    """Return a function that reads a source and returns the names of its tools."""
 
     def of(source: str) -> list[str]:
         specs, _ = read(textwrap.dedent(source), "/packs/sample.py")
@@ -37,7 +37,7 @@ def names() -> Callable[[str], list[str]]:
 
 @pytest.fixture
 def packs(tmp_path: Path) -> Path:
-    """A packs folder with two packs: `one` and `two`, a tool `run` each."""
+    """Create a packs folder with two packs, `one` and `two`, each with a tool `run`."""
     folder = tmp_path / "packs"
     folder.mkdir()
     for name in ("one", "two"):

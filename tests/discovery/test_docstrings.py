@@ -1,4 +1,4 @@
-"""What a docstring gives: description, parameters, returns, in three styles."""
+"""Parsing of docstrings in three styles: description, parameters, returns."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def texts(spec: ToolSpec) -> dict[str, object]:
 
 @pytest.mark.promise("DSC-3")
 @pytest.mark.parametrize("source", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
-def test_every_style_gives_parameters_and_returns(tool: Tool, source: str) -> None:
+def test_parameters_and_returns_are_found_in_every_style(tool: Tool, source: str) -> None:
     spec = tool(source)
     assert texts(spec)["path"] == "Where to look, and how."
     assert "- one\n- two" in str(texts(spec)["limit"])
@@ -137,7 +137,7 @@ def test_several_names_may_share_a_text(tool: Tool) -> None:
     assert texts(spec) == {"x": "Where to.", "y": "Where to."}
 
 
-def test_a_description_beside_the_type_wins_over_the_docstring(tool: Tool) -> None:
+def test_a_description_in_the_annotation_overrides_the_docstring(tool: Tool) -> None:
     spec = tool(
         "from typing import Annotated\nfrom pydantic import Field\n"
         'def f(*, a: Annotated[int, Field(description="From the type.")]):\n'
@@ -159,7 +159,7 @@ def test_a_description_beside_the_type_wins_over_the_docstring(tool: Tool) -> No
         "Args:\n        " + "a," * 100_000,
     ],
 )
-def test_a_hostile_docstring_is_read_in_time(tool: Tool, hostile: str) -> None:
+def test_a_hostile_docstring_is_parsed_in_time(tool: Tool, hostile: str) -> None:
     assert tool(f'def f(*, a: int):\n    """Go.\n\n    {hostile}"""\n').description
 
 
@@ -172,7 +172,9 @@ def test_lone_surrogates_do_not_get_into_the_description(tool: Tool) -> None:
 @pytest.mark.parametrize(
     "section", ["Returns:\n        The sum.", "Returns\n    -------\n    int\n        The sum.", ":returns: The sum."]
 )
-def test_what_returns_says_is_kept_where_no_schema_says_it(tool: Tool, annotation: str, section: str) -> None:
+def test_the_returns_section_stays_in_the_description_without_an_output_schema(
+    tool: Tool, annotation: str, section: str
+) -> None:
     spec = tool(f"""
 from typing import Any
 def f(*, a: int){annotation}:

@@ -1,4 +1,4 @@
-"""Discovery over all sorts of Python: tools or problems, never an exception, and specs that are sound."""
+"""Discovery with all kinds of Python files: valid tools or problems, and never an exception."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folders_with_code(root: Path) -> list[Path]:
 
 
 def check(specs: Sequence[ToolSpec], problems: Sequence[Problem]) -> None:
-    """Checks that specs are what their model promises, can be written as JSON, and hold valid schemas."""
+    """Check that specs match their model, have a JSON form, and contain valid schemas."""
     known = set(problems)
     for spec in specs:
         assert ToolSpec.model_validate_json(spec.model_dump_json()) == spec
@@ -50,7 +50,7 @@ def check(specs: Sequence[ToolSpec], problems: Sequence[Problem]) -> None:
 
 @pytest.mark.promise("DSC-7")
 @pytest.mark.parametrize("part", range(4))
-def test_the_standard_library_gives_tools_or_problems(part: int, tmp_path: Path) -> None:
+def test_the_standard_library_yields_tools_or_problems(part: int, tmp_path: Path) -> None:
     folders = folders_with_code(STDLIB)[part::4]
     specs, problems = scan(folders, index=tmp_path)
     assert specs
@@ -58,7 +58,7 @@ def test_the_standard_library_gives_tools_or_problems(part: int, tmp_path: Path)
 
 
 @pytest.mark.promise("DSC-7")
-def test_installed_libraries_give_tools_or_problems() -> None:
+def test_installed_libraries_yield_tools_or_problems() -> None:
     folders = folders_with_code(INSTALLED)
     chosen = random.Random(len(list(importlib.metadata.distributions()))).sample(folders, min(len(folders), 120))
     specs, problems = scan(chosen)
@@ -67,7 +67,7 @@ def test_installed_libraries_give_tools_or_problems() -> None:
 
 
 def statements() -> Iterator[str]:
-    """Gives the functions, classes and other statements of some modules with many kinds of syntax."""
+    """Return the statements of some modules with many kinds of syntax."""
     for name in ("typing", "dataclasses", "functools", "enum", "contextlib", "statistics", "shutil"):
         source = (STDLIB / f"{name}.py").read_text()
         lines = source.splitlines()
@@ -176,7 +176,7 @@ Loop = "list[Loop]"
 @pytest.mark.promise("DSC-4", "DSC-7")
 @FUZZ
 @given(st.lists(TYPES, min_size=9, max_size=9))
-def test_any_annotation_anywhere_gives_a_tool(types: list[str]) -> None:
+def test_any_annotation_anywhere_yields_a_tool(types: list[str]) -> None:
     a, b, c, d, e, f, g, h, i = types
     source = f'''{HEAD}
 Alias = {a}

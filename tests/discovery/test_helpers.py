@@ -1,4 +1,4 @@
-"""Types from a helper beside the pack (`_models.py`): read like the pack's own, and anew when the helper changes."""
+"""Types from a helper module of the pack's folder (`_models.py`), which are updated when the helper changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Folder = Callable[..., Path]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    """Writes files into a packs folder, each given as `name="source"`, and gives the folder."""
+    """Return a function that writes files (`name="source"`) to a packs folder and returns the folder."""
 
     def write(**sources: str) -> Path:
         packs = tmp_path / "packs"
@@ -30,13 +30,13 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def only_tool(packs: Path, index: Path | None = None) -> ToolSpec:
-    """Scans a folder with one tool."""
+    """Scan a folder with one tool and return the tool."""
     (tool,), _ = scan([packs], index=index)
     return tool
 
 
 def messages(tool: ToolSpec) -> list[str]:
-    """Gives what is wrong with a tool."""
+    """Return the problems of a tool."""
     return [problem.message for problem in tool.problems]
 
 
@@ -82,7 +82,7 @@ MODELS = '''
         "from ._models import *",
     ],
 )
-def test_types_of_a_helper_are_read_as_those_of_the_file_are(folder: Folder, imports: str) -> None:
+def test_types_of_a_helper_are_read_like_those_of_the_pack(folder: Folder, imports: str) -> None:
     tools = '''
         {imports}
         def run(*, count: Count, key: Key, size: Size = Size.LARGE) -> list[Row]:
@@ -102,7 +102,7 @@ def test_types_of_a_helper_are_read_as_those_of_the_file_are(folder: Folder, imp
     }
 
 
-def test_a_helper_may_be_named_whole_and_may_take_from_another(folder: Folder) -> None:
+def test_a_helper_can_be_imported_as_a_module_and_can_import_another(folder: Folder) -> None:
     packs = folder(
         _base='''
             """Base."""
@@ -127,7 +127,7 @@ def test_a_helper_may_be_named_whole_and_may_take_from_another(folder: Folder) -
     }
 
 
-def test_two_classes_of_one_name_stay_two(folder: Folder) -> None:
+def test_two_classes_with_the_same_name_are_distinguished(folder: Folder) -> None:
     packs = folder(
         _models='''
             """Models."""
@@ -159,7 +159,7 @@ def test_two_classes_of_one_name_stay_two(folder: Folder) -> None:
     assert _properties(definitions["Row"])["cells"] == {"type": "array", "items": {"$ref": "#/$defs/Cell_2"}}
 
 
-def test_a_class_may_build_upon_one_of_a_helper(folder: Folder) -> None:
+def test_a_class_can_inherit_from_one_of_a_helper(folder: Folder) -> None:
     packs = folder(
         _models='''
             """Models."""
@@ -193,7 +193,7 @@ def test_a_class_may_build_upon_one_of_a_helper(folder: Folder) -> None:
     }
 
 
-def test_what_cant_be_resolved_in_a_helper_is_told_with_its_place_there(folder: Folder) -> None:
+def test_an_unresolved_type_in_a_helper_is_reported_with_file_and_line(folder: Folder) -> None:
     packs = folder(
         _models='from typing import TypedDict\nclass Row(TypedDict):\n    """A row."""\n\n    at: Elsewhere\n',
         pack='from ._models import Row\ndef run(*, row: Row) -> None:\n    """Run."""\n',
@@ -208,7 +208,7 @@ def test_what_cant_be_resolved_in_a_helper_is_told_with_its_place_there(folder: 
     [None, "class Row(\n", "Other = 1\n", "from ._models import Row\n", "from ._models import Row as Rov\nRow = Rov\n"],
     ids=["not there", "unparsable", "without the name", "its own import", "a circle"],
 )
-def test_a_helper_that_doesnt_have_the_name_leaves_a_field_without_a_type(folder: Folder, helper: str | None) -> None:
+def test_a_name_missing_in_a_helper_leaves_the_field_without_a_type(folder: Folder, helper: str | None) -> None:
     helpers = {"_models": helper} if helper else {}
     tool = only_tool(
         folder(**helpers, pack='from ._models import Row\ndef run(*, row: Row) -> None:\n    """Run."""\n')
@@ -234,7 +234,7 @@ TWO = "from typing import NewType\nRow = NewType('Row', str)\n"
 
 
 def kind(packs: Path, index: Path) -> object:
-    """Gives the schema that the tool's parameter has."""
+    """Return the schema of the tool's parameter."""
     properties = only_tool(packs, index).input_schema["properties"]
     assert isinstance(properties, dict)
     return properties["row"]
@@ -242,7 +242,7 @@ def kind(packs: Path, index: Path) -> object:
 
 @pytest.mark.promise("DSC-6")
 @pytest.mark.parametrize("fresh", [True, False], ids=["just written", "long there"])
-def test_a_helper_that_is_new_changes_or_goes_is_noticed_though_the_pack_is_unchanged(
+def test_an_added_changed_or_removed_helper_is_noticed_if_the_pack_is_unchanged(
     folder: Folder, tmp_path: Path, fresh: bool
 ) -> None:
     index = tmp_path / "index"
@@ -277,7 +277,7 @@ def test_a_change_of_a_helpers_helper_is_noticed_too(folder: Folder, tmp_path: P
 
 
 @pytest.mark.promise("DSC-6")
-def test_helpers_are_noticed_where_processes_of_their_own_read_the_packs(folder: Folder, tmp_path: Path) -> None:
+def test_changed_helpers_are_noticed_by_child_processes(folder: Folder, tmp_path: Path) -> None:
     index = tmp_path / "index"
     packs = folder(pack=PACK, _models=ONE)
     filler = "# " + "x" * 96 + "\n"

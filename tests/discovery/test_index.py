@@ -1,4 +1,4 @@
-"""The index on disk: unchanged files aren't parsed again, changes are always noticed, damage does no harm."""
+"""The index on disk: unchanged files are not parsed again, changes are always noticed, and damage is repaired."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(json.dumps([len(parsed), len(set(opened)), [spec.model_dump(mode="json") f
 
 
 class Watched(NamedTuple):
-    """What a scan in a process of its own did and found."""
+    """Result of a scan in a separate process."""
 
     parsed: int
     opened: int
@@ -70,7 +70,7 @@ def test_an_unchanged_file_is_not_parsed_again_in_another_process(packs: Path, t
 
 
 @pytest.mark.promise("DSC-6")
-def test_a_file_that_has_lain_for_a_while_is_not_even_opened(tmp_path: Path) -> None:
+def test_an_old_unchanged_file_is_not_opened(tmp_path: Path) -> None:
     packs = Path(pegboard.packs.__file__).parent
     first = scan_elsewhere(packs, tmp_path)
     second = scan_elsewhere(packs, tmp_path)
@@ -80,7 +80,7 @@ def test_a_file_that_has_lain_for_a_while_is_not_even_opened(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("DSC-6")
-def test_one_changed_new_or_removed_file_costs_one_file(packs: Path, tmp_path: Path) -> None:
+def test_one_changed_file_causes_one_parse(packs: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
     scan_elsewhere(packs, index)
     (packs / "two.py").write_text('def walk():\n    """Walk."""\n')
@@ -95,10 +95,10 @@ def test_one_changed_new_or_removed_file_costs_one_file(packs: Path, tmp_path: P
 
 
 @pytest.mark.promise("DSC-6")
-def test_an_edit_within_the_clocks_tick_is_noticed(packs: Path, tmp_path: Path) -> None:
+def test_an_edit_within_the_resolution_of_file_times_is_noticed(packs: Path, tmp_path: Path) -> None:
     file = packs / "one.py"
     for number in range(20):
-        # One size, one inode, one time: only the content tells.
+        # the same size, inode and time: only the content differs
         file.write_text(f'def run{number:03}():\n    """Run."""\n')
         os.utime(file, (1_700_000_000, 1_700_000_000))
         specs, _ = scan([packs], index=tmp_path / "index")
@@ -106,14 +106,12 @@ def test_an_edit_within_the_clocks_tick_is_noticed(packs: Path, tmp_path: Path) 
 
 
 @pytest.mark.promise("DSC-6")
-def test_a_file_that_looks_unchanged_is_read_once_more_if_it_was_fresh_when_it_was_read(
-    packs: Path, tmp_path: Path
-) -> None:
+def test_a_file_read_right_after_its_change_is_read_again(packs: Path, tmp_path: Path) -> None:
     scan([packs], index=tmp_path)
     file = packs / "one.py"
     file.write_text('def later():\n    """Run."""\n')
     status = file.stat()
-    # What the index would hold had the edit fallen into the same tick of the clock as the reading.
+    # the index after an edit within the resolution of file times after the read
     index = Index(tmp_path, str(packs))
     entries = index.load()
     stamp = Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
@@ -139,7 +137,7 @@ def test_a_file_that_cannot_be_parsed_is_kept_in_the_index_too(packs: Path, tmp_
 
 @pytest.mark.promise("DSC-6")
 @pytest.mark.parametrize("damage", ["delete", "cut", "empty", "garbage", "flip", "folder", "foreign"])
-def test_a_damaged_index_is_built_anew(packs: Path, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_index_is_rebuilt(packs: Path, tmp_path: Path, damage: str) -> None:
     index = tmp_path / "index"
     expected = scan([packs], index=index)
     files = sorted(index.iterdir())
@@ -165,7 +163,7 @@ def test_a_damaged_index_is_built_anew(packs: Path, tmp_path: Path, damage: str)
     again = scan_elsewhere(packs, index)
     assert again.parsed == 2
     assert again.specs == [spec.model_dump(mode="json") for spec in expected[0]]
-    assert again.problems == (1 if damage == "folder" else 0)  # it can't be replaced, which is said
+    assert again.problems == (1 if damage == "folder" else 0)  # it can't be replaced, which is reported
     if damage != "folder":
         assert scan_elsewhere(packs, index).parsed == 0
 
@@ -181,7 +179,7 @@ def test_an_index_that_cannot_be_written_is_a_warning_only(packs: Path, tmp_path
 
 
 @pytest.mark.promise("DSC-6")
-def test_processes_and_threads_may_write_the_index_at_once(packs: Path, tmp_path: Path) -> None:
+def test_processes_and_threads_can_write_the_index_concurrently(packs: Path, tmp_path: Path) -> None:
     for number in range(40):
         (packs / f"p{number}.py").write_text(f'def f{number}():\n    """Do it."""\n')
     index = tmp_path / "index"
@@ -200,7 +198,7 @@ def test_processes_and_threads_may_write_the_index_at_once(packs: Path, tmp_path
     assert all("." not in file.name for file in index.iterdir()), "no drafts are left"
 
 
-def test_folders_do_not_push_each_other_out_of_the_index(packs: Path, tmp_path: Path) -> None:
+def test_folders_keep_their_entries_in_the_index(packs: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "three.py").write_text('def run():\n    """Run."""\n')
@@ -251,7 +249,7 @@ def aged(index: Path, days: float) -> None:
 
 
 @pytest.mark.promise("DSC-6")
-def test_what_nobody_has_used_for_two_weeks_is_swept_and_what_somebody_uses_stays(packs: Path, tmp_path: Path) -> None:
+def test_index_files_unused_for_two_weeks_are_deleted(packs: Path, tmp_path: Path) -> None:
     index, gone = tmp_path / "index", tmp_path / "gone"
     gone.mkdir()
     (gone / "old.py").write_text('def old():\n    """Old."""\n')
@@ -271,7 +269,7 @@ def test_what_nobody_has_used_for_two_weeks_is_swept_and_what_somebody_uses_stay
     assert scan_elsewhere(packs, index).parsed == 0
 
 
-def test_what_was_used_within_two_weeks_stays(packs: Path, tmp_path: Path) -> None:
+def test_index_files_used_within_two_weeks_are_kept(packs: Path, tmp_path: Path) -> None:
     scan([packs], index=tmp_path / "index")
     aged(tmp_path / "index", 13)
     expected = set((tmp_path / "index").iterdir())
@@ -279,6 +277,6 @@ def test_what_was_used_within_two_weeks_stays(packs: Path, tmp_path: Path) -> No
     assert set((tmp_path / "index").iterdir()) == expected
 
 
-def test_an_index_that_isnt_there_is_swept_without_a_word(tmp_path: Path) -> None:
+def test_sweeping_a_missing_index_does_nothing(tmp_path: Path) -> None:
     sweep(tmp_path / "none")
     assert not (tmp_path / "none").exists()

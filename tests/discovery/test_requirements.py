@@ -1,4 +1,4 @@
-"""What tools need, read where their file says it."""
+"""Requirements of tools, read from the source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ READ = Requirement(kind="secret", name="MORE_KEY", optional=True)
 
 
 @pytest.mark.promise("SDK-8")
-def test_a_tool_needs_what_stands_above_it_and_what_its_pack_needs() -> None:
+def test_a_tool_has_its_own_requirements_and_those_of_its_pack() -> None:
     first, second = tools(NEEDY)
     assert first.requirements == (
         PACKS,
@@ -67,7 +67,7 @@ def test_a_tool_needs_what_stands_above_it_and_what_its_pack_needs() -> None:
         ('get_secret("KEY", extra=True) or get_secret("KEY")', 1),
     ],
 )
-def test_nothing_is_lacking_where_a_secret_is_extra(calls: str, needed: int) -> None:
+def test_an_extra_secret_is_not_a_requirement(calls: str, needed: int) -> None:
     source = f'from pegboard.sdk import get_secret\ndef run():\n    """Run."""\n    {calls}\n'
     (tool,), problems = read(source, "/packs/sample.py")
     assert len(tool.requirements) == needed
@@ -123,7 +123,7 @@ def third():
         ('def f():\n    """F."""\ndef _g():\n    get_secret(name())', 5, None, "secrets"),
     ],
 )
-def test_what_only_the_running_program_knows_is_a_problem_of_its_tool_or_its_pack(
+def test_a_dynamic_requirement_is_a_problem_of_its_tool_or_pack(
     source: str, line: int, tool: str | None, fix: str
 ) -> None:
     [problem] = problems(f"from pegboard.sdk import *\n{source}\n")
@@ -132,7 +132,7 @@ def test_what_only_the_running_program_knows_is_a_problem_of_its_tool_or_its_pac
     assert fix in problem.fix
 
 
-def test_somebody_elses_decorators_are_not_ours() -> None:
+def test_decorators_of_other_libraries_are_ignored() -> None:
     assert (
         tools('from pegboards import requires_cli\n@requires_cli("rg")\ndef f():\n    """F."""\n')[0].requirements == ()
     )
@@ -140,7 +140,7 @@ def test_somebody_elses_decorators_are_not_ours() -> None:
 
 
 @pytest.mark.promise("DSC-6")
-def test_requirements_come_back_from_the_index_as_they_were_read(tmp_path: Path) -> None:
+def test_requirements_survive_the_index(tmp_path: Path) -> None:
     (tmp_path / "needy.py").write_text(NEEDY)
     first, _ = scan([tmp_path], index=tmp_path / "index")
     second, _ = scan([tmp_path], index=tmp_path / "index")

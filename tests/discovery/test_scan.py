@@ -1,4 +1,4 @@
-"""Folders of packs: which files count, which pack wins, and what bad files do to the others."""
+"""Scans of packs folders: selection of files, duplicate packs, and invalid files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_nothing_of_a_pack_is_run(tmp_path: Path, padding: int) -> None:
     victim.write_text("here")
     bomb = BOMB.format(victim=str(victim), trace=str(trace))
     (packs / "bomb.py").write_text(f"{bomb}\n#{'x' * padding}\n")
-    # Where a process that reads looks for its own modules, none of these may be found.
+    # child processes must not import any of these modules
     for name in ("ast", "marshal", "re", "typing", "json", "pegboard", "hashlib"):
         (packs / f"{name}.py").write_text(f"open({str(trace)!r}, 'w').write('ran')\n{TOOL}")
     code = f"""
@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_parsed_is_a_problem_with_its_reason(
     problem = only(problems)
     assert problem.file == str(bad)
     assert problem.severity == "error"
-    assert problem.message.startswith("It can't be parsed: ")
+    assert problem.message.startswith("The file could not be parsed: ")
     assert reason in problem.message
     if line is not None:
         assert problem.line == line
@@ -152,13 +152,13 @@ def test_unusual_but_valid_files_are_packs(tmp_path: Path, content: bytes) -> No
 
 @pytest.mark.promise("DSC-7")
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs Linux to bind a socket anywhere")
-def test_what_is_no_regular_file_is_a_problem_and_nobody_waits_for_it(packs: Path) -> None:
+def test_pipes_and_sockets_are_a_problem_and_are_not_opened(packs: Path) -> None:
     os.mkfifo(packs / "pipe.py")
     (packs / "folder.py").mkdir()
     (packs / "dangling.py").symlink_to(packs / "nowhere")
     (packs / "loop.py").symlink_to(packs / "loop.py")
     with socket.socket(socket.AF_UNIX) as listening:
-        # A socket's path has to be short.
+        # the path of a socket must be short
         here = os.open(packs, os.O_RDONLY)
         try:
             listening.bind(f"/proc/self/fd/{here}/socket.py")
@@ -168,7 +168,7 @@ def test_what_is_no_regular_file_is_a_problem_and_nobody_waits_for_it(packs: Pat
     assert [spec.name for spec in specs] == ["one.run", "two.run"]
     named = {Path(problem.file or "").name: problem.message for problem in problems}
     assert named.keys() == {"pipe.py", "folder.py", "dangling.py", "loop.py", "socket.py"}
-    assert named["pipe.py"] == "It is no regular file."
+    assert named["pipe.py"] == "It is not a regular file."
     assert "No such file" in named["dangling.py"]
 
 
@@ -193,7 +193,7 @@ def test_a_file_that_is_far_too_large_is_a_problem(packs: Path) -> None:
 
 
 @pytest.mark.promise("DSC-7")
-def test_a_name_that_is_no_text_is_a_problem(packs: Path) -> None:
+def test_a_file_name_that_is_not_valid_text_is_a_problem(packs: Path) -> None:
     Path(os.fsdecode(os.fsencode(packs) + b"/bad\xff.py")).write_text(TOOL)
     specs, problems = scan([packs])
     assert len(specs) == 2
@@ -211,7 +211,7 @@ def test_a_missing_folder_is_a_warning_only(packs: Path) -> None:
 
 
 @pytest.mark.promise("DSC-7")
-def test_of_two_packs_with_one_name_the_earlier_folder_wins_and_the_problem_names_both(tmp_path: Path) -> None:
+def test_of_two_packs_with_the_same_name_the_first_is_used_and_the_problem_names_both(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.py").write_text(TOOL.replace("Run it", f"From {folder}"))
@@ -250,7 +250,7 @@ def test_a_files_problems_come_with_those_of_its_tools(tmp_path: Path) -> None:
     assert specs[0].problems == problems[1:]
 
 
-def test_many_files_read_by_other_processes_give_what_reading_them_here_gives(tmp_path: Path) -> None:
+def test_child_processes_read_the_same_as_this_process(tmp_path: Path) -> None:
     many, few = tmp_path / "many", tmp_path / "few"
     for folder, padding in ((many, 8_000), (few, 0)):
         folder.mkdir()
@@ -269,7 +269,7 @@ def test_many_files_read_by_other_processes_give_what_reading_them_here_gives(tm
 
 @pytest.mark.promise("DSC-7")
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux to find the processes")
-def test_a_process_that_reads_and_is_killed_costs_nothing(tmp_path: Path) -> None:
+def test_a_killed_child_process_loses_no_file(tmp_path: Path) -> None:
     for number in range(60):
         body = "".join(f"\ndef f{item}(*, a: int = {item}):\n    '''Do it.'''\n" for item in range(150))
         (tmp_path / f"p{number:02}.py").write_text(body)
@@ -288,7 +288,7 @@ def test_a_process_that_reads_and_is_killed_costs_nothing(tmp_path: Path) -> Non
 
 
 def _children() -> set[int]:
-    """Gives the processes that read for this one."""
+    """Return the child processes that read files."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):

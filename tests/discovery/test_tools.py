@@ -1,4 +1,4 @@
-"""Which functions are tools, and what their signatures and decorators say."""
+"""Selection of functions as tools, their signatures and their decorators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.discovery import read
 from pegboard.models import Hints, PackHandler, Problem, ToolSpec
-from pegboard.sdk.shelf import Shelf
+from pegboard.sdk.local_packs import LocalPacks
 
 Tool = Callable[[str], ToolSpec]
 Names = Callable[[str], list[str]]
@@ -58,7 +58,7 @@ def test_tools_are_the_public_documented_functions_of_the_module(names: Names) -
 
 
 @pytest.mark.promise("DSC-2")
-def test_overload_stubs_are_no_tools() -> None:
+def test_overload_stubs_are_not_tools() -> None:
     source = '''
         import typing
         from typing import overload as variant
@@ -110,7 +110,7 @@ def test_an_undocumented_function_in_all_is_a_tool_with_a_problem() -> None:
     assert problems[0].line == 2
 
 
-def test_an_all_that_only_the_running_program_knows_is_a_problem_and_counts_as_absent() -> None:
+def test_a_dynamic_all_is_a_problem_and_is_ignored() -> None:
     specs, problems = read('__all__ = list(globals())\ndef f():\n    """Do it."""\n', "/packs/sample.py")
     assert [spec.name for spec in specs] == ["sample.f"]
     assert [(problem.line, problem.severity) for problem in problems] == [(1, "warning")]
@@ -134,7 +134,7 @@ def test_a_pack_is_named_by_its_file_or_by_itself() -> None:
     ("source", "file", "name"),
     [('pack = "a.b"\n', "/packs/sample.py", "sample"), ("", "/packs/a b.c.py", "a_b_c")],
 )
-def test_a_name_that_no_pack_can_have_is_a_problem(source: str, file: str, name: str) -> None:
+def test_an_invalid_pack_name_is_a_problem(source: str, file: str, name: str) -> None:
     specs, problems = read(f'{source}def f():\n    """Do it."""\n', file)
     assert specs[0].pack == name
     assert "no name for a pack" in problems[0].message
@@ -150,7 +150,7 @@ def test_of_two_functions_with_one_name_the_last_is_the_tool_and_the_problem_nam
     assert "line 4" in problems[0].message
 
 
-def test_of_branches_the_likelier_one_counts_without_a_problem(names: Names) -> None:
+def test_the_likelier_branch_is_used_without_a_problem(names: Names) -> None:
     source = '''
         import sys
         from typing import TYPE_CHECKING
@@ -185,7 +185,7 @@ def test_of_branches_the_likelier_one_counts_without_a_problem(names: Names) -> 
     assert problems == ()
 
 
-def test_a_name_that_stands_for_something_else_in_the_end_is_no_tool(names: Names) -> None:
+def test_a_reassigned_name_is_not_a_tool(names: Names) -> None:
     found = names('''
         from functools import cache
 
@@ -250,7 +250,7 @@ def test_a_signature_without_a_star_is_a_problem_with_the_fix(tool: Tool) -> Non
 
 
 @pytest.mark.promise("DSC-5")
-def test_what_a_call_with_keywords_cannot_fill_is_a_problem(tool: Tool) -> None:
+def test_parameters_that_keywords_cannot_fill_are_a_problem(tool: Tool) -> None:
     spec = tool('def f(a, /, *rest, b: int):\n    """Do it."""\n')
     assert [problem.severity for problem in spec.problems] == ["error", "warning"]
     assert "`a`" in spec.problems[0].message
@@ -297,16 +297,16 @@ def test_hints_are_read_from_the_source(tool: Tool) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ("readonly=True", "knows no `readonly`"),
-        ("read_only=1", "takes True or False"),
+        ("readonly=True", "has no parameter `readonly`"),
+        ("read_only=1", "must be True or False"),
         ("timeout=0", "positive"),
         ("timeout='long'", "number of seconds"),
-        ("timeout=how_long()", "known only to the running program"),
-        ("stdin='b'", "names no parameter"),
-        ("**more", r"knows no `\*\*`"),
+        ("timeout=how_long()", "can't be read without running the file"),
+        ("stdin='b'", "must name a parameter"),
+        ("**more", r"has no parameter `\*\*`"),
     ],
 )
-def test_a_hint_that_makes_no_sense_is_a_problem_and_left_out(tool: Tool, said: str, message: str) -> None:
+def test_an_invalid_hint_is_a_problem_and_is_ignored(tool: Tool, said: str, message: str) -> None:
     spec = tool(f'from pegboard.sdk import hints\n@hints({said})\ndef f(*, a: str):\n    """Do it."""\n')
     assert spec.hints == Hints()
     (problem,) = spec.problems
@@ -314,7 +314,7 @@ def test_a_hint_that_makes_no_sense_is_a_problem_and_left_out(tool: Tool, said: 
     assert re.search(message, problem.message), problem.message
 
 
-def test_somebody_elses_hints_are_not_ours(tool: Tool) -> None:
+def test_hints_of_other_libraries_are_ignored(tool: Tool) -> None:
     assert tool('from other import hints\n@hints(read_only=True)\ndef f():\n    """Do it."""\n').hints == Hints()
 
 
@@ -336,14 +336,14 @@ def test_aliases_are_read_from_the_source(tool: Tool) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ("pth='dir'", "isn't there"),
-        ("path='size'", "taken"),
-        ("path='x', size='x'", "taken"),
-        ("path=5", "no literal text"),
-        ("f()", "no literal text"),
+        ("pth='dir'", "unknown parameter"),
+        ("path='size'", "already belongs to"),
+        ("path='x', size='x'", "already belongs to"),
+        ("path=5", "not a string literal"),
+        ("f()", "not a string literal"),
     ],
 )
-def test_an_alias_that_makes_no_sense_is_a_problem(tool: Tool, said: str, message: str) -> None:
+def test_an_invalid_alias_is_a_problem(tool: Tool, said: str, message: str) -> None:
     spec = tool(
         f'from pegboard.sdk import aliases\n@aliases({said})\ndef f(*, path: str, size: int):\n    """Do it."""\n'
     )
@@ -425,7 +425,7 @@ def test_discovery_and_a_plain_script_agree_on_what_a_tool_is(source: str, tmp_p
     file = tmp_path / "sample.py"
     file.write_text(source)
     specs, _ = read(source, str(file))
-    shelf = Shelf([str(file)], {})
+    shelf = LocalPacks([str(file)], {})
     packs, files = shelf.packs(), shelf.sources()
     listed = {f"{pack}.{name}" for pack, names in packs.items() for name in names if files[pack] == str(file)}
     assert {spec.name for spec in specs} == listed

@@ -1,4 +1,4 @@
-"""Watching: whatever changes in a packs folder is told, also where the system gives no notices."""
+"""The watcher: reports all changes in packs folders, with and without notifications of the system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import watchfiles
 from pegboard.discovery import scan, watch
 
 BOUND = 20.0
-"""Seconds that a notice may take on a busy machine."""
+"""Time limit for a notification on a busy machine, in seconds."""
 
 Watching = AsyncGenerator[frozenset[str], None]
 
@@ -21,7 +21,7 @@ Watching = AsyncGenerator[frozenset[str], None]
 async def watched(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Callable[..., Watching]]:
-    """Watches folders, once with the system's notices and once as if it had none left; stops after the test."""
+    """Return a function that watches folders, with and without notifications of the system; stop it after the test."""
     if request.param == "sweeps":
 
         def refuse(*_args: object, **_options: object) -> None:
@@ -40,7 +40,7 @@ async def watched(
 
 
 async def changes_until(watching: Watching, act: Callable[[], object], expected: set[str]) -> None:
-    """Acts, and waits until all expected files were named."""
+    """Act, and wait until all expected files were reported."""
     waiting = asyncio.ensure_future(anext(watching))
     act()
     named: set[str] = set()
@@ -52,13 +52,13 @@ async def changes_until(watching: Watching, act: Callable[[], object], expected:
 
 
 @pytest.mark.promise("DSC-6")
-async def test_changed_files_are_told(watched: Callable[..., Watching], packs: Path) -> None:
+async def test_changed_files_are_reported(watched: Callable[..., Watching], packs: Path) -> None:
     file = packs / "one.py"
     await changes_until(watched(packs), lambda: file.write_text("def f(): ..."), {str(file)})
 
 
 @pytest.mark.promise("DSC-6")
-async def test_new_removed_and_renamed_files_are_told(watched: Callable[..., Watching], packs: Path) -> None:
+async def test_new_removed_and_renamed_files_are_reported(watched: Callable[..., Watching], packs: Path) -> None:
     def act() -> None:
         (packs / "new.py").write_text("")
         (packs / "two.py").unlink()
@@ -70,7 +70,7 @@ async def test_new_removed_and_renamed_files_are_told(watched: Callable[..., Wat
 
 
 @pytest.mark.promise("DSC-6")
-async def test_what_is_no_python_file_of_the_folder_is_not_told(watched: Callable[..., Watching], packs: Path) -> None:
+async def test_other_files_are_not_reported(watched: Callable[..., Watching], packs: Path) -> None:
     (packs / "sub").mkdir()
 
     def act() -> None:
@@ -82,7 +82,7 @@ async def test_what_is_no_python_file_of_the_folder_is_not_told(watched: Callabl
 
 
 @pytest.mark.promise("DSC-6")
-async def test_a_folder_that_comes_later_is_noticed(watched: Callable[..., Watching], tmp_path: Path) -> None:
+async def test_a_folder_created_later_is_noticed(watched: Callable[..., Watching], tmp_path: Path) -> None:
     later = tmp_path / "deep" / "later"
 
     def act() -> None:
@@ -94,7 +94,7 @@ async def test_a_folder_that_comes_later_is_noticed(watched: Callable[..., Watch
     await changes_until(watching, lambda: (later / "second.py").write_text(""), {str(later / "second.py")})
 
 
-async def test_an_empty_folder_that_comes_is_told_too(watched: Callable[..., Watching], tmp_path: Path) -> None:
+async def test_an_empty_new_folder_is_reported(watched: Callable[..., Watching], tmp_path: Path) -> None:
     watching = watched(tmp_path / "later")
     (tmp_path / "later").mkdir()
     async with asyncio.timeout(BOUND):
@@ -102,7 +102,7 @@ async def test_an_empty_folder_that_comes_is_told_too(watched: Callable[..., Wat
 
 
 @pytest.mark.promise("DSC-6")
-async def test_a_folder_that_is_replaced_is_watched_on(watched: Callable[..., Watching], packs: Path) -> None:
+async def test_a_replaced_folder_is_still_watched(watched: Callable[..., Watching], packs: Path) -> None:
     other = packs.parent / "other"
     other.mkdir()
     (other / "three.py").write_text("")

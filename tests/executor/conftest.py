@@ -1,4 +1,4 @@
-"""Executors with small limits, and specs of sample packs written by hand."""
+"""Executors with small limits, and handwritten specs of sample packs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WILD = Path(__file__).parents[1] / "packs" / "executor_wild.py"
 
 
 def spec_of(file: Path, function: str) -> ToolSpec:
-    """Describes a function of a pack, with no schema."""
+    """Return the spec of a function of a pack, without a schema."""
     handler = PackHandler(pack=file.stem, function=function, file=str(file), line=1)
     return ToolSpec(name=f"{file.stem}.{function}", pack=file.stem, input_schema={}, handler=handler)
 
 
-class Bench:
-    """An executor to try tools on, and a few words to ask about what they did."""
+class Harness:
+    """Executor with methods to run tools and to inspect their effects."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
@@ -36,30 +36,30 @@ class Bench:
     async def events(
         self, function: str, file: Path = WILD, *, limit: float = 30.0, call_id: str | None = None, **args: Any
     ) -> list[CallEvent]:
-        """Runs a tool and gives everything that happened."""
+        """Run a tool and return its events."""
         async with aclosing(self.stream(function, file, limit=limit, call_id=call_id, **args)) as events:
             return [event async for event in events]
 
     def stream(
         self, function: str, file: Path = WILD, *, limit: float = 30.0, call_id: str | None = None, **args: Any
     ) -> AsyncGenerator[CallEvent]:
-        """Runs a tool and gives what happens as it happens."""
+        """Run a tool and yield its events."""
         spec = spec_of(file, function)
         call = ToolCall(id=call_id or uuid4().hex, name=spec.name, args=args, source="cli")
         return self.executor.run(spec, call, timeout=limit)
 
     async def run(self, function: str, file: Path = WILD, *, limit: float = 30.0, **args: Any) -> ToolResult:
-        """Runs a tool and gives its result."""
+        """Run a tool and return its result."""
         return self.result(await self.events(function, file, limit=limit, **args))
 
     async def still_works(self) -> bool:
-        """Whether the next call gets its answer."""
+        """Return whether the next call succeeds."""
         result = await self.run("echo", value=["fine"])
         return result.ok and result.data == ["fine"]
 
     @staticmethod
     def result(events: list[CallEvent]) -> ToolResult:
-        """Gives the result among the events of a call."""
+        """Return the result in the events of a call."""
         *_, last = events
         assert isinstance(last, Finished)
         assert sum(isinstance(event, Finished) for event in events) == 1
@@ -67,33 +67,33 @@ class Bench:
 
     @staticmethod
     def text(events: list[CallEvent], stream: str | None = None) -> str:
-        """Gives all that a tool printed and logged."""
+        """Return the output and log of a tool."""
         return "".join(event.text for event in events if isinstance(event, Log) and stream in {None, event.stream})
 
     @staticmethod
     def read(file: Path | str) -> Any:
-        """Gives what was written into a file as JSON."""
+        """Return the content of a JSON file."""
         return json.loads(Path(file).read_bytes())
 
     @staticmethod
     def mode(file: str) -> int:
-        """Gives the permission bits of a file."""
+        """Return the permission bits of a file."""
         return Path(file).stat().st_mode
 
     @staticmethod
     def descriptors() -> int:
-        """How many descriptors this process has open."""
+        """Return the number of open descriptors of this process."""
         return len(list(Path("/proc/self/fd").iterdir()))
 
     @staticmethod
     def workers() -> list[int]:
-        """Gives the worker processes of this process that are alive."""
+        """Return the living worker processes of this process."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
                 command = (folder / "cmdline").read_text()
-            except OSError:  # it ended while we looked
+            except OSError:  # it ended meanwhile
                 continue
             if int(parent) == os.getpid() and state != "Z" and "pegboard.worker" in command:
                 found.append(int(folder.name))
@@ -101,7 +101,7 @@ class Bench:
 
     @staticmethod
     def block_until(condition: Callable[[], bool]) -> None:
-        """Waits until something is so, 20 seconds at most, and holds up the event loop meanwhile."""
+        """Wait for a condition for at most 20 seconds, and block the event loop meanwhile."""
         deadline = time.monotonic() + 20
         while not condition():
             assert time.monotonic() < deadline
@@ -109,21 +109,21 @@ class Bench:
 
     @staticmethod
     async def until(condition: Callable[[], bool]) -> None:
-        """Waits until something is so, 20 seconds at most."""
+        """Wait for a condition for at most 20 seconds."""
         async with asyncio.timeout(20):
             while not condition():  # noqa: ASYNC110 - processes and files raise no event here
                 await asyncio.sleep(0.005)
 
 
 @pytest.fixture
-async def open_bench(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
-    """Builds executors on demand, and closes them after the test."""
+async def open_harness(tmp_path: Path) -> AsyncIterator[Callable[..., Harness]]:
+    """Return a function that creates executors, and close them after the test."""
     opened: list[Executor] = []
 
-    def build(**options: Any) -> Bench:
+    def build(**options: Any) -> Harness:
         executor = Executor(results=tmp_path / "results", **{"memory_limit": 400_000_000, **options})
         opened.append(executor)
-        return Bench(executor)
+        return Harness(executor)
 
     yield build
     for executor in opened:
@@ -131,20 +131,20 @@ async def open_bench(tmp_path: Path) -> AsyncIterator[Callable[..., Bench]]:
 
 
 @pytest.fixture
-def bench(open_bench: Callable[..., Bench]) -> Bench:
-    """An executor with one worker, so that what a tool breaks would be seen by the next."""
-    return open_bench(workers=1)
+def harness(open_harness: Callable[..., Harness]) -> Harness:
+    """Create an executor with one worker, so that a broken worker would affect the next call."""
+    return open_harness(workers=1)
 
 
 @pytest.fixture
 def is_gone() -> Callable[[int], bool]:
-    """Tells whether a process group has no process any more; those that are dead but unburied don't count."""
+    """Return a function that checks whether a process group has no living process."""
 
     def is_gone(group: int) -> bool:
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 state, _, its_group = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
-            except OSError:  # it ended while we looked
+            except OSError:  # it ended meanwhile
                 continue
             if int(its_group) == group and state not in {"Z", "X"}:
                 return False
@@ -155,7 +155,7 @@ def is_gone() -> Callable[[int], bool]:
 
 @pytest.fixture
 def wait_for() -> Callable[[Callable[[], bool]], None]:
-    """Waits until something is so, 30 seconds at most, where no event loop runs."""
+    """Return a function that waits for a condition for at most 30 seconds, without an event loop."""
 
     def wait_for(condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 30

@@ -1,4 +1,4 @@
-"""Calls from start to end: events, waiting, cancelling, many at once, the end of everything."""
+"""Calls from start to end: events, waiting, cancellation, concurrency, closing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any  # a bench is a fixture's, and data is a tool's
+from typing import Any  # fixtures, and data of tools
 
 import pytest
 
@@ -25,8 +25,8 @@ WILD = Path(__file__).parents[1] / "packs" / "executor_wild.py"
 
 
 @pytest.mark.promise("EXE-3")
-async def test_a_call_starts_speaks_and_finishes(bench: Any) -> None:
-    events = await bench.events("speak")
+async def test_a_call_yields_started_logs_and_finished(harness: Any) -> None:
+    events = await harness.events("speak")
     started, *between, finished = events
     assert isinstance(started, Started)
     assert isinstance(finished, Finished)
@@ -39,34 +39,34 @@ async def test_a_call_starts_speaks_and_finishes(bench: Any) -> None:
 
 
 @pytest.mark.promise("SDK-12")
-async def test_everything_a_tool_says_is_told_apart(bench: Any) -> None:
-    events = await bench.events("speak")
-    assert bench.text(events, "stdout") == "to stdout\nno newline"
-    assert bench.text(events, "stderr") == "to stderr\n"
-    assert bench.text(events, "log") == "to whoever watches\n"
+async def test_output_logs_and_progress_are_distinguished(harness: Any) -> None:
+    events = await harness.events("speak")
+    assert harness.text(events, "stdout") == "to stdout\nno newline"
+    assert harness.text(events, "stderr") == "to stderr\n"
+    assert harness.text(events, "log") == "to whoever watches\n"
     last = [event for event in events if isinstance(event, Progress)][-1]
     assert (last.done, last.total, last.message) == (3.0, 3.0, "three")
 
 
 @pytest.mark.promise("SDK-12")
-async def test_what_is_printed_just_before_the_end_is_told_before_it(bench: Any) -> None:
+async def test_the_last_output_comes_before_the_result(harness: Any) -> None:
     for _ in range(200):
-        assert bench.text(await bench.events("log_then_print"), "stdout") == "printed\n"
+        assert harness.text(await harness.events("log_then_print"), "stdout") == "printed\n"
 
 
 @pytest.mark.promise("SDK-12")
 @pytest.mark.parametrize(("function", "lines"), [("speak_from_threads", 400), ("speak_async", 1)])
-async def test_threads_and_coroutines_are_heard_as_well(bench: Any, function: str, lines: int) -> None:
-    events = await bench.events(function)
-    assert bench.result(events).data == "said"
-    assert bench.text(events, "log").count("\n") == lines
+async def test_output_of_threads_and_coroutines_is_included(harness: Any, function: str, lines: int) -> None:
+    events = await harness.events(function)
+    assert harness.result(events).data == "said"
+    assert harness.text(events, "log").count("\n") == lines
     assert any(isinstance(event, Progress) for event in events)
 
 
 @pytest.mark.promise("SDK-12")
-async def test_what_a_tool_says_is_heard_while_it_runs(bench: Any, tmp_path: Path) -> None:
+async def test_events_arrive_while_the_tool_runs(harness: Any, tmp_path: Path) -> None:
     sign, heard = tmp_path / "sign", set[str]()
-    async with aclosing(bench.stream("speak_then_wait", sign=str(sign))) as events:
+    async with aclosing(harness.stream("speak_then_wait", sign=str(sign))) as events:
         async for event in events:
             heard.add(event.kind)
             if {"log", "progress"} <= heard and not sign.exists():
@@ -75,20 +75,20 @@ async def test_what_a_tool_says_is_heard_while_it_runs(bench: Any, tmp_path: Pat
 
 
 @pytest.mark.promise("SDK-12")
-async def test_what_native_code_prints_belongs_to_its_call(bench: Any) -> None:
-    assert bench.text(await bench.events("print_natively")) == "from C"
+async def test_output_of_native_code_belongs_to_its_call(harness: Any) -> None:
+    assert harness.text(await harness.events("print_natively")) == "from C"
 
 
-async def test_what_a_process_prints_that_a_call_left_belongs_to_no_other_call(bench: Any, tmp_path: Path) -> None:
+async def test_output_of_remaining_processes_belongs_to_no_other_call(harness: Any, tmp_path: Path) -> None:
     go, done = tmp_path / "go", tmp_path / "done"
-    assert (await bench.run("leave_printer", go=str(go), done=str(done))).ok
+    assert (await harness.run("leave_printer", go=str(go), done=str(done))).ok
     go.touch()
-    assert bench.text(await bench.events("echo")) == ""
+    assert harness.text(await harness.events("echo")) == ""
 
 
 @pytest.mark.promise("SDK-13")
-async def test_tool_failed_ends_a_call_in_the_authors_words(bench: Any) -> None:
-    result = await bench.run("fail", data={"success": False})
+async def test_tool_failed_ends_a_call_with_its_message(harness: Any) -> None:
+    result = await harness.run("fail", data={"success": False})
     assert (result.ok, result.data) == (False, {"success": False})
     assert (result.error.code, result.error.detail) == ("execution_error", "not_found")
     assert result.error.message == "no such dataset"
@@ -96,19 +96,21 @@ async def test_tool_failed_ends_a_call_in_the_authors_words(bench: Any) -> None:
 
 
 @pytest.mark.promise("SDK-13")
-async def test_tool_failed_with_data_that_cant_be_written_says_both(bench: Any) -> None:
-    strange = await bench.run("fail_strangely")
+async def test_tool_failed_with_data_without_json_form_reports_both(harness: Any) -> None:
+    strange = await harness.run("fail_strangely")
     assert strange.error.message == "LookupError: no second item"
-    unfit = await bench.run("fail_with_object")
-    assert unfit.error.message.startswith("failed (The result can't be written as JSON: an object of type object")
+    unfit = await harness.run("fail_with_object")
+    assert unfit.error.message.startswith("failed (The result has no JSON form: an object of type object")
     assert unfit.error.detail == "404"
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
 @pytest.mark.promise("SDK-13")
 @pytest.mark.parametrize("function", ["raise_deeper", "raise_async"])
-async def test_another_exception_has_its_type_message_and_the_tools_own_frames(bench: Any, function: str) -> None:
-    result = await bench.run(function)
+async def test_an_exception_is_reported_with_type_message_and_the_frames_of_the_tool(
+    harness: Any, function: str
+) -> None:
+    result = await harness.run(function)
     assert result.error.message == "ValueError: 3 is not to my taste"
     assert result.error.detail is None
     lines = [line.strip() for line in result.meta.traceback.splitlines()]
@@ -117,60 +119,60 @@ async def test_another_exception_has_its_type_message_and_the_tools_own_frames(b
     assert all(str(WILD) in line for line in files)
 
 
-async def test_a_library_that_is_missing_is_named_with_how_to_install_it(bench: Any) -> None:
-    result = await bench.run("need_library")
+async def test_a_missing_library_is_reported_with_an_install_command(harness: Any) -> None:
+    result = await harness.run("need_library")
     assert result.error.detail == "dependency_missing"
     assert f"{sys.executable} -m pip install yaml_that_nobody_has" in result.error.message
 
 
 @pytest.mark.promise("EXE-4")
-async def test_a_running_call_can_be_cancelled(bench: Any, tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
+async def test_a_running_call_can_be_cancelled(harness: Any, tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
     sign = tmp_path / "sign"
-    call = asyncio.ensure_future(bench.events("hang_in_c", call_id="mine", sign=str(sign)))
-    await bench.until(lambda: sign.exists() and sign.read_text().endswith("}"))
-    assert await bench.executor.cancel("mine")
-    result = bench.result(await call)
+    call = asyncio.ensure_future(harness.events("hang_in_c", call_id="mine", sign=str(sign)))
+    await harness.until(lambda: sign.exists() and sign.read_text().endswith("}"))
+    assert await harness.executor.cancel("mine")
+    result = harness.result(await call)
     assert (result.error.code, result.error.detail) == ("execution_error", "cancelled")
-    await bench.until(lambda: is_gone(bench.read(sign)["group"]))
-    assert not await bench.executor.cancel("mine")
-    assert await bench.still_works()
+    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
+    assert not await harness.executor.cancel("mine")
+    assert await harness.still_works()
 
 
 @pytest.mark.promise("EXE-4")
-async def test_a_waiting_call_can_be_cancelled_and_never_starts(bench: Any) -> None:
-    first = asyncio.ensure_future(bench.events("loop_for_ever", call_id="first"))
-    second = asyncio.ensure_future(bench.events("loop_for_ever", call_id="second"))
-    third = asyncio.ensure_future(bench.run("echo", value=3))
+async def test_a_waiting_call_can_be_cancelled_and_never_starts(harness: Any) -> None:
+    first = asyncio.ensure_future(harness.events("loop_for_ever", call_id="first"))
+    second = asyncio.ensure_future(harness.events("loop_for_ever", call_id="second"))
+    third = asyncio.ensure_future(harness.run("echo", value=3))
     await asyncio.sleep(0)
-    assert await bench.executor.cancel("second")
+    assert await harness.executor.cancel("second")
     [finished] = await second
     assert finished.result.error.detail == "cancelled"
-    assert await bench.executor.cancel("first")
-    assert bench.result(await first).error.detail == "cancelled"
+    assert await harness.executor.cancel("first")
+    assert harness.result(await first).error.detail == "cancelled"
     assert (await third).data == 3
 
 
 @pytest.mark.promise("EXE-4")
-async def test_waiting_for_a_worker_does_not_count_as_time_of_the_tool(bench: Any) -> None:
-    slow = asyncio.ensure_future(bench.run("wait", seconds=2.1, value="slow"))
-    quick = asyncio.ensure_future(bench.run("wait", limit=2.0, seconds=0.0, value="quick"))
+async def test_waiting_for_a_worker_does_not_count_towards_the_timeout(harness: Any) -> None:
+    slow = asyncio.ensure_future(harness.run("wait", seconds=2.1, value="slow"))
+    quick = asyncio.ensure_future(harness.run("wait", limit=2.0, seconds=0.0, value="quick"))
     assert [(await slow).data, (await quick).data] == ["slow", "quick"]
 
 
 @pytest.mark.promise("EXE-4")
-async def test_who_stops_listening_ends_the_tool(bench: Any, tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
+async def test_closing_the_events_ends_the_tool(harness: Any, tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
     sign = tmp_path / "sign"
-    call = asyncio.ensure_future(bench.events("hang_in_c", sign=str(sign)))
-    await bench.until(lambda: sign.exists() and sign.read_text().endswith("}"))
+    call = asyncio.ensure_future(harness.events("hang_in_c", sign=str(sign)))
+    await harness.until(lambda: sign.exists() and sign.read_text().endswith("}"))
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await bench.until(lambda: is_gone(bench.read(sign)["group"]))
-    assert await bench.still_works()
+    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
+    assert await harness.still_works()
 
 
-async def test_who_stops_waiting_for_a_worker_leaves_the_others_in_order(bench: Any) -> None:
-    calls = [asyncio.ensure_future(bench.run("wait", seconds=0.05, value=number)) for number in range(5)]
+async def test_cancelling_a_waiting_call_keeps_the_order_of_the_others(harness: Any) -> None:
+    calls = [asyncio.ensure_future(harness.run("wait", seconds=0.05, value=number)) for number in range(5)]
     await asyncio.sleep(0)
     calls[2].cancel()
     answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -179,16 +181,16 @@ async def test_who_stops_waiting_for_a_worker_leaves_the_others_in_order(bench: 
 
 
 @pytest.mark.promise("EXE-5")
-async def test_of_a_thousand_interleaved_calls_each_gets_its_own_answer(open_bench: Callable[..., Any]) -> None:
-    bench = open_bench(workers=4)
+async def test_a_thousand_interleaved_calls_get_their_own_results(open_harness: Callable[..., Any]) -> None:
+    harness = open_harness(workers=4)
 
     async def one(number: int) -> tuple[object, str]:
         events = await (
-            bench.events("wait", seconds=number % 7 / 2000, value={"number": number})
+            harness.events("wait", seconds=number % 7 / 2000, value={"number": number})
             if number % 2
-            else bench.events("echo", value={"number": number})
+            else harness.events("echo", value={"number": number})
         )
-        return bench.result(events).data, bench.result(events).meta.worker
+        return harness.result(events).data, harness.result(events).meta.worker
 
     answers = await asyncio.gather(*map(one, range(1000)))
     assert [data for data, _ in answers] == [{"number": number} for number in range(1000)]
@@ -196,151 +198,151 @@ async def test_of_a_thousand_interleaved_calls_each_gets_its_own_answer(open_ben
 
 
 @pytest.mark.promise("EXE-5")
-async def test_output_goes_to_the_call_that_made_it(open_bench: Callable[..., Any], tmp_path: Path) -> None:
+async def test_output_goes_to_the_call_that_made_it(open_harness: Callable[..., Any], tmp_path: Path) -> None:
     pack = tmp_path / "printer.py"
     pack.write_text("def say(*, number):\n    for _ in range(50):\n        print(number)\n    return number\n")
-    bench = open_bench(workers=3)
-    calls = await asyncio.gather(*(bench.events("say", pack, number=number) for number in range(100)))
+    harness = open_harness(workers=3)
+    calls = await asyncio.gather(*(harness.events("say", pack, number=number) for number in range(100)))
     for number, events in enumerate(calls):
-        assert bench.result(events).data == number
-        assert bench.text(events) == f"{number}\n" * 50
+        assert harness.result(events).data == number
+        assert harness.text(events) == f"{number}\n" * 50
 
 
 @pytest.mark.promise("EXE-4")
-async def test_calls_that_end_badly_all_at_once_leave_the_others_unharmed(open_bench: Callable[..., Any]) -> None:
-    bench = open_bench(workers=3)
+async def test_concurrent_crashes_do_not_affect_other_calls(open_harness: Callable[..., Any]) -> None:
+    harness = open_harness(workers=3)
     wild = ["segfault", "exit_hard", "exit_soft", "raise_deeper", "echo"] * 6
-    results = await asyncio.gather(*(bench.run(function) for function in wild))
+    results = await asyncio.gather(*(harness.run(function) for function in wild))
     for function, result in zip(wild, results, strict=True):
         assert result.ok == (function == "echo")
         assert function == "echo" or result.error.detail in {"crashed", None}
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_no_more_workers_run_than_may(open_bench: Callable[..., Any]) -> None:
-    bench = open_bench(workers=2)
-    workers = await asyncio.gather(*(bench.run("where") for _ in range(30)))
+async def test_the_number_of_workers_is_limited(open_harness: Callable[..., Any]) -> None:
+    harness = open_harness(workers=2)
+    workers = await asyncio.gather(*(harness.run("where") for _ in range(30)))
     assert len({result.data["pid"] for result in workers}) <= 2
 
 
-async def test_a_large_argument_arrives_whole(bench: Any) -> None:
+async def test_a_large_argument_arrives_completely(harness: Any) -> None:
     text = "é\u2028" * 1_000_000
-    result = await bench.run("echo", value=text)
+    result = await harness.run("echo", value=text)
     assert result.meta.size > 4_000_000
     assert result.data == text[: len(result.data) - 1] + "…"
     assert len(result.data) > 100_000
 
 
 @pytest.mark.parametrize("value", [{"a": float("inf")}, object(), 10**5000], ids=["infinite", "object", "huge"])
-async def test_an_argument_that_is_no_json_is_refused(bench: Any, value: Any) -> None:
-    spec = bench.spec(WILD, "echo")
+async def test_an_argument_without_a_json_form_is_rejected(harness: Any, value: Any) -> None:
+    spec = harness.spec(WILD, "echo")
     call = ToolCall.model_construct(id="x", name=spec.name, args={"value": value}, source="sdk")
-    events = [event async for event in bench.executor.run(spec, call, timeout=10)]
-    result = bench.result(events)
+    events = [event async for event in harness.executor.run(spec, call, timeout=10)]
+    result = harness.result(events)
     if isinstance(value, dict):
         assert result.data == {"a": "Infinity"}
     else:
         assert result.error.code == "invalid_args"
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_a_tool_of_a_server_is_not_run_here(bench: Any) -> None:
+async def test_a_tool_of_a_server_is_rejected(harness: Any) -> None:
     spec = ToolSpec(name="s.t", pack="s", input_schema={}, handler=McpHandler(server="s", tool="t"))
     call = ToolCall(name="s.t", source="cli")
-    [finished] = [event async for event in bench.executor.run(spec, call, timeout=10)]
+    [finished] = [event async for event in harness.executor.run(spec, call, timeout=10)]
     assert finished.result.error.code == "execution_error"
 
 
-async def test_one_id_runs_once_at_a_time(bench: Any) -> None:
-    first = asyncio.ensure_future(bench.events("wait", call_id="same", seconds=0.2, value=1))
+async def test_a_call_id_that_is_already_running_is_rejected(harness: Any) -> None:
+    first = asyncio.ensure_future(harness.events("wait", call_id="same", seconds=0.2, value=1))
     await asyncio.sleep(0)
-    second = await bench.events("wait", call_id="same", value=2)
-    assert bench.result(second).error.message.endswith("is running already.")
-    assert bench.result(await first).data == 1
+    second = await harness.events("wait", call_id="same", value=2)
+    assert harness.result(second).error.message.endswith("is already running.")
+    assert harness.result(await first).data == 1
 
 
 @pytest.mark.promise("EXE-4")
 async def test_closing_ends_running_and_waiting_calls_and_every_process(
-    bench: Any, tmp_path: Path, is_gone: Callable[[int], bool]
+    harness: Any, tmp_path: Path, is_gone: Callable[[int], bool]
 ) -> None:
-    before = bench.descriptors()
+    before = harness.descriptors()
     sign = tmp_path / "sign"
-    running = asyncio.ensure_future(bench.events("hang_in_c", sign=str(sign)))
-    waiting = asyncio.ensure_future(bench.events("echo"))
-    await bench.until(lambda: sign.exists() and sign.read_text().endswith("}"))
-    await bench.executor.close()
-    assert bench.result(await running).error.detail == "cancelled"
-    assert bench.result(await waiting).error.detail == "cancelled"
-    await bench.until(lambda: is_gone(bench.read(sign)["group"]))
-    assert bench.result(await bench.events("echo")).error.detail == "cancelled"
-    assert bench.descriptors() == before
+    running = asyncio.ensure_future(harness.events("hang_in_c", sign=str(sign)))
+    waiting = asyncio.ensure_future(harness.events("echo"))
+    await harness.until(lambda: sign.exists() and sign.read_text().endswith("}"))
+    await harness.executor.close()
+    assert harness.result(await running).error.detail == "cancelled"
+    assert harness.result(await waiting).error.detail == "cancelled"
+    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
+    assert harness.result(await harness.events("echo")).error.detail == "cancelled"
+    assert harness.descriptors() == before
 
 
-async def test_a_worker_that_is_killed_from_outside_is_replaced(bench: Any, is_gone: Callable[[int], bool]) -> None:
-    pid = (await bench.run("where")).data["pid"]
+async def test_a_worker_that_is_killed_from_outside_is_replaced(harness: Any, is_gone: Callable[[int], bool]) -> None:
+    pid = (await harness.run("where")).data["pid"]
     os.kill(pid, signal.SIGKILL)
-    await bench.until(lambda: is_gone(pid))
-    result = await bench.run("where")
-    # it may have been asked before its end was known; then that call says so, and the next is fine
+    await harness.until(lambda: is_gone(pid))
+    result = await harness.run("where")
+    # the call fails if it reached the worker before its end was known; the next one succeeds
     assert result.ok or result.error.detail == "crashed"
-    assert (await bench.run("where")).data["pid"] != pid
+    assert (await harness.run("where")).data["pid"] != pid
 
 
-async def test_a_python_that_cant_be_started_is_said_so(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_interpreter_is_reported(harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    for result in await asyncio.gather(bench.run("echo"), bench.run("echo")):
-        assert "A worker process can't be started" in result.error.message
+    for result in await asyncio.gather(harness.run("echo"), harness.run("echo")):
+        assert "No worker process could be started" in result.error.message
         assert result.error.detail == "crashed"
     monkeypatch.undo()
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_a_worker_that_ends_before_it_is_ready_is_said_so(
-    bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_worker_that_ends_before_it_is_ready_is_reported(
+    harness: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho some context >&2\necho no pegboard here >&2\nexit 7\n")
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
-    for result in await asyncio.gather(bench.run("echo"), bench.run("echo")):
-        assert "ended before it could run anything (exit code 7: no pegboard here)" in result.error.message
+    for result in await asyncio.gather(harness.run("echo"), harness.run("echo")):
+        assert "ended before the call started (exit code 7: no pegboard here)" in result.error.message
     monkeypatch.undo()
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_a_deleted_working_directory_stops_no_tool(
-    bench: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_deleted_working_directory_does_not_affect_tools(
+    harness: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_while_a_worker_is_busy_another_is_kept_warm(open_bench: Callable[..., Any]) -> None:
-    bench = open_bench(workers=3)
-    call = asyncio.ensure_future(bench.events("loop_for_ever", call_id="busy"))
-    await bench.until(lambda: len(bench.workers()) == 2)
-    assert await bench.executor.cancel("busy")
+async def test_a_spare_worker_starts_while_one_is_busy(open_harness: Callable[..., Any]) -> None:
+    harness = open_harness(workers=3)
+    call = asyncio.ensure_future(harness.events("loop_for_ever", call_id="busy"))
+    await harness.until(lambda: len(harness.workers()) == 2)
+    assert await harness.executor.cancel("busy")
     await call
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_workers_that_are_idle_for_long_are_ended_but_one(
-    open_bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+async def test_long_idle_workers_end_except_one(
+    open_harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pegboard.executor.pool._IDLE_SECONDS", 0.05)
-    bench = open_bench(workers=4)
-    await asyncio.gather(*(bench.run("wait", seconds=0.3) for _ in range(4)))
-    await bench.until(lambda: len(bench.workers()) == 1)
-    assert await bench.still_works()
+    harness = open_harness(workers=4)
+    await asyncio.gather(*(harness.run("wait", seconds=0.3) for _ in range(4)))
+    await harness.until(lambda: len(harness.workers()) == 1)
+    assert await harness.still_works()
 
 
-async def test_a_warm_process_is_there_before_the_first_call(bench: Any) -> None:
-    await bench.executor.prewarm()
-    await bench.executor.prewarm()
-    assert await bench.still_works()
+async def test_prewarm_starts_a_process_before_the_first_call(harness: Any) -> None:
+    await harness.executor.prewarm()
+    await harness.executor.prewarm()
+    assert await harness.still_works()
 
 
 def test_an_executor_serves_one_event_loop_after_another(tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
@@ -360,11 +362,11 @@ def test_an_executor_serves_one_event_loop_after_another(tmp_path: Path, is_gone
     asyncio.run(where())
     asyncio.run(executor.close())
     assert len(set(pids)) == 2
-    assert all(map(is_gone, pids))  # they had no children that could die a moment later
+    assert all(map(is_gone, pids))  # they had no children that could end later
 
 
 @pytest.mark.promise("EXE-5")
-def test_an_executor_serves_several_event_loops_at_once(tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
+def test_an_executor_serves_several_event_loops_concurrently(tmp_path: Path, is_gone: Callable[[int], bool]) -> None:
     executor = Executor(results=tmp_path)
     handler = PackHandler(pack="executor_wild", function="where", file=str(WILD), line=1)
     where = ToolSpec(name="executor_wild.where", pack="executor_wild", input_schema={}, handler=handler)
@@ -450,7 +452,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.promise("EXE-4")
-def test_no_process_of_a_worker_is_left_when_only_a_fork_of_the_app_lives_on(
+def test_no_worker_process_remains_when_only_a_fork_of_the_app_survives(
     tmp_path: Path, is_gone: Callable[[int], bool], wait_for: Callable[[Callable[[], bool]], None]
 ) -> None:
     sign, forked = tmp_path / "sign", tmp_path / "forked"
@@ -496,7 +498,7 @@ asyncio.run(main())
 
 @pytest.mark.promise("EXE-4")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_no_process_of_a_worker_is_left_when_the_app_is_killed(
+def test_no_worker_process_remains_when_the_app_is_killed(
     tmp_path: Path,
     is_gone: Callable[[int], bool],
     wait_for: Callable[[Callable[[], bool]], None],

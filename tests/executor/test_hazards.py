@@ -1,4 +1,4 @@
-"""Whatever a tool does costs its own call and nothing else."""
+"""Defective tools, which must affect only their own call."""
 
 from __future__ import annotations
 
@@ -6,94 +6,94 @@ import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any  # a bench is a fixture's
+from typing import Any  # fixtures
 
 import pytest
 
 pytestmark = pytest.mark.promise("EXE-3", "EXE-4")
 
 
-async def test_a_tool_that_loops_for_ever_is_ended_at_its_timeout(bench: Any) -> None:
-    assert await bench.still_works()
-    events = await bench.events("loop_for_ever", limit=1.5)
-    result = bench.result(events)
+async def test_an_endless_loop_ends_at_the_timeout(harness: Any) -> None:
+    assert await harness.still_works()
+    events = await harness.events("loop_for_ever", limit=1.5)
+    result = harness.result(events)
     assert (result.ok, result.error.code, result.error.detail) == (False, "execution_error", "timeout")
     assert "1.5 s" in result.error.message
     assert result.meta.duration_ms >= 1500
-    assert bench.text(events) == "looping\n"
-    assert await bench.still_works()
+    assert harness.text(events) == "looping\n"
+    assert await harness.still_works()
 
 
 async def test_a_tool_that_hangs_in_c_is_ended_with_its_children(
-    bench: Any, tmp_path: Path, is_gone: Callable[[int], bool]
+    harness: Any, tmp_path: Path, is_gone: Callable[[int], bool]
 ) -> None:
     sign = tmp_path / "sign"
-    assert await bench.still_works()
-    result = await bench.run("hang_in_c", limit=3.0, sign=str(sign))
+    assert await harness.still_works()
+    result = await harness.run("hang_in_c", limit=3.0, sign=str(sign))
     assert result.error.detail == "timeout"
-    group = bench.read(sign)["group"]
-    await bench.until(lambda: is_gone(group))
-    assert await bench.still_works()
+    group = harness.read(sign)["group"]
+    await harness.until(lambda: is_gone(group))
+    assert await harness.still_works()
 
 
 @pytest.mark.parametrize("code", [0, 3])
-async def test_a_tool_that_exits_hard_has_crashed_and_its_output_is_kept(bench: Any, code: int) -> None:
-    events = await bench.events("exit_hard", code=code)
-    result = bench.result(events)
+async def test_a_tool_that_ends_its_process_has_crashed_and_its_output_is_kept(harness: Any, code: int) -> None:
+    events = await harness.events("exit_hard", code=code)
+    result = harness.result(events)
     assert (result.error.code, result.error.detail) == ("execution_error", "crashed")
     assert f"exit code {code}" in result.error.message
-    assert bench.text(events) == "last words\n"
-    assert await bench.still_works()
+    assert harness.text(events) == "last words\n"
+    assert await harness.still_works()
 
 
-async def test_a_tool_that_segfaults_has_crashed(bench: Any) -> None:
-    result = await bench.run("segfault")
+async def test_a_tool_that_segfaults_has_crashed(harness: Any) -> None:
+    result = await harness.run("segfault")
     assert result.error.detail == "crashed"
     assert "SIGSEGV" in result.error.message
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
 @pytest.mark.parametrize(
     ("function", "message"),
     [("exit_soft", "SystemExit: 4"), ("exit_in_async", "SystemExit: 5"), ("interrupt", "KeyboardInterrupt")],
 )
-async def test_a_tool_that_asks_the_process_to_end_only_fails(bench: Any, function: str, message: str) -> None:
-    result = await bench.run(function)
+async def test_a_tool_that_raises_system_exit_only_fails(harness: Any, function: str, message: str) -> None:
+    result = await harness.run(function)
     assert (result.error.code, result.error.detail, result.error.message) == ("execution_error", "crashed", message)
     assert function in result.meta.traceback
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_binary_rubbish_becomes_text_with_replacements(bench: Any) -> None:
-    events = await bench.events("rubbish")
-    assert bench.result(events).data == "printed"
-    assert "\ufffd" in bench.text(events, "stdout")
-    assert "\\ud800 alone" in bench.text(events, "stdout")
-    assert bench.text(events, "stderr").startswith("\ufffd\ufffd\x00\x1b[31m")
-    bench.text(events).encode()
-    assert await bench.still_works()
+async def test_binary_output_becomes_text_with_replacement_characters(harness: Any) -> None:
+    events = await harness.events("rubbish")
+    assert harness.result(events).data == "printed"
+    assert "\ufffd" in harness.text(events, "stdout")
+    assert "\\ud800 alone" in harness.text(events, "stdout")
+    assert harness.text(events, "stderr").startswith("\ufffd\ufffd\x00\x1b[31m")
+    harness.text(events).encode()
+    assert await harness.still_works()
 
 
-async def test_standard_input_is_empty(bench: Any) -> None:
-    assert (await bench.run("read_stdin")).data == ""
+async def test_standard_input_is_empty(harness: Any) -> None:
+    assert (await harness.run("read_stdin")).data == ""
 
 
 @pytest.mark.parametrize("function", ["leave_child", "leave_orphan"])
-async def test_a_call_does_not_wait_for_a_process_that_it_leaves(
-    open_bench: Callable[..., Any], tmp_path: Path, is_gone: Callable[[int], bool], function: str
+async def test_a_call_does_not_wait_for_its_background_processes(
+    open_harness: Callable[..., Any], tmp_path: Path, is_gone: Callable[[int], bool], function: str
 ) -> None:
-    bench = open_bench(workers=1)
+    harness = open_harness(workers=1)
     sign = tmp_path / "sign"
-    result = await bench.run(function, limit=20, sign=str(sign))
+    result = await harness.run(function, limit=20, sign=str(sign))
     assert result.ok
-    assert await bench.still_works()
-    await bench.executor.close()
-    await bench.until(lambda: is_gone(bench.read(sign)["group"]))
+    assert await harness.still_works()
+    await harness.executor.close()
+    await harness.until(lambda: is_gone(harness.read(sign)["group"]))
 
 
-async def test_of_a_tool_that_forks_only_the_parent_answers(bench: Any) -> None:
-    assert (await bench.run("fork_and_return")).data == "parent"
-    assert await bench.still_works()
+async def test_only_the_parent_of_a_forking_tool_answers(harness: Any) -> None:
+    assert (await harness.run("fork_and_return")).data == "parent"
+    assert await harness.still_works()
 
 
 @pytest.mark.parametrize(
@@ -104,118 +104,118 @@ async def test_of_a_tool_that_forks_only_the_parent_answers(bench: Any) -> None:
         ("deep", "nested"),
     ],
 )
-async def test_a_result_that_has_no_json_form_is_refused_by_type_and_place(
-    bench: Any, function: str, where: str
+async def test_a_result_without_a_json_form_is_reported_with_type_and_path(
+    harness: Any, function: str, where: str
 ) -> None:
-    result = await bench.run(function)
+    result = await harness.run(function)
     assert (result.error.code, result.error.detail) == ("execution_error", "not_serialisable")
     assert where in result.error.message
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_an_exception_whose_text_cant_be_had_is_named(bench: Any) -> None:
-    result = await bench.run("raise_unspeakable")
+async def test_an_exception_with_a_failing_str_is_reported_by_type(harness: Any) -> None:
+    result = await harness.run("raise_unspeakable")
     assert result.error.message.startswith("Unspeakable: ")
     assert "raise Unspeakable" in result.meta.traceback
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_an_exception_with_a_long_text_is_cut(bench: Any) -> None:
-    result = await bench.run("raise_long")
+async def test_a_long_exception_message_is_truncated(harness: Any) -> None:
+    result = await harness.run("raise_long")
     assert result.error.message.startswith("ValueError: long long")
     assert len(result.error.message) < 5_000
     assert len(result.meta.traceback) < 25_000
 
 
-async def test_an_exception_group_and_a_recursion_error_are_reported(bench: Any) -> None:
-    group = await bench.run("raise_group")
+async def test_an_exception_group_and_a_recursion_error_are_reported(harness: Any) -> None:
+    group = await harness.run("raise_group")
     assert group.error.message == "ExceptionGroup: several (2 sub-exceptions)"
     assert "KeyError: 'two'" in group.meta.traceback
-    recursion = await bench.run("recurse")
+    recursion = await harness.run("recurse")
     assert recursion.error.message.startswith("RecursionError: ")
     assert "more times" in recursion.meta.traceback
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_text_that_has_no_utf8_form_is_mended(bench: Any) -> None:
-    events = await bench.events("raise_surrogate")
-    assert bench.result(events).error.message == "ValueError: a\ufffdb"
-    assert bench.text(events) == "\ufffd said\n"
-    assert (await bench.run("echo", value="\ud83d\ude00 \ud800")).data == "😀 \ufffd"
+async def test_text_without_a_utf8_form_is_repaired(harness: Any) -> None:
+    events = await harness.events("raise_surrogate")
+    assert harness.result(events).error.message == "ValueError: a\ufffdb"
+    assert harness.text(events) == "\ufffd said\n"
+    assert (await harness.run("echo", value="\ud83d\ude00 \ud800")).data == "😀 \ufffd"
 
 
 @pytest.mark.parametrize("function", ["hog", "hog_globally", "hog_linked"])
 async def test_a_tool_that_exhausts_its_memory_fails_and_the_next_call_works(
-    open_bench: Callable[..., Any], function: str
+    open_harness: Callable[..., Any], function: str
 ) -> None:
-    bench = open_bench(workers=1, memory_limit=150_000_000)
-    result = await bench.run(function, limit=60)
+    harness = open_harness(workers=1, memory_limit=150_000_000)
+    result = await harness.run(function, limit=60)
     assert (result.error.code, result.error.detail) == ("execution_error", "out_of_memory")
     assert result.error.message == "MemoryError"
     assert f"in {function}" in result.meta.traceback
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_a_tool_that_fills_shared_memory_is_ended(open_bench: Callable[..., Any]) -> None:
-    bench = open_bench(workers=1, memory_limit=100_000_000)
-    events = await bench.events("hog_shared", limit=60, megabytes=200)
-    error = bench.result(events).error
+async def test_a_tool_that_fills_shared_memory_is_ended(open_harness: Callable[..., Any]) -> None:
+    harness = open_harness(workers=1, memory_limit=100_000_000)
+    events = await harness.events("hog_shared", limit=60, megabytes=200)
+    error = harness.result(events).error
     assert (error.code, error.detail) == ("execution_error", "out_of_memory")
-    assert "more memory than a tool may have" in error.message
-    assert bench.text(events) == "filling\n"
-    assert await bench.still_works()
+    assert "exceeded the memory limit" in error.message
+    assert harness.text(events) == "filling\n"
+    assert await harness.still_works()
 
 
-async def test_what_a_tool_changes_around_it_is_put_back(bench: Any, tmp_path: Path) -> None:
-    before = (await bench.run("where")).data
-    assert (await bench.run("make_a_mess", folder=str(tmp_path))).data == "made"
-    events = await bench.events("find_a_mess")
-    assert bench.result(events).data == {
+async def test_changes_of_the_process_state_are_undone(harness: Any, tmp_path: Path) -> None:
+    before = (await harness.run("where")).data
+    assert (await harness.run("make_a_mess", folder=str(tmp_path))).data == "made"
+    events = await harness.events("find_a_mess")
+    assert harness.result(events).data == {
         "home": os.environ["HOME"],
         "path": True,
-        "sys.path": bench.result(events).data["sys.path"],
+        "sys.path": harness.result(events).data["sys.path"],
         "sigterm": True,
         "alarm": 0,
         "recursion": 1000,
         "pid": before["pid"],
     }
-    assert bench.result(events).data["sys.path"] != str(tmp_path)
-    assert bench.text(events) == "seen\n"
-    assert (await bench.run("where")).data == before
+    assert harness.result(events).data["sys.path"] != str(tmp_path)
+    assert harness.text(events) == "seen\n"
+    assert (await harness.run("where")).data == before
 
 
-async def test_a_pack_is_loaded_in_surroundings_that_no_other_has_changed(bench: Any, tmp_path: Path) -> None:
+async def test_a_pack_is_loaded_without_the_changes_of_other_packs(harness: Any, tmp_path: Path) -> None:
     pack = tmp_path / "later.py"
     pack.write_text("import os, sys\nSEEN = [dict(os.environ), list(sys.path)]\ndef seen():\n    return SEEN\n")
-    assert (await bench.run("make_a_mess", folder=str(tmp_path))).ok
-    environment, path = (await bench.run("seen", pack)).data
+    assert (await harness.run("make_a_mess", folder=str(tmp_path))).ok
+    environment, path = (await harness.run("seen", pack)).data
     assert environment["HOME"] == os.environ["HOME"]
     assert str(tmp_path) not in path
 
 
 @pytest.mark.parametrize("function", ["close_descriptors", "close_stdout", "redirect_stdout", "forge_answers"])
-async def test_a_tool_that_meddles_with_the_descriptors_costs_its_own_call(bench: Any, function: str) -> None:
-    result = await bench.run(function)
+async def test_a_tool_that_closes_descriptors_affects_only_its_own_call(harness: Any, function: str) -> None:
+    result = await harness.run(function)
     assert result.ok or result.error.detail == "crashed"
-    events = await bench.events("speak")
-    assert bench.result(events).ok
-    assert "to stdout" in bench.text(events)
+    events = await harness.events("speak")
+    assert harness.result(events).ok
+    assert "to stdout" in harness.text(events)
 
 
 @pytest.mark.promise("EXE-5")
 @pytest.mark.parametrize("line", ['{"data": 1}', '{"id": 0, "data": 1}', '{"id": -1, "log": "x"}'])
-async def test_an_answer_that_is_not_the_calls_own_is_dropped(bench: Any, line: str) -> None:
-    events = await bench.events("forge", lines=[line] * 3)
-    assert bench.result(events).data == "honest"
-    assert bench.text(events) == ""
-    assert await bench.still_works()
+async def test_a_forged_answer_with_another_id_is_ignored(harness: Any, line: str) -> None:
+    events = await harness.events("forge", lines=[line] * 3)
+    assert harness.result(events).data == "honest"
+    assert harness.text(events) == ""
+    assert await harness.still_works()
 
 
 @pytest.mark.promise("EXE-5")
-async def test_a_worker_that_says_again_that_it_is_ready_gets_no_second_call(bench: Any) -> None:
-    assert await bench.still_works()
-    forging = asyncio.ensure_future(bench.run("forge", lines=['{"ready": true}']))
-    waiting = asyncio.ensure_future(bench.run("echo", value="waited"))
+async def test_a_repeated_ready_message_is_ignored(harness: Any) -> None:
+    assert await harness.still_works()
+    forging = asyncio.ensure_future(harness.run("forge", lines=['{"ready": true}']))
+    waiting = asyncio.ensure_future(harness.run("echo", value="waited"))
     assert [(await forging).data, (await waiting).data] == ["honest", "waited"]
 
 
@@ -233,61 +233,61 @@ async def test_a_worker_that_says_again_that_it_is_ready_gets_no_second_call(ben
         '"ask": 1, "call": "a.b", "args": []',
     ],
 )
-async def test_a_forged_answer_that_makes_no_sense_ends_its_call_at_once(bench: Any, rest: str) -> None:
-    result = await bench.run("forge", lines=[f'{{"id": 1, {rest}}}'])
+async def test_an_invalid_forged_answer_ends_its_call_immediately(harness: Any, rest: str) -> None:
+    result = await harness.run("forge", lines=[f'{{"id": 1, {rest}}}'])
     assert result.error.detail == "crashed"
     assert "something else than answers" in result.error.message
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_a_tool_may_run_an_event_loop_of_its_own(bench: Any) -> None:
-    assert (await bench.run("run_own_loop")).data == "inner"
-    assert (await bench.run("wait", value="own")).data == "own"
-    assert (await bench.run("run_own_loop")).data == "inner"
+async def test_a_tool_can_run_its_own_event_loop(harness: Any) -> None:
+    assert (await harness.run("run_own_loop")).data == "inner"
+    assert (await harness.run("wait", value="own")).data == "own"
+    assert (await harness.run("run_own_loop")).data == "inner"
 
 
-async def test_asynchronous_tools_share_one_loop_of_their_worker(bench: Any) -> None:
-    assert (await bench.run("which_loop")).data == (await bench.run("which_loop")).data
+async def test_asynchronous_tools_share_one_loop_of_their_worker(harness: Any) -> None:
+    assert (await harness.run("which_loop")).data == (await harness.run("which_loop")).data
 
 
 @pytest.mark.parametrize(
     ("function", "data"), [("coroutine", "awaited"), ("generate", [0, 1, 2]), ("generate_async", [0, 1, 2])]
 )
-async def test_what_comes_later_or_bit_by_bit_is_collected(bench: Any, function: str, data: object) -> None:
-    assert (await bench.run(function)).data == data
+async def test_awaitables_and_generators_are_resolved(harness: Any, function: str, data: object) -> None:
+    assert (await harness.run(function)).data == data
 
 
-async def test_a_flood_of_output_is_kept_to_the_limit_and_the_rest_counted(bench: Any) -> None:
-    events = await bench.events("flood", megabytes=200)
-    result = bench.result(events)
+async def test_output_is_kept_up_to_the_limit_and_the_rest_is_counted(harness: Any) -> None:
+    events = await harness.events("flood", megabytes=200)
+    result = harness.result(events)
     assert result.data == "done"
-    assert len(bench.text(events)) == 10_000_000
+    assert len(harness.text(events)) == 10_000_000
     assert result.meta.log_bytes_dropped == 190_000_000
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
 @pytest.mark.promise("SDK-12")
-async def test_one_long_logged_line_arrives_to_the_limit(bench: Any) -> None:
-    events = await bench.events("log_at_length", characters=12_000_000)
-    result = bench.result(events)
+async def test_a_long_log_message_is_kept_up_to_the_limit(harness: Any) -> None:
+    events = await harness.events("log_at_length", characters=12_000_000)
+    result = harness.result(events)
     assert result.data == "said"
-    assert bench.text(events) == "y" * 10_000_000
+    assert harness.text(events) == "y" * 10_000_000
     assert result.meta.log_bytes_dropped == 2_000_001
-    assert await bench.still_works()
+    assert await harness.still_works()
 
 
-async def test_no_core_files_and_no_arguments_of_ours(bench: Any) -> None:
-    assert (await bench.run("limits")).data == {"core": 0, "argv": 1, "group": True}
+async def test_a_worker_writes_no_core_files_and_hides_its_arguments(harness: Any) -> None:
+    assert (await harness.run("limits")).data == {"core": 0, "argv": 1, "group": True}
 
 
-async def test_a_worker_sees_what_programs_need_and_no_secret(
-    open_bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+async def test_a_worker_receives_no_secrets_in_its_environment(
+    open_harness: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     monkeypatch.setenv("PEGBOARD_DATA_DIR", "/secret")
     monkeypatch.setenv("https_proxy", "http://proxy")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    seen = (await open_bench(environment={"GIVEN": "1"}).run("show_environment")).data
+    seen = (await open_harness(environment={"GIVEN": "1"}).run("show_environment")).data
     assert {"PATH", "HOME", "https_proxy", "LC_ALL"} <= seen.keys()
     assert seen["GIVEN"] == "1"
     assert not {"OPENAI_API_KEY", "PEGBOARD_DATA_DIR"} & seen.keys()

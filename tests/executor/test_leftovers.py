@@ -1,9 +1,9 @@
-"""What one call leaves in its process reaches no other."""
+"""Leftovers of a call in its process, which must not affect other calls."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any  # a bench is a fixture's
+from typing import Any  # fixtures
 
 import pytest
 
@@ -23,32 +23,32 @@ KEPT = [
 
 
 @pytest.mark.parametrize("function", REPLACED)
-async def test_a_process_in_which_something_goes_on_or_is_broken_is_not_used_again(bench: Any, function: str) -> None:
-    left = await bench.run(function, LEAVING)
+async def test_a_process_with_leftovers_is_not_reused(harness: Any, function: str) -> None:
+    left = await harness.run(function, LEAVING)
     assert left.ok, left.error
-    events = await bench.events("whole", LEAVING)
-    assert bench.result(events).ok, bench.result(events).error
-    assert bench.result(events).data != left.data
-    assert bench.text(events) == "whole\n"
+    events = await harness.events("whole", LEAVING)
+    assert harness.result(events).ok, harness.result(events).error
+    assert harness.result(events).data != left.data
+    assert harness.text(events) == "whole\n"
 
 
 @pytest.mark.parametrize("function", KEPT)
-async def test_what_can_be_put_back_or_rests_costs_no_process(bench: Any, function: str) -> None:
-    left = await bench.run(function, LEAVING)
+async def test_a_process_with_reversible_changes_is_reused(harness: Any, function: str) -> None:
+    left = await harness.run(function, LEAVING)
     assert left.ok, left.error
-    after = await bench.run("whole", LEAVING)
+    after = await harness.run("whole", LEAVING)
     assert after.data == left.data
-    assert (await bench.run("what_is_blocked", LEAVING)).data == []
+    assert (await harness.run("what_is_blocked", LEAVING)).data == []
 
 
-async def test_what_a_thread_prints_later_is_in_no_other_log(bench: Any, tmp_path: Path) -> None:
+async def test_later_output_of_a_thread_is_in_no_other_log(harness: Any, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    assert (await bench.run("thread_that_prints", LEAVING, go=str(go))).ok
+    assert (await harness.run("thread_that_prints", LEAVING, go=str(go))).ok
     go.touch()
-    assert bench.text(await bench.events("whole", LEAVING)) == "whole\n"
+    assert harness.text(await harness.events("whole", LEAVING)) == "whole\n"
 
 
-async def test_a_librarys_client_may_rest_with_its_task_until_the_next_call(bench: Any, tmp_path: Path) -> None:
+async def test_a_task_of_a_library_may_continue_in_the_next_call(harness: Any, tmp_path: Path) -> None:
     library = tmp_path / "site-packages" / "client_of_a_library.py"
     library.parent.mkdir()
     library.write_text(
@@ -75,4 +75,4 @@ async def test_a_librarys_client_may_rest_with_its_task_until_the_next_call(benc
         "    clients or clients.append(Client())\n"
         "    return await clients[0].ask()\n"
     )
-    assert [(await bench.run("ask", pack)).data for _ in range(3)] == [1, 2, 3]
+    assert [(await harness.run("ask", pack)).data for _ in range(3)] == [1, 2, 3]

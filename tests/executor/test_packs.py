@@ -1,4 +1,4 @@
-"""How a pack's file becomes a module: once, again when it changed, and apart from everything else."""
+"""Import of packs: once, again after a change, and isolated from other modules."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any  # a bench is a fixture's
+from typing import Any  # fixtures
 
 import pytest
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Writes a file below the test's folder and gives its path."""
+    """Return a function that writes a file to the test's folder and returns its path."""
 
     def write(name: str, source: str) -> Path:
         file = tmp_path / name
@@ -28,35 +28,35 @@ def write(tmp_path: Path) -> Callable[[str, str], Path]:
 Write = Callable[[str, str], Path]
 
 
-async def test_a_module_is_loaded_once_per_worker(bench: Any, write: Write) -> None:
+async def test_a_module_is_loaded_once_per_worker(harness: Any, write: Write) -> None:
     pack = write("counter.py", "calls = []\ndef count():\n    calls.append(1)\n    return len(calls)\n")
-    assert [(await bench.run("count", pack)).data for _ in range(3)] == [1, 2, 3]
+    assert [(await harness.run("count", pack)).data for _ in range(3)] == [1, 2, 3]
 
 
-async def test_a_changed_file_is_loaded_again_even_within_a_second(bench: Any, write: Write) -> None:
+async def test_a_changed_file_is_loaded_again_even_within_a_second(harness: Any, write: Write) -> None:
     for version in "abcdef":
         pack = write("version.py", f"def version():\n    return {version!r}\n")
-        assert (await bench.run("version", pack)).data == version
+        assert (await harness.run("version", pack)).data == version
         assert not (pack.parent / "__pycache__").exists()
 
 
-async def test_a_file_put_in_the_place_of_another_is_loaded_even_with_its_old_time(bench: Any, write: Write) -> None:
+async def test_a_replaced_file_is_loaded_despite_its_old_time(harness: Any, write: Write) -> None:
     pack = write("version.py", "def version():\n    return 1\n")
-    assert (await bench.run("version", pack)).data == 1
+    assert (await harness.run("version", pack)).data == 1
     status = pack.stat()
     other = write("other", "def version():\n    return 2\n")
     os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
     other.replace(pack)
-    assert (await bench.run("version", pack)).data == 2
+    assert (await harness.run("version", pack)).data == 2
 
 
-async def test_a_file_rewritten_in_place_is_loaded_even_with_its_old_time_and_size(bench: Any, write: Write) -> None:
+async def test_a_rewritten_file_is_loaded_despite_its_old_time_and_size(harness: Any, write: Write) -> None:
     pack = write("version.py", "def version():\n    return 1\n")
-    assert (await bench.run("version", pack)).data == 1
+    assert (await harness.run("version", pack)).data == 1
     status = pack.stat()
     write("version.py", "def version():\n    return 2\n")
     os.utime(pack, ns=(status.st_atime_ns, status.st_mtime_ns))
-    assert (await bench.run("version", pack)).data == 2
+    assert (await harness.run("version", pack)).data == 2
 
 
 @pytest.mark.promise("DSC-1")
@@ -69,27 +69,25 @@ async def test_a_file_rewritten_in_place_is_loaded_even_with_its_old_time_and_si
         "from . import _part; get = _part.get",
     ],
 )
-async def test_a_pack_imports_helpers_of_its_folder(bench: Any, write: Write, statement: str) -> None:
+async def test_a_pack_imports_helpers_of_its_folder(harness: Any, write: Write, statement: str) -> None:
     write("_part.py", "def get():\n    return 'part'\n")
     pack = write("whole.py", f"{statement}\ndef ask():\n    return get()\n")
-    assert (await bench.run("ask", pack)).data == "part"
+    assert (await harness.run("ask", pack)).data == "part"
 
 
 @pytest.mark.promise("DSC-1")
-async def test_a_helper_may_be_imported_inside_a_function_and_by_a_helper(bench: Any, write: Write) -> None:
+async def test_a_helper_may_be_imported_inside_a_function_and_by_a_helper(harness: Any, write: Write) -> None:
     write("_deep.py", "value = 'deep'\n")
     write("_part.py", "from _deep import value\n")
     pack = write(
         "whole.py", "def ask():\n    import _part\n    from ._part import value\n    return _part.value + value\n"
     )
-    assert (await bench.run("ask", pack)).data == "deepdeep"
+    assert (await harness.run("ask", pack)).data == "deepdeep"
 
 
 @pytest.mark.promise("DSC-1")
-async def test_a_changed_helper_is_loaded_again_with_those_that_use_it(
-    open_bench: Callable[..., Any], write: Write
-) -> None:
-    bench = open_bench(workers=2)
+async def test_a_changed_helper_is_reloaded_with_its_users(open_harness: Callable[..., Any], write: Write) -> None:
+    harness = open_harness(workers=2)
     write("_deep.py", "value = 1\n")
     write("_part.py", "from _deep import value\n")
     pack = write(
@@ -97,16 +95,16 @@ async def test_a_changed_helper_is_loaded_again_with_those_that_use_it(
         "from _part import value\ncalls = []\ndef ask():\n    calls.append(1)\n    return [value, len(calls)]\n",
     )
     other = write("other.py", "calls = []\ndef ask():\n    calls.append(1)\n    return len(calls)\n")
-    assert (await bench.run("ask", pack)).data == [1, 1]
-    assert (await bench.run("ask", pack)).data == [1, 2]
-    assert (await bench.run("ask", other)).data == 1
+    assert (await harness.run("ask", pack)).data == [1, 1]
+    assert (await harness.run("ask", pack)).data == [1, 2]
+    assert (await harness.run("ask", other)).data == 1
     write("_deep.py", "value = 2\n")
-    assert (await bench.run("ask", pack)).data == [2, 1]
-    assert (await bench.run("ask", other)).data == 2
+    assert (await harness.run("ask", pack)).data == [2, 1]
+    assert (await harness.run("ask", other)).data == 2
 
 
 @pytest.mark.promise("DSC-1")
-async def test_helpers_of_one_name_in_two_folders_dont_mix(bench: Any, write: Write) -> None:
+async def test_helpers_with_the_same_name_in_two_folders_are_separate(harness: Any, write: Write) -> None:
     packs = {}
     for folder in ("one", "two"):
         write(f"{folder}/_part.py", f"NAME = {folder!r}\n")
@@ -115,12 +113,12 @@ async def test_helpers_of_one_name_in_two_folders_dont_mix(bench: Any, write: Wr
             "import _part\ndef ask():\n    import _part as again\n    return [_part.NAME, again.NAME]\n",
         )
     for folder in ("one", "two", "one"):
-        assert (await bench.run("ask", packs[folder])).data == [folder, folder]
+        assert (await harness.run("ask", packs[folder])).data == [folder, folder]
 
 
 @pytest.mark.promise("DSC-1")
 @pytest.mark.parametrize("name", ["json", "time", "re", "asyncio", "pydantic", "pegboard"])
-async def test_a_pack_named_like_a_library_shadows_nothing(bench: Any, write: Write, name: str) -> None:
+async def test_a_pack_named_like_a_library_shadows_nothing(harness: Any, write: Write, name: str) -> None:
     pack = write(
         f"{name}.py",
         f"import {name}\ndef ask():\n    return {name}.__file__ or 'built in'\n"
@@ -128,12 +126,12 @@ async def test_a_pack_named_like_a_library_shadows_nothing(bench: Any, write: Wr
         else "import time\ndef ask():\n    return time.time()\n",
     )
     neighbour = write("neighbour.py", f"import {name}, json, pathlib\ndef ask():\n    return {name}.__name__\n")
-    data = (await bench.run("ask", pack)).data
+    data = (await harness.run("ask", pack)).data
     assert data != str(pack)
-    assert (await bench.run("ask", neighbour)).data == name
+    assert (await harness.run("ask", neighbour)).data == name
 
 
-async def test_dataclasses_type_hints_and_pickles_find_their_module(bench: Any, write: Write) -> None:
+async def test_dataclasses_type_hints_and_pickles_find_their_module(harness: Any, write: Write) -> None:
     pack = write(
         "typed.py",
         """
@@ -151,7 +149,7 @@ async def test_dataclasses_type_hints_and_pickles_find_their_module(bench: Any, 
             return pickle.loads(pickle.dumps(Point(1, [Point(2)])))
         """,
     )
-    assert (await bench.run("ask", pack)).data == {"x": 1, "others": [{"x": 2, "others": []}]}
+    assert (await harness.run("ask", pack)).data == {"x": 1, "others": [{"x": 2, "others": []}]}
 
 
 @pytest.mark.promise("EXE-3")
@@ -173,69 +171,71 @@ async def test_dataclasses_type_hints_and_pickles_find_their_module(bench: Any, 
         ("# -*- coding: utf-8 -*-\nx = '\udce9'\n", "import_failed", "SyntaxError: "),
     ],
 )  # fmt: skip
-async def test_a_pack_that_cant_be_loaded_fails_its_call_and_says_why(
-    bench: Any, write: Write, source: str, detail: str, words: str
+async def test_a_pack_that_fails_to_load_fails_its_call_with_the_reason(
+    harness: Any, write: Write, source: str, detail: str, words: str
 ) -> None:
     pack = write("broken.py", "")
     pack.write_bytes(source.encode("utf-8", "surrogateescape"))
-    result = await bench.run("ask", pack, limit=0.5 if detail == "timeout" else 30)
+    result = await harness.run("ask", pack, limit=0.5 if detail == "timeout" else 30)
     assert (result.error.code, result.error.detail) == ("execution_error", detail)
     assert words in result.error.message
     write("broken.py", "def ask():\n    return 'mended'\n")
-    assert (await bench.run("ask", pack)).data == "mended"
+    assert (await harness.run("ask", pack)).data == "mended"
 
 
-async def test_a_library_is_installed_by_the_name_it_is_distributed_under(bench: Any, write: Write) -> None:
+async def test_a_library_is_installed_by_the_name_it_is_distributed_under(harness: Any, write: Write) -> None:
     pack = write("vision.py", "import cv2\n")
-    result = await bench.run("ask", pack)
+    result = await harness.run("ask", pack)
     assert "-m pip install opencv-python" in result.error.message
 
 
-async def test_the_traceback_of_a_failing_import_shows_the_pack_and_its_helpers_only(bench: Any, write: Write) -> None:
+async def test_the_traceback_of_a_failing_import_shows_the_pack_and_its_helpers_only(
+    harness: Any, write: Write
+) -> None:
     write("_part.py", "raise OSError('helper')\n")
     pack = write("whole.py", "import _part\n")
-    trace = (await bench.run("ask", pack)).meta.traceback
+    trace = (await harness.run("ask", pack)).meta.traceback
     assert [line.split('"')[1] for line in trace.splitlines() if "File" in line] == [
         str(pack),
         str(pack.parent / "_part.py"),
     ]
 
 
-async def test_a_function_or_file_that_is_gone_is_said_so(bench: Any, write: Write) -> None:
+async def test_a_removed_function_or_file_is_reported(harness: Any, write: Write) -> None:
     pack = write("here.py", "thing = 3\n")
     for function in ("ask", "thing"):
-        result = await bench.run(function, pack)
+        result = await harness.run(function, pack)
         assert result.error.code == "tool_not_found"
-        assert f"{pack} has no function {function}" in result.error.message
-    result = await bench.run("ask", pack.with_name("gone.py"))
+        assert f"{pack} no longer defines the function {function}" in result.error.message
+    result = await harness.run("ask", pack.with_name("gone.py"))
     assert (result.error.code, result.error.detail) == ("execution_error", "import_failed")
 
 
-async def test_what_a_pack_sets_up_while_it_is_loaded_holds_for_its_own_calls_only(bench: Any, write: Write) -> None:
+async def test_the_setup_of_a_pack_applies_only_to_its_own_calls(harness: Any, write: Write) -> None:
     ask = "def ask():\n    return [os.environ.get('MINE'), sys.path[0] == '/mine', os.getcwd() == '/']\n"
     other = write("other.py", f"import os, sys\n{ask}")
     setup = "os.environ['MINE'] = 'yes'\nsys.path.insert(0, '/mine')\n"
     pack = write("pack.py", f"import os, sys\n{setup}{ask}\ndef spoil():\n    os.environ['MINE'] = 'spoilt'\n")
     for _ in range(2):
-        assert (await bench.run("ask", other)).data == [None, False, False]
-        assert (await bench.run("ask", pack)).data == ["yes", True, False]
-        assert (await bench.run("spoil", pack)).ok
+        assert (await harness.run("ask", other)).data == [None, False, False]
+        assert (await harness.run("ask", pack)).data == ["yes", True, False]
+        assert (await harness.run("spoil", pack)).ok
 
 
-async def test_a_pack_named_with_dots_and_dashes_is_loaded(bench: Any, write: Write) -> None:
+async def test_a_pack_named_with_dots_and_dashes_is_loaded(harness: Any, write: Write) -> None:
     pack = write("my-pack.v2.py", "def ask():\n    return __file__\n")
-    assert (await bench.run("ask", pack)).data == str(pack)
+    assert (await harness.run("ask", pack)).data == str(pack)
 
 
-async def test_a_worker_that_knows_a_pack_is_taken_first(open_bench: Callable[..., Any], write: Write) -> None:
+async def test_a_worker_that_has_loaded_the_pack_is_preferred(open_harness: Callable[..., Any], write: Write) -> None:
     import asyncio
 
-    bench = open_bench(workers=2)
+    harness = open_harness(workers=2)
     one, two = (
         write(f"{name}.py", "import os, time\ndef ask():\n    time.sleep(0.1)\n    return os.getpid()\n")
         for name in ("one", "two")
     )
-    first, second = await asyncio.gather(bench.run("ask", one), bench.run("ask", two))
+    first, second = await asyncio.gather(harness.run("ask", one), harness.run("ask", two))
     for _ in range(3):
-        assert (await bench.run("ask", one)).data == first.data
-        assert (await bench.run("ask", two)).data == second.data
+        assert (await harness.run("ask", one)).data == first.data
+        assert (await harness.run("ask", two)).data == second.data

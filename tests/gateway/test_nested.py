@@ -137,7 +137,7 @@ async def test_a_pack_offers_its_tools_as_attributes(runtime: Runtime) -> None:
     [
         ("nowhere.echo", "Pack not found: nowhere"),
         ("nesting.ehco", "Tool not found: nesting.ehco. Did you mean nesting.echo?"),
-        ("echo", "A tool is called by its full name, pack.tool: echo has no dot. Did you mean nesting.echo"),
+        ("echo", "Tool not found: echo. Write its full name, pack.tool. Did you mean nesting.echo"),
     ],
 )
 async def test_a_name_that_is_no_tools_is_a_value_error(runtime: Runtime, tool: str, message: str) -> None:
@@ -193,7 +193,7 @@ async def test_calls_go_sixteen_deep_with_a_single_worker_and_no_deeper(narrow: 
     assert await _data(narrow, "down", levels=16) == 16
     result = await _result(narrow, "down", levels=17)
     assert result.error is not None
-    assert "16 calls, each made within the other, are the most" in result.error.message
+    assert "calls can be nested at most 16 levels deep" in result.error.message
     await _until(lambda: _workers() <= 1)
 
 

@@ -94,7 +94,7 @@ async def test_what_has_come_meanwhile_is_noticed_at_the_next_call(
 ) -> None:
     assert _error(await _call(runtime, "needy.work")).detail == "dependency_missing"
     program("1.0")
-    assert "`needed-here` is 1.0; at least 2 is needed." in _error(await _call(runtime, "needy.work")).message
+    assert "`needed-here` is 1.0; 2 or later is required." in _error(await _call(runtime, "needy.work")).message
     program("2.0")
     assert (await _call(runtime, "needy.work")).data == "done"
     spec = runtime.tools.get("needy.work")

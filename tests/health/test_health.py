@@ -42,7 +42,7 @@ def test_the_report_has_a_row_for_each_thing_that_each_tool_needs(
         "minVersion": "2",
         "path": str(file),
         "install": "make_needy",
-        "error": "`needy` is 1.9; at least 2 is needed.",
+        "error": "`needy` is 1.9; 2 or later is required.",
     }
     assert [(row["tool"], row["kind"], row["status"], row["path"]) for row in rows[1:]] == [
         ("needy.first", "secret", "ok", ".env"),

@@ -1,4 +1,4 @@
-"""Arguments made ready for their tool."""
+"""Preparation of arguments."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def test_other_names_of_parameters_are_resolved_before_validation() -> None:
 
 @pytest.mark.promise("SDK-14")
 @pytest.mark.parametrize(("first", "second"), [("max_depth", "maxDepth"), ("maxDepth", "depth")])
-def test_two_names_of_one_parameter_at_once_are_a_fault_beside_all_others(first: str, second: str) -> None:
+def test_two_names_of_one_parameter_are_reported_with_all_other_errors(first: str, second: str) -> None:
     with pytest.raises(FormFaults) as caught:
         prepare(SPEC, {first: 1, second: 1})
     assert [(fault.path, fault.message) for fault in caught.value.faults] == [
-        (f"/{second}", f"is another name of `{first}`, which is given too"),
+        (f"/{second}", f"is an alias of `{first}`, which is also set"),
         ("/path", "is required"),
     ]
 
 
-def test_defaults_are_left_to_the_tool_and_what_was_given_is_not_changed() -> None:
+def test_optional_defaults_are_left_to_the_tool_and_arguments_stay_unchanged() -> None:
     given: JsonObject = {"depth": 1, "path": "a"}
     assert prepare(SPEC, {"path": "a"}) == {"path": "a"}
     prepare(SPEC, given)

@@ -1,4 +1,4 @@
-"""What the tests of the SDK share: plain scripts, programs made for the test, and a web server."""
+"""Fixtures of the SDK's tests: plain scripts, temporary programs, and a web server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKS = Path(__file__).parents[1] / "packs"
 def script(
     tmp_path: Path, write_pack: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., None]]:
-    """Makes this process a plain script with packs on its path: each is given as `name="source"`."""
+    """Return a function that makes this process a plain script with these packs on its path, as `name="source"`."""
     before = installed()
     loaded = set(sys.modules)
 
@@ -41,7 +41,7 @@ def script(
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
-    """Writes a shell script of the given name that is found before all other programs; gives its file."""
+    """Return a function that writes a shell script, puts it first on the PATH, and returns its file."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -57,7 +57,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Gives the URL of a web server that answers in many ways."""
+    """Return the URL of a web server with many kinds of responses."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -81,7 +81,7 @@ class _Answers(BaseHTTPRequestHandler):
         self._send(201, body, self.headers["content-type"])
 
     def log_message(self, *args: object) -> None:
-        """Says nothing."""
+        """Suppress the log."""
 
     def _send(self, status: int, body: bytes, kind: str = "text/plain; charset=utf-8", **headers: str) -> None:
         self.send_response(status)
@@ -160,7 +160,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def refused() -> Iterator[str]:
-    """Gives the URL of a port that nobody listens on."""
+    """Return the URL of a port without a listener."""
     with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler, bind_and_activate=False) as server:
-        server.server_bind()  # taken, but not listened on
+        server.server_bind()  # bound, but without a listener
         yield f"http://127.0.0.1:{server.server_address[1]}"

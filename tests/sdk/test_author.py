@@ -1,4 +1,4 @@
-"""A pack as an author writes it, with the test that its author writes."""
+"""A pack with its tests, as an author would write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pegboard.sdk import ToolFailed, call_tool, check_deps, get_pack, log, testing
-from pegboard.sdk.testing import Progress
+from pegboard.sdk.testing import ReportedProgress
 
 pytestmark = pytest.mark.promise("SDK-15")
 
@@ -19,7 +19,7 @@ PACKS = Path(__file__).parents[1] / "packs"
 
 @pytest.fixture
 def weather(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Imports the pack as any module."""
+    """Import the pack like any module."""
     monkeypatch.syspath_prepend(str(PACKS))
     monkeypatch.delitem(importlib.import_module("sys").modules, "sdk_weather", raising=False)
     return importlib.import_module("sdk_weather")
@@ -32,29 +32,29 @@ def test_a_forecast_comes_from_the_service(weather: Any, url: str) -> None:
     assert host.logged == ["client built"]
 
 
-def test_what_the_service_refuses_is_told(weather: Any, url: str) -> None:
+def test_an_error_of_the_service_is_reported(weather: Any, url: str) -> None:
     refused = pytest.raises(ToolFailed, match=r"^HTTP error \(401\): no such key$")
     with testing.host(config={"weather": {"url": url}}, secrets={"WEATHER_KEY": "rainy"}), refused:
         weather.forecast(city="bern")
 
 
-def test_without_a_key_it_fails_in_its_own_words(weather: Any) -> None:
+def test_without_a_key_the_tool_fails_with_its_own_message(weather: Any) -> None:
     with testing.host(secrets={"OTHER_KEY": "sunny"}) as host, pytest.raises(ToolFailed) as failed:
         weather.forecast(city="bern")
     assert failed.value.code == "no_key"
     assert host.logged == []
 
 
-def test_many_cities_are_one_text_and_progress_is_told(weather: Any, url: str) -> None:
+def test_several_cities_become_one_text_with_progress(weather: Any, url: str) -> None:
     with testing.host(config={"weather": {"url": url}}, secrets={"WEATHER_KEY": "sunny"}) as host:
         text = weather.forecasts(cities=["bern", "atlantis"])
     assert text == "=== bern ===\nRain in bern.\n\n=== atlantis ===\nError: HTTP error (404): no such city"
     assert [said[:2] for said in host.progressed] == [(1, 2), (2, 2)]
-    assert isinstance(host.progressed[0], Progress)
+    assert isinstance(host.progressed[0], ReportedProgress)
 
 
 @pytest.mark.promise("SDK-2")
-async def test_another_pack_is_played_by_functions_of_the_test(weather: Any, url: str) -> None:
+async def test_functions_of_the_test_can_replace_another_pack(weather: Any, url: str) -> None:
     places = {"nearest": lambda: "bern"}
     chosen = {"weather": {"url": url}}
     with testing.host(config=chosen, secrets={"WEATHER_KEY": "sunny"}, packs={"places": places}):
@@ -65,7 +65,7 @@ async def test_another_pack_is_played_by_functions_of_the_test(weather: Any, url
 
 
 @pytest.mark.promise("SDK-10")
-def test_a_pack_is_not_given_a_secret_that_it_did_not_name(weather: Any) -> None:
+def test_a_pack_receives_only_the_secrets_that_it_names(weather: Any) -> None:
     weather.get_secret = importlib.import_module("pegboard.sdk").get_secret
     ask = eval("lambda name: get_secret(name)", vars(weather))
     with testing.host(secrets={"BANK_PIN": "1234", "WEATHER_KEY": "sunny"}) as host:
@@ -76,7 +76,7 @@ def test_a_pack_is_not_given_a_secret_that_it_did_not_name(weather: Any) -> None
 
 
 @pytest.mark.promise("SDK-9")
-def test_what_it_needs_is_checked_against_the_chosen_secrets(weather: Any) -> None:
+def test_requirements_are_checked_against_the_chosen_secrets(weather: Any) -> None:
     with testing.host(secrets={"WEATHER_KEY": "sunny"}):
         assert {row["status"] for row in check_deps("weather")} == {"ok"}
     with testing.host():
@@ -85,7 +85,7 @@ def test_what_it_needs_is_checked_against_the_chosen_secrets(weather: Any) -> No
     assert [row["tool"] for row in rows] == ["weather.forecast", "weather.forecasts", "weather.here"]
 
 
-def test_the_host_of_before_is_back_afterwards(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_previous_host_is_restored(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ZeroDivisionError), testing.host():
         log(f"kept {1 // 0}")
     log("heard")

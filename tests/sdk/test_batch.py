@@ -1,4 +1,4 @@
-"""One thing for many items."""
+"""Batches: one function for many items."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.promise("SDK-3")
 
 
 @pytest.mark.promise("SDK-4")
-def test_items_without_a_label_are_their_own() -> None:
+def test_the_default_label_of_an_item_is_the_item() -> None:
     assert normalize_items(["a"]) == [("a", "a")]
     assert normalize_items([1, (2, "two")]) == [(1, "1"), (2, "two")]
     assert normalize_items(iter(())) == []
 
 
-def test_every_item_has_its_section_in_the_order_of_the_items() -> None:
+def test_sections_have_the_order_of_the_items() -> None:
     later = threading.Event()
 
     def shout(word: str) -> str:
@@ -34,11 +34,11 @@ def test_every_item_has_its_section_in_the_order_of_the_items() -> None:
     assert batch_execute(items, shout) == "=== a ===\nA\n\n=== second ===\nB"
 
 
-def test_two_items_with_one_label_stay_two_sections() -> None:
+def test_items_with_the_same_label_keep_separate_sections() -> None:
     assert batch_execute([(1, "x"), (2, "x")], str) == "=== x ===\n1\n\n=== x ===\n2"
 
 
-def test_an_item_that_raises_becomes_its_error_and_harms_no_other() -> None:
+def test_an_exception_becomes_the_section_of_its_item_only() -> None:
     def check(word: str) -> str:
         if word == "bad":
             raise ValueError("no good")
@@ -51,7 +51,7 @@ def test_an_item_that_raises_becomes_its_error_and_harms_no_other() -> None:
     )
 
 
-def test_what_is_no_text_is_written_as_json() -> None:
+def test_results_other_than_text_are_written_as_json() -> None:
     assert batch_execute(["ä"], lambda item: {"it": item}) == '=== ä ===\n{\n  "it": "ä"\n}'
 
 
@@ -64,10 +64,10 @@ def test_the_function_may_be_asynchronous() -> None:
 
 
 @pytest.mark.parametrize(("given", "most"), [({}, 8), ({"max_workers": 3}, 3)])
-def test_no_more_than_the_allowed_number_run_at_once(given: dict[str, int], most: int) -> None:
+def test_the_number_of_concurrent_items_is_limited(given: dict[str, int], most: int) -> None:
     running: set[int] = set()
     seen: list[int] = []
-    full = threading.Barrier(most, timeout=30)  # opens only if that many do run at once
+    full = threading.Barrier(most, timeout=30)  # opens only if that many run concurrently
     lock = threading.Lock()
 
     def work(item: int) -> str:
@@ -83,17 +83,17 @@ def test_no_more_than_the_allowed_number_run_at_once(given: dict[str, int], most
     assert max(seen) == most
 
 
-def test_progress_is_told_as_items_finish() -> None:
+def test_progress_is_reported_as_items_finish() -> None:
     with testing.host() as host:
         batch_execute(["a", ("b", "bee")], str, max_workers=1)
     assert host.progressed == [(1, 2, "a"), (2, 2, "bee")]
 
 
-def test_no_items_make_no_text() -> None:
+def test_an_empty_batch_returns_an_empty_text() -> None:
     assert batch_execute([], str) == ""
 
 
-def test_a_cancelled_batch_begins_no_further_items() -> None:
+def test_a_cancelled_batch_starts_no_further_items() -> None:
     begun: list[int] = []
 
     class Cancelled(testing.ChosenHost):
@@ -113,7 +113,7 @@ def test_a_cancelled_batch_begins_no_further_items() -> None:
 @pytest.mark.parametrize(
     "error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit(), StopIteration(1)]
 )
-def test_an_item_that_raises_what_ends_a_program_loses_no_other(error: BaseException) -> None:
+def test_an_item_that_raises_system_exit_does_not_stop_the_others(error: BaseException) -> None:
     def check(word: str) -> str:
         if word == "bad":
             raise error

@@ -1,4 +1,4 @@
-"""Calling the tools of other packs in a plain script."""
+"""Calls of the tools of other packs in a plain script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any  # proxies stand for anything
+from typing import Any  # proxies return any value
 
 import pytest
 
@@ -71,13 +71,13 @@ def _private():
 
 @pytest.fixture
 def shelf(script: Script) -> None:
-    """Puts the pack `shelf` on the path."""
+    """Put the pack `shelf` on the path."""
     script(shelf=SHELF)
 
 
 @pytest.mark.promise("SDK-2")
 @pytest.mark.usefixtures("shelf")
-def test_a_tool_is_called_by_its_name_and_gives_what_it_returns() -> None:
+def test_a_call_by_name_returns_the_result_of_the_tool() -> None:
     assert call_tool("shelf.count", thing="saw") == {"thing": "saw", "of": 1}
     assert call_tool("shelf.later", thing="saw") == "later saw"
     assert call_tool("shelf.several") == call_tool("shelf.several_later") == ["a", "b"]
@@ -98,11 +98,11 @@ def test_built_in_packs_can_be_called_too() -> None:
         ("shelf.cuont", "Tool not found: shelf.cuont. Did you mean shelf.count?"),
         ("shelf._private", "Tool not found: shelf._private."),
         ("shelf.undocumented", "Tool not found: shelf.undocumented."),
-        ("count", "A tool is called by its full name, pack.tool: count has no dot. Did you mean "),
-        ("", "A tool is called by its full name"),
+        ("count", "Tool not found: count. Write its full name, pack.tool. Did you mean "),
+        ("", "Tool not found: . Write its full name, pack.tool."),
     ],
 )
-def test_a_name_that_is_no_tools_is_an_error_that_names_the_nearest(name: str, message: str) -> None:
+def test_an_unknown_tool_is_an_error_with_a_suggestion(name: str, message: str) -> None:
     with pytest.raises(ValueError, match="^" + message.replace(".", r"\.").replace("?", r"\?")):
         call_tool(name)
 
@@ -126,28 +126,28 @@ def test_calls_work_from_a_thread_from_an_event_loop_and_nested() -> None:
 
 @pytest.mark.promise("SDK-1", "DSC-5")
 @pytest.mark.usefixtures("shelf")
-def test_a_pack_has_its_tools_as_attributes_that_take_keywords_only() -> None:
+def test_tools_are_attributes_of_a_pack_and_accept_keywords_only() -> None:
     pack = get_pack("shelf")
     assert pack is not None
     assert pack.count(thing="saw", of=2) == {"thing": "saw", "of": 2}
     assert "count" in dir(pack)
     assert "_private" not in dir(pack)
-    with pytest.raises(TypeError, match=r"^shelf\.count takes its arguments by name only\.$"):
+    with pytest.raises(TypeError, match=r"^shelf\.count accepts keyword arguments only\.$"):
         pack.count("saw")
     with pytest.raises(AttributeError, match=r"has no tool cuont\. Did you mean count\?"):
-        pack.cuont  # noqa: B018 - looking is enough
+        pack.cuont  # noqa: B018 - the access raises
     assert (repr(pack), repr(pack.count)) == ("<pack shelf>", "<tool shelf.count>")
 
 
 @pytest.mark.promise("SDK-1")
 @pytest.mark.usefixtures("shelf")
-def test_there_is_no_pack_of_an_unknown_name() -> None:
+def test_an_unknown_pack_is_none() -> None:
     assert get_pack("nowhere") is None
 
 
 @pytest.mark.promise("SDK-14")
 @pytest.mark.usefixtures("shelf")
-def test_parameters_go_by_their_other_names_but_not_by_two_at_once() -> None:
+def test_parameters_have_aliases_but_only_one_name_per_call() -> None:
     assert call_tool("shelf.search", what="saw") == call_tool("shelf.search", item="saw") == "found saw"
     with pytest.raises(TypeError, match=r"^shelf\.search got thing twice"):
         call_tool("shelf.search", thing="saw", what="axe")
@@ -155,14 +155,14 @@ def test_parameters_go_by_their_other_names_but_not_by_two_at_once() -> None:
 
 @pytest.mark.usefixtures("shelf")
 @pytest.mark.parametrize("arguments", [{}, {"thing": "saw", "colour": "red"}])
-def test_arguments_that_do_not_fit_are_told_before_the_tool_runs(arguments: dict[str, str]) -> None:
+def test_invalid_arguments_are_an_error_before_the_tool_runs(arguments: dict[str, str]) -> None:
     with pytest.raises(TypeError, match=r"^shelf\.search: "):
         call_tool("shelf.search", **arguments)
 
 
 @pytest.mark.promise("SDK-13")
 @pytest.mark.usefixtures("shelf")
-def test_a_call_that_fails_raises_what_the_tool_said_or_names_its_exception() -> None:
+def test_a_failed_call_raises_the_failure_of_the_tool_or_names_its_exception() -> None:
     with pytest.raises(ToolFailed) as said:
         call_tool("shelf.fail", how="said")
     assert (str(said.value), said.value.code, said.value.data) == ("Not today.", "closed", {"until": 9})
@@ -171,7 +171,7 @@ def test_a_call_that_fails_raises_what_the_tool_said_or_names_its_exception() ->
     assert isinstance(raised.value.__cause__, KeyError)
 
 
-def test_a_pack_shadows_no_library_and_finds_the_helpers_beside_it(script: Script) -> None:
+def test_a_pack_shadows_no_library_and_finds_helpers_in_its_folder(script: Script) -> None:
     script(
         json='''
         """Not the library."""
@@ -195,14 +195,14 @@ def test_a_pack_shadows_no_library_and_finds_the_helpers_beside_it(script: Scrip
     assert get_pack("_words") is None
 
 
-def test_a_pack_that_can_not_be_loaded_says_why(script: Script) -> None:
+def test_a_pack_that_fails_to_load_is_an_error_with_the_reason(script: Script) -> None:
     script(bad='import no_such_library\ndef f():\n    """Is a tool."""\n', worse="def f(:")
-    with pytest.raises(RuntimeError, match=r"^The pack bad can't be loaded: ModuleNotFoundError: No module named"):
+    with pytest.raises(RuntimeError, match=r"^The pack bad could not be loaded: ModuleNotFoundError: No module named"):
         call_tool("bad.f")
     assert get_pack("worse") is None
 
 
-def test_of_two_packs_with_one_name_the_earlier_wins(script: Script) -> None:
+def test_the_first_of_two_packs_with_the_same_name_is_used(script: Script) -> None:
     script(a='pack = "same"\ndef f():\n    """A."""\n    return "a"\n', b='pack = "same"\ndef f():\n    """B."""\n')
     assert call_tool("same.f") == "a"
 
@@ -232,13 +232,13 @@ def test_a_module_that_uses_the_sdk_is_a_pack_once_it_is_imported(
         del sys.modules["imported_pack"]
 
 
-def test_all_decides_where_it_is_there(script: Script) -> None:
+def test_all_selects_the_tools(script: Script) -> None:
     script(some='__all__ = ["_f"]\n__all__ += ("g",)\ndef _f(): ...\ndef g(): ...\ndef h():\n    """Not listed."""\n')
     pack = get_pack("some")
     assert sorted(dir(pack)) == ["_f", "g"]
 
 
-def test_a_changed_pack_has_its_tools_of_now(script: Script, tmp_path: Path) -> None:
+def test_a_changed_pack_is_reloaded(script: Script, tmp_path: Path) -> None:
     script(live='def f():\n    """A."""\n')
     assert dir(get_pack("live")) == ["f"]
     (tmp_path / "packs" / "live.py").write_text('def ff():\n    """B, longer."""\n')
@@ -246,7 +246,7 @@ def test_a_changed_pack_has_its_tools_of_now(script: Script, tmp_path: Path) -> 
 
 
 @pytest.mark.promise("SDK-1", "SDK-2", "SDK-9")
-def test_a_script_that_knows_nothing_of_pegboard_sees_its_own_pack_and_those_on_the_path(
+def test_a_script_without_pegboard_finds_its_own_pack_and_those_on_the_path(
     tmp_path: Path, write_pack: Callable[[str, str], Path], home: Path
 ) -> None:
     write_pack("near.py", 'def here() -> str:\n    """Is near."""\n    return "near"\n')
@@ -290,14 +290,14 @@ def test_packs_and_tools_can_be_copied_and_pickled(copied: Callable[[Any], Any])
 
 @pytest.mark.promise("SDK-1", "SDK-14")
 @pytest.mark.usefixtures("shelf")
-def test_a_tool_is_found_by_its_other_names() -> None:
+def test_a_tool_is_found_by_its_aliases() -> None:
     pack = get_pack("shelf")
     assert pack is not None
     assert pack.find(thing="saw") == call_tool("shelf.find", what="saw") == "found saw"
 
 
 @pytest.mark.promise("SDK-2", "SDK-14")
-def test_a_tool_is_called_by_a_name_without_a_dot(script: Script) -> None:
+def test_a_tool_can_be_called_by_an_alias_without_a_dot(script: Script) -> None:
     script(
         names="""
         from pegboard.sdk import aliases
@@ -316,7 +316,7 @@ def test_a_tool_is_called_by_a_name_without_a_dot(script: Script) -> None:
 
 
 @pytest.mark.promise("SDK-1", "SDK-2")
-def test_a_pack_that_is_new_or_changed_is_seen_by_every_way_to_it(
+def test_new_and_changed_packs_are_found_by_every_function(
     script: Script, write_pack: Callable[[str, str], Path]
 ) -> None:
     script(one="def first() -> int:\n    'Be first.'\n    return 1\n")

@@ -1,4 +1,4 @@
-"""The report over tools, before any of them was imported."""
+"""The report on requirements, without importing the tools."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _helper():
 
 @pytest.fixture(autouse=True)
 def needy(script: Callable[..., None], program: Callable[[str, str], Path]) -> None:
-    """Puts a pack on the path that needs much, and a program that is too old for it."""
+    """Put a pack with many requirements on the path, and a program that is too old for it."""
     script(needy=NEEDY, frugal='def f():\n    """Needs nothing."""\n')
     program("needy", "echo needy 1.9")
 
 
-def test_every_tool_has_a_row_for_each_thing_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_requirement_of_each_tool_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEEDY_KEY", "hidden value")
     rows = [row for row in check_deps() if row["tool"].startswith(("needy.", "frugal."))]
     assert [(row["tool"], row["kind"], row["name"], row["status"]) for row in rows] == [
@@ -54,7 +54,7 @@ def test_every_tool_has_a_row_for_each_thing_that_it_needs(monkeypatch: pytest.M
     assert "hidden value" not in str(rows)
 
 
-def test_one_tool_or_one_pack_can_be_asked_for() -> None:
+def test_the_report_can_be_limited_to_a_tool_or_pack() -> None:
     assert {row["tool"] for row in check_deps(tool="needy")} == {"needy.first", "needy.second"}
     assert {row["tool"] for row in check_deps("needy.first")} == {"needy.first"}
     assert check_deps("frugal") == []
@@ -64,12 +64,12 @@ def test_one_tool_or_one_pack_can_be_asked_for() -> None:
     ("name", "message"),
     [("nowhere", "^Pack not found: nowhere$"), ("needy.frist", "Did you mean needy.first"), ("", "^Pack not found: $")],
 )
-def test_what_is_not_there_can_not_be_asked_for(name: str, message: str) -> None:
+def test_an_unknown_tool_or_pack_is_an_error(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_deps(name)
 
 
-def test_a_secret_that_is_missing_says_why_and_how_to_set_it() -> None:
+def test_a_missing_secret_has_a_reason_and_an_instruction() -> None:
     [row] = [row for row in check_deps("needy.first") if row["kind"] == "secret"]
     assert (row["status"], row["error"]) == ("missing", "NEEDY_KEY is not set.")
     assert "NEEDY_KEY" in row["install"]

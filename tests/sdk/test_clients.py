@@ -1,4 +1,4 @@
-"""Clients built once, and headers with keys."""
+"""API clients created on first use, and headers with keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _threads_in(function: str) -> int:
 
 
 @pytest.mark.promise("SDK-7")
-def test_thirty_two_threads_at_once_get_one_client_built_once() -> None:
+def test_thirty_two_concurrent_threads_share_one_client() -> None:
     all_here = threading.Barrier(32, timeout=30)
     built: list[object] = []
 
@@ -26,7 +26,7 @@ def test_thirty_two_threads_at_once_get_one_client_built_once() -> None:
         built.append(object())
         bound = time.monotonic() + 30
         while len(built) == 1 and _threads_in("client") < 31 and time.monotonic() < bound:
-            time.sleep(0.01)  # until all the others stand and wait
+            time.sleep(0.01)  # until all other threads wait
         return built[0]
 
     client = lazy_client(build)
@@ -58,14 +58,14 @@ def test_a_factory_that_raises_is_tried_again_at_the_next_call() -> None:
 
 
 @pytest.mark.promise("SDK-7")
-def test_a_client_of_none_is_built_once_too() -> None:
+def test_a_factory_that_returns_none_is_called_once() -> None:
     attempts: list[int] = []
     client = lazy_client(lambda: attempts.append(1))
     assert (client(), client(), attempts) == (None, None, [1])
 
 
 @pytest.mark.promise("SDK-7")
-def test_without_its_secret_there_is_no_client_until_the_secret_is_there() -> None:
+def test_the_client_is_none_while_its_secret_is_missing() -> None:
     client = lazy_client(lambda: "client", secret_name="CLIENT_KEY")
     with testing.host():
         assert client() is None

@@ -1,4 +1,4 @@
-"""Secrets and config: a pack has its own, and no other's."""
+"""Secrets and configuration: a pack can read only its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def reader(imports: str = "log", names: str = "") -> str:
 
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets secrets in the environment."""
+    """Set secrets in the environment."""
     for name in ("MINE", "YOURS"):
         monkeypatch.setenv(name, f"value of {name}")
 
@@ -60,7 +60,7 @@ def test_a_pack_reads_the_secrets_that_its_file_names(script: Script, imports: s
     assert call_tool("mine.read", name="MINE") == "value of MINE"
 
 
-def test_any_other_secret_reads_as_missing_and_the_log_says_why(
+def test_a_secret_that_was_not_granted_is_none_with_a_log_message(
     script: Script, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script(mine=reader("requires_secret", 'requires_secret("MINE")'))
@@ -71,7 +71,7 @@ def test_any_other_secret_reads_as_missing_and_the_log_says_why(
     assert "value" not in said
 
 
-def test_what_the_configuration_lists_is_granted_too(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_listed_in_the_configuration_are_granted(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEGBOARD_PACKS__MINE__SECRETS", '["YOURS"]')
     script(mine=reader())
     assert call_tool("mine.read", name="YOURS") == "value of YOURS"
@@ -87,12 +87,12 @@ def test_each_pack_has_its_own_secrets_also_when_one_calls_the_other(script: Scr
     assert call_tool("mine.over", tool="yours.read", name="MINE") == (None, "value of MINE")
 
 
-def test_a_pack_is_known_in_its_threads_too(script: Script) -> None:
+def test_a_pack_is_identified_in_its_threads(script: Script) -> None:
     script(mine=reader("requires_secret", 'requires_secret("MINE")'))
     assert call_tool("mine.in_threads", name="MINE") == "=== MINE ===\nvalue of MINE"
 
 
-def test_a_helper_asks_in_the_name_of_the_pack_that_uses_it(script: Script) -> None:
+def test_a_helper_has_the_grants_of_the_pack_that_uses_it(script: Script) -> None:
     script(
         _helper="from pegboard.sdk import get_secret\ndef key(): return get_secret('MINE')",
         mine='from pegboard.sdk import requires_secret\nimport _helper\nrequires_secret("MINE")\n'
@@ -103,7 +103,7 @@ def test_a_helper_asks_in_the_name_of_the_pack_that_uses_it(script: Script) -> N
 
 
 @pytest.mark.parametrize("value", ["", "  ", "${MINE}", "Bearer ${env:MINE}"])
-def test_a_secret_that_is_empty_or_was_never_put_in_counts_as_missing(
+def test_an_empty_or_unexpanded_secret_counts_as_missing(
     script: Script, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("MINE", value)
@@ -111,7 +111,7 @@ def test_a_secret_that_is_empty_or_was_never_put_in_counts_as_missing(
     assert call_tool("mine.read", name="MINE") is None
     source, reason = installed().find_secret("MINE")
     assert source is None
-    assert reason.startswith("MINE is ")
+    assert reason.startswith(("MINE is ", "MINE contains an unexpanded variable"))
 
 
 def test_a_dollar_alone_is_part_of_a_secret(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_each_pack_has_its_own_config(script: Script, monkeypatch: pytest.Monkey
     assert call_tool("yours.setting", key="limit") == "default"
 
 
-def test_a_test_is_granted_what_it_names_itself(script: Script) -> None:
+def test_a_test_is_granted_the_secrets_that_it_names(script: Script) -> None:
     script()
     name = "YOUR" + "S"
     assert get_secret("MINE") == "value of MINE"
@@ -141,7 +141,7 @@ def test_a_test_is_granted_what_it_names_itself(script: Script) -> None:
     assert get_config("unit") is None
 
 
-def test_what_is_typed_into_an_interpreter_reads_what_its_user_can_read(script: Script) -> None:
+def test_an_interactive_session_can_read_every_secret(script: Script) -> None:
     import subprocess
     import sys
 

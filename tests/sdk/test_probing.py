@@ -1,4 +1,4 @@
-"""Looking for programs, libraries and secrets: whatever they do, it is a row."""
+"""Probes for programs, libraries and secrets; every failure becomes a row of the report."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from types import ModuleType
 
 import pytest
 
-from pegboard.sdk.findings import Found, row
+from pegboard.sdk.findings import ProbeResult, report_row
 from pegboard.sdk.probes import probe, probe_all
-from pegboard.sdk.requirements import Requirement
+from pegboard.sdk.requirements import DeclaredRequirement
 
 pytestmark = pytest.mark.promise("SDK-9")
 
@@ -57,7 +57,7 @@ PRINTED = {
     "rsync": ("rsync  version 3.2.7  protocol version 31\n", "3.2.7"),
     "words": ("no version here\n", None),
 }
-"""What programs print when they are asked for their version, and which it is."""
+"""Output of programs, and the version in it."""
 
 PRINTED_AS_ERRORS = {
     "java": (
@@ -71,15 +71,15 @@ PRINTED_AS_ERRORS = {
 }
 
 
-def cli(name: str, version_flag: str = "--version", min_version: str | None = None) -> Requirement:
-    return Requirement("cli", name, version_flag=version_flag, min_version=min_version)
+def cli(name: str, version_flag: str = "--version", min_version: str | None = None) -> DeclaredRequirement:
+    return DeclaredRequirement("cli", name, version_flag=version_flag, min_version=min_version)
 
 
-def look(requirement: Requirement, timeout: float = 60) -> Found:
+def look(requirement: DeclaredRequirement, timeout: float = 60) -> ProbeResult:
     return probe(requirement, find_secret=lambda name: (None, f"{name} is not set."), timeout=timeout)
 
 
-def test_the_version_is_found_in_whatever_programs_print(program: Program) -> None:
+def test_the_version_is_found_in_the_output_of_many_programs(program: Program) -> None:
     for name, (text, _) in PRINTED.items():
         program(name, f"cat <<'END'\n{text}END\n")
     for name, (text, _) in PRINTED_AS_ERRORS.items():
@@ -97,7 +97,7 @@ def test_the_version_is_found_in_whatever_programs_print(program: Program) -> No
     [("git", "--version"), ("jq", "--version"), ("node", "--version"), ("curl", "--version"), ("java", "-version"),
      ("bash", "--version"), ("openssl", "version"), ("ssh", "-V"), ("perl", "--version"), ("tar", "--version")],
 )  # fmt: skip
-def test_real_programs_tell_theirs(name: str, flag: str) -> None:
+def test_the_versions_of_real_programs_are_found(name: str, flag: str) -> None:
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not on this machine")
     found = look(cli(name, flag))
@@ -121,28 +121,28 @@ def test_real_programs_tell_theirs(name: str, flag: str) -> None:
         ("unknown", "1.0", "error"),
     ],
 )
-def test_a_version_is_compared_with_the_least_that_will_do(program: Program, has: str, needs: str, status: str) -> None:
+def test_a_version_is_compared_with_the_minimum(program: Program, has: str, needs: str, status: str) -> None:
     program("tool", f"echo tool {has}")
     found = look(cli("tool", min_version=needs))
     assert found.status == status
     assert (found.error is None) is (status == "ok")
 
 
-def test_a_program_that_is_not_there_is_missing() -> None:
-    assert look(cli("no-such-program-anywhere")) == Found(
+def test_a_program_that_is_not_installed_is_missing() -> None:
+    assert look(cli("no-such-program-anywhere")) == ProbeResult(
         "missing", error="`no-such-program-anywhere` is not on the PATH."
     )
 
 
-def test_a_folder_of_its_name_is_no_program(program: Program, tmp_path: Path) -> None:
+def test_a_folder_is_not_a_program(program: Program, tmp_path: Path) -> None:
     (tmp_path / "bin" / "tool").mkdir()
     assert look(cli("tool")).status == "missing"
 
 
-def test_a_file_that_is_not_executable_is_told(program: Program) -> None:
+def test_a_file_that_is_not_executable_is_an_error(program: Program) -> None:
     file = program("tool", "echo 1.0")
     file.chmod(0o644)
-    assert look(cli("tool")) == Found("error", None, str(file), f"{file} is not executable.")
+    assert look(cli("tool")) == ProbeResult("error", None, str(file), f"{file} is not executable.")
 
 
 @pytest.mark.parametrize(
@@ -154,19 +154,19 @@ def test_a_file_that_is_not_executable_is_told(program: Program) -> None:
         ("exit 1", "failed with exit code 1."),
     ],
 )
-def test_a_program_that_fails_is_an_error_with_its_own_words(program: Program, source: str, error: str) -> None:
+def test_a_failing_program_is_an_error_with_its_own_message(program: Program, source: str, error: str) -> None:
     file = program("tool", source)
-    assert look(cli("tool")) == Found("error", None, str(file), f"`tool --version` {error}")
+    assert look(cli("tool")) == ProbeResult("error", None, str(file), f"`tool --version` {error}")
 
 
 @pytest.mark.parametrize("source", ["", "head -c 3000 /dev/zero", "printf '\\377\\376\\000'"])
-def test_a_program_that_prints_nothing_of_use_is_there_without_a_version(program: Program, source: str) -> None:
+def test_a_program_without_usable_output_has_no_version(program: Program, source: str) -> None:
     file = program("tool", source)
-    assert look(cli("tool")) == Found("ok", None, str(file))
+    assert look(cli("tool")) == ProbeResult("ok", None, str(file))
     assert look(cli("tool", min_version="1")).status == "error"
 
 
-def test_a_program_that_prints_without_end_is_stopped(program: Program) -> None:
+def test_a_program_with_endless_output_is_stopped(program: Program) -> None:
     program("tool", "echo tool 1.2.3; yes")
     assert look(cli("tool")).version == "1.2.3"
 
@@ -174,7 +174,7 @@ def test_a_program_that_prints_without_end_is_stopped(program: Program) -> None:
 def test_a_program_that_hangs_is_killed_with_all_that_it_started(program: Program, tmp_path: Path) -> None:
     program("tool", f"sleep 600 & echo $! > {tmp_path}/child; wait")
     found = look(cli("tool"), timeout=3)
-    assert (found.status, found.error) == ("error", "`tool --version` was stopped: it took longer than 3 s.")
+    assert (found.status, found.error) == ("error", "`tool --version` was stopped after 3 s.")
     child = int((tmp_path / "child").read_text())
     bound = time.monotonic() + 60
     while _is_running(child) and time.monotonic() < bound:
@@ -187,7 +187,7 @@ def _is_running(pid: int) -> bool:
     return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
 
 
-def test_what_a_program_leaves_behind_does_not_hold_the_answer_up(program: Program, tmp_path: Path) -> None:
+def test_remaining_child_processes_do_not_delay_the_result(program: Program, tmp_path: Path) -> None:
     program("tool", f"echo tool 2.0; (until test -e {tmp_path}/enough; do sleep 0.1; done) &")
     try:
         assert look(cli("tool")).version == "2.0"
@@ -195,36 +195,36 @@ def test_what_a_program_leaves_behind_does_not_hold_the_answer_up(program: Progr
         (tmp_path / "enough").touch()
 
 
-def test_a_program_finds_no_terminal_and_nothing_to_read(program: Program) -> None:
+def test_a_program_has_no_terminal_and_empty_input(program: Program) -> None:
     program("tool", "cat; test -t 1 || (: > /dev/tty) 2>/dev/null || echo tool 3.1")
     assert look(cli("tool")).version == "3.1"
 
 
-def test_a_file_that_the_system_can_not_run_is_an_error(program: Program) -> None:
+def test_a_file_that_the_system_cannot_execute_is_an_error(program: Program) -> None:
     program("tool", "").write_bytes(b"\x00\x01\x02")
     found = look(cli("tool"))
     assert (found.status, found.path is not None) == ("error", True)
 
 
 @pytest.mark.parametrize("flag", ["-c 'touch FILE'", "-rf .", "; touch FILE", "version --output=FILE", "upgrade"])
-def test_a_program_is_never_run_with_more_than_a_version_flag(program: Program, flag: str, tmp_path: Path) -> None:
+def test_a_program_is_only_run_with_a_version_flag(program: Program, flag: str, tmp_path: Path) -> None:
     program("tool", f"touch {tmp_path}/ran")
     found = look(cli("tool", flag))
     assert (found.status, (tmp_path / "ran").exists()) == ("error", False)
 
 
 @pytest.mark.parametrize("name", ["./tool", "/bin/sh", "", "a\0b"])
-def test_a_program_is_named_and_not_pointed_at(name: str) -> None:
+def test_a_program_is_given_by_name_and_not_by_path(name: str) -> None:
     assert look(cli(name)).status == "error"
 
 
-def test_without_a_flag_it_is_enough_that_a_program_is_there(program: Program, tmp_path: Path) -> None:
+def test_without_a_flag_the_program_only_has_to_exist(program: Program, tmp_path: Path) -> None:
     file = program("tool", f"touch {tmp_path}/ran")
-    assert look(cli("tool", "")) == Found("ok", None, str(file))
+    assert look(cli("tool", "")) == ProbeResult("ok", None, str(file))
     assert not (tmp_path / "ran").exists()
 
 
-def test_programs_see_no_more_of_the_environment_than_they_are_given(program: Program, tmp_path: Path) -> None:
+def test_programs_receive_only_the_given_environment(program: Program, tmp_path: Path) -> None:
     program("tool", "echo tool ${SECRET:-1.0}")
     requirement = cli("tool")
     environ = {"PATH": os.environ["PATH"]}
@@ -235,13 +235,13 @@ def test_programs_see_no_more_of_the_environment_than_they_are_given(program: Pr
         del os.environ["SECRET"]
 
 
-def test_two_hundred_programs_are_asked_at_the_same_time(program: Program, tmp_path: Path) -> None:
+def test_two_hundred_programs_run_concurrently(program: Program, tmp_path: Path) -> None:
     gate, here = tmp_path / "gate", tmp_path / "here"
     os.mkfifo(gate)
     here.mkdir()
     names = [f"tool{number}" for number in range(200)]
     for name in names:
-        program(name, f": > {here}/{name}; : < {gate}; echo {name} 1.0")  # nobody passes until somebody opens the gate
+        program(name, f": > {here}/{name}; : < {gate}; echo {name} 1.0")  # waits until the test opens the gate
     seen: list[int] = []
 
     def open_gate() -> None:
@@ -259,19 +259,19 @@ def test_two_hundred_programs_are_asked_at_the_same_time(program: Program, tmp_p
     assert {item.version for item in found.values()} == {"1.0"}
 
 
-def test_each_row_comes_as_soon_as_it_is_known(program: Program, tmp_path: Path) -> None:
+def test_results_are_yielded_as_soon_as_they_are_known(program: Program, tmp_path: Path) -> None:
     program("slow", f"until test -e {tmp_path}/go; do sleep 0.05; done; echo slow 1.0")
     program("quick", "echo quick 2.0")
-    wanted = [cli("slow"), cli("quick"), Requirement("secret", "KEY")]
+    wanted = [cli("slow"), cli("quick"), DeclaredRequirement("secret", "KEY")]
     rows = probe_all(wanted, find_secret=lambda _: ("environment", ""), timeout=60)
     assert {next(rows)[0].name, next(rows)[0].name} == {"quick", "KEY"}
     (tmp_path / "go").touch()
     assert next(rows)[1].version == "1.0"
 
 
-def test_what_still_runs_when_nobody_wants_to_know_is_killed(program: Program, tmp_path: Path) -> None:
+def test_running_programs_are_killed_when_the_probe_is_closed(program: Program, tmp_path: Path) -> None:
     program("slow", f"echo $$ > {tmp_path}/pid; sleep 600")
-    rows = probe_all([Requirement("secret", "KEY"), cli("slow")], find_secret=lambda _: ("environment", ""))
+    rows = probe_all([DeclaredRequirement("secret", "KEY"), cli("slow")], find_secret=lambda _: ("environment", ""))
     next(rows)
     file = tmp_path / "pid"
     bound = time.monotonic() + 60
@@ -282,7 +282,7 @@ def test_what_still_runs_when_nobody_wants_to_know_is_killed(program: Program, t
     assert not _is_running(int(file.read_text()))
 
 
-def test_what_is_named_twice_is_looked_for_once(program: Program, tmp_path: Path) -> None:
+def test_duplicate_requirements_are_probed_once(program: Program, tmp_path: Path) -> None:
     program("tool", f"echo x >> {tmp_path}/runs; echo tool 1.0")
     assert len(list(probe_all([cli("tool"), cli("tool")], find_secret=lambda _: (None, "")))) == 1
     assert (tmp_path / "runs").read_text() == "x\n"
@@ -290,7 +290,7 @@ def test_what_is_named_twice_is_looked_for_once(program: Program, tmp_path: Path
 
 @pytest.fixture
 def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Installs libraries that tell when they are imported: `spam`, `Eggs-Lib` with `eggs`, `under.ground.deep`."""
+    """Install libraries that record their import: `spam`, `Eggs-Lib` with `eggs`, `under.ground.deep`."""
     folder = tmp_path / "site"
     shout = f"open({str(tmp_path / 'imported')!r}, 'a').close()\n"
     for module in ("spam.py", "eggs/__init__.py", "eggs/yolk.py", "under/ground/deep/__init__.py"):
@@ -335,31 +335,33 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_libraries_are_found_without_being_imported(
     libraries: Path, tmp_path: Path, name: str, needs: str | None, expected: tuple[str, str | None]
 ) -> None:
-    found = look(Requirement("lib", name, min_version=needs))
+    found = look(DeclaredRequirement("lib", name, min_version=needs))
     assert (found.status, found.version) == expected
     assert not (tmp_path / "imported").exists()
 
 
-def test_a_library_is_found_where_a_test_put_something_else_in_its_place(
+def test_a_library_is_found_although_a_test_replaced_its_module(
     libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "spam", ModuleType("spam"))
-    assert look(Requirement("lib", "spam")).version == "1.5"
+    assert look(DeclaredRequirement("lib", "spam")).version == "1.5"
 
 
-def test_a_finder_that_raises_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_import_hook_is_an_error_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     class Bad:
         def find_spec(self, *args: object) -> None:
             raise RuntimeError("out of order")
 
     monkeypatch.setattr(sys, "meta_path", [Bad(), *sys.meta_path])
-    found = look(Requirement("lib", "no_such_library"))
+    found = look(DeclaredRequirement("lib", "no_such_library"))
     assert (found.status, found.error) == ("error", "Looking for `no_such_library` failed: RuntimeError: out of order")
 
 
-def test_a_row_says_how_to_get_what_is_missing() -> None:
-    missing = Found("missing", error="It is not here.")
-    assert row("a.b", Requirement("cli", "rg", min_version="13", install="apt install ripgrep"), missing) == {
+def test_a_row_contains_an_installation_hint() -> None:
+    missing = ProbeResult("missing", error="It is not here.")
+    assert report_row(
+        "a.b", DeclaredRequirement("cli", "rg", min_version="13", install="apt install ripgrep"), missing
+    ) == {
         "tool": "a.b",
         "kind": "cli",
         "name": "rg",
@@ -370,6 +372,6 @@ def test_a_row_says_how_to_get_what_is_missing() -> None:
         "install": "apt install ripgrep",
         "error": "It is not here.",
     }
-    assert row("a.b", Requirement("lib", "yaml"), missing)["install"].endswith("-m pip install pyyaml")
-    assert "rg" in row("a.b", Requirement("cli", "rg"), missing)["install"]
-    assert "pegboard auth set KEY" in row("a.b", Requirement("secret", "KEY"), missing)["install"]
+    assert report_row("a.b", DeclaredRequirement("lib", "yaml"), missing)["install"].endswith("-m pip install pyyaml")
+    assert "rg" in report_row("a.b", DeclaredRequirement("cli", "rg"), missing)["install"]
+    assert "pegboard auth set KEY" in report_row("a.b", DeclaredRequirement("secret", "KEY"), missing)["install"]

@@ -1,4 +1,4 @@
-"""What tools need: said by decorators, kept on the function, and read from the source."""
+"""Requirements: declared by decorators, stored on the function, and read from the source."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any  # decorators of every kind
 import pytest
 
 from pegboard.sdk import aliases, hints, requires_cli, requires_lib, requires_secret
-from pegboard.sdk.requirements import Requirement, noted
-from pegboard.sdk.source import Reading, read_requirements
+from pegboard.sdk.requirements import DeclaredRequirement, requirements_of
+from pegboard.sdk.source import DeclaredRequirements, read_requirements
 
 pytestmark = pytest.mark.promise("SDK-8")
 
 
-def reading(source: str) -> Reading:
+def reading(source: str) -> DeclaredRequirements:
     return read_requirements(ast.parse(textwrap.dedent(source)))
 
 
@@ -28,14 +28,14 @@ def test_decorators_stack_and_leave_the_function_as_it_is() -> None:
     )
     assert said is search
     assert said(pattern="x") == "x"
-    assert noted(said) == (
-        Requirement("cli", "rg", min_version="13", install="apt install ripgrep"),
-        Requirement("lib", "yaml"),
-        Requirement("secret", "KEY", install="ask"),
+    assert requirements_of(said) == (
+        DeclaredRequirement("cli", "rg", min_version="13", install="apt install ripgrep"),
+        DeclaredRequirement("lib", "yaml"),
+        DeclaredRequirement("secret", "KEY", install="ask"),
     )
 
 
-def test_the_source_says_the_same_as_the_running_function() -> None:
+def test_requirements_in_the_source_equal_those_of_the_running_function() -> None:
     source = """
     from pegboard.sdk import requires_cli, requires_lib, requires_secret
 
@@ -47,8 +47,8 @@ def test_the_source_says_the_same_as_the_running_function() -> None:
     """
     namespace: dict[str, object] = {}
     exec(textwrap.dedent(source), namespace)
-    assert reading(source).functions == {"search": noted(namespace["search"])}
-    assert len(noted(namespace["search"])) == 3
+    assert reading(source).functions == {"search": requirements_of(namespace["search"])}
+    assert len(requirements_of(namespace["search"])) == 3
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_the_source_says_the_same_as_the_running_function() -> None:
         'if 1:\n    from pegboard.sdk import requires_cli\nif 2:\n    @requires_cli("rg")\n    def f(): ...',
     ],
 )
-def test_it_is_read_however_it_is_imported_and_written(source: str) -> None:
+def test_every_style_of_import_is_supported(source: str) -> None:
     found = reading(source)
-    assert (found.functions, found.unreadable) == ({"f": (Requirement("cli", "rg"),)}, ())
+    assert (found.functions, found.unreadable) == ({"f": (DeclaredRequirement("cli", "rg"),)}, ())
 
 
-def test_a_statement_of_the_module_holds_for_every_tool_of_the_pack() -> None:
+def test_a_statement_at_the_top_level_applies_to_every_tool() -> None:
     found = reading("""
     from pegboard.sdk import requires_cli, requires_lib
     requires_cli("git")
@@ -79,13 +79,17 @@ def test_a_statement_of_the_module_holds_for_every_tool_of_the_pack() -> None:
     @requires_cli("rg")
     def f(): ...
     """)
-    git, rg, yaml = Requirement("cli", "git"), Requirement("cli", "rg"), Requirement("lib", "yaml")
+    git, rg, yaml = (
+        DeclaredRequirement("cli", "git"),
+        DeclaredRequirement("cli", "rg"),
+        DeclaredRequirement("lib", "yaml"),
+    )
     assert found.pack == (git, yaml)
     assert found.of("f") == (git, yaml, rg)
     assert found.of("another") == (git, yaml)
 
 
-def test_decorators_of_another_library_say_nothing() -> None:
+def test_decorators_of_other_libraries_are_ignored() -> None:
     found = reading("""
     from elsewhere import requires_cli, get_secret
     @requires_cli("rg")
@@ -112,7 +116,7 @@ def test_decorators_of_another_library_say_nothing() -> None:
         ("@requires_secret(KEY)", 4),
     ],
 )
-def test_what_only_the_running_program_knows_is_told_with_its_line(written: str, line: int) -> None:
+def test_dynamic_arguments_are_reported_with_their_line(written: str, line: int) -> None:
     found = reading(f"""
     from pegboard.sdk import requires_cli, requires_lib, requires_secret
     more, names, KEY = read(), read(), read()
@@ -126,7 +130,7 @@ def test_what_only_the_running_program_knows_is_told_with_its_line(written: str,
 
 
 @pytest.mark.promise("SDK-10")
-def test_the_secrets_that_a_file_names_are_those_that_it_is_granted() -> None:
+def test_a_file_is_granted_the_secrets_that_it_names() -> None:
     found = reading("""
     from pegboard.sdk import api_headers, get_secret, lazy_client, requires_secret
     import pegboard.sdk as sdk
@@ -150,7 +154,7 @@ def test_the_secrets_that_a_file_names_are_those_that_it_is_granted() -> None:
 
 
 @pytest.mark.promise("SDK-10")
-def test_a_secret_that_is_no_literal_is_not_granted_but_told() -> None:
+def test_a_dynamic_secret_name_is_reported_and_not_granted() -> None:
     found = reading("""
     from pegboard.sdk import get_secret
     NAME = "A"
@@ -162,9 +166,9 @@ def test_a_secret_that_is_no_literal_is_not_granted_but_told() -> None:
     assert [(item.line, item.function) for item in found.unreadable] == [(6, "f")]
 
 
-def test_a_file_of_its_own_kind_is_read_without_an_exception() -> None:
+def test_the_sdk_itself_can_be_read() -> None:
     tree = ast.parse("x: int\nx += 1\nfrom . import y\nimport pegboard\n(a.b)('c')\npegboard('d')\n@e\ndef f(): ...")
-    assert read_requirements(tree) == Reading()
+    assert read_requirements(tree) == DeclaredRequirements()
 
 
 def test_a_version_may_be_an_integer() -> None:
@@ -173,8 +177,8 @@ def test_a_version_may_be_an_integer() -> None:
     @requires_cli(name="git", min_version=2)
     def f(): ...
     """)
-    assert found.functions["f"] == (Requirement("cli", "git", min_version="2"),)
-    assert noted(requires_cli(name="git", min_version=2)(lambda: None)) == found.functions["f"]
+    assert found.functions["f"] == (DeclaredRequirement("cli", "git", min_version="2"),)
+    assert requirements_of(requires_cli(name="git", min_version=2)(lambda: None)) == found.functions["f"]
 
 
 @pytest.mark.parametrize("decorator", [requires_cli, requires_lib, requires_secret, hints, aliases])

@@ -1,4 +1,4 @@
-"""The SDK in a plain script or a test, with no Pegboard around."""
+"""The SDK in a plain script or a test, without Pegboard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_decorators_leave_the_function_as_it_is() -> None:
 
 
 @pytest.mark.promise("SDK-11")
-def test_a_hint_that_does_not_exist_is_an_error_at_once() -> None:
+def test_an_unknown_hint_is_an_immediate_error() -> None:
     with pytest.raises(TypeError):
         hints(readonly=True)  # type: ignore[call-arg] # that is the mistake
 
@@ -36,7 +36,7 @@ def test_a_plain_script_logs_to_standard_error_and_shows_no_progress(capsys: pyt
 
 
 @pytest.mark.promise("SDK-12")
-def test_whoever_is_installed_hears_what_is_said() -> None:
+def test_the_installed_host_receives_progress_and_messages() -> None:
     heard: list[tuple[object, ...]] = []
 
     class Listening(Host):
@@ -57,12 +57,12 @@ def test_whoever_is_installed_hears_what_is_said() -> None:
 
 
 @pytest.mark.promise("SDK-13")
-def test_tool_failed_is_an_exception_with_all_it_was_given() -> None:
+def test_tool_failed_keeps_message_code_and_data() -> None:
     failed = pickle.loads(pickle.dumps(ToolFailed("no such file", "not_found", {"path": "a"})))
     assert (str(failed), failed.code, failed.data) == ("no such file", "not_found", {"path": "a"})
 
 
-def test_the_sdk_is_light() -> None:
+def test_the_sdk_imports_no_slow_modules() -> None:
     script = "import sys; old = set(sys.modules); import pegboard.sdk; print(*sorted(set(sys.modules) - old))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert {name for name in done.stdout.split() if not name.startswith("pegboard")} <= {"__future__"}

@@ -13,7 +13,7 @@ import pytest
 
 from pegboard.config import Redactor
 from pegboard.config.redaction import credentials
-from pegboard.executor.environment import reduced
+from pegboard.executor.environment import worker_environment
 from pegboard.models import Finished, ToolCall, ToolResult
 from pegboard.runtime import Runtime
 
@@ -56,8 +56,8 @@ def hostile_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_worker_has_no_variable_beyond_the_allow_list(name: str) -> None:
-    assert reduced(SECRETS) == {}
-    assert name not in reduced({**SECRETS, "PATH": "/bin"})
+    assert worker_environment(SECRETS) == {}
+    assert name not in worker_environment({**SECRETS, "PATH": "/bin"})
 
 
 @pytest.mark.usefixtures("hostile_environment")

@@ -159,7 +159,7 @@ async def test_the_memory_of_forked_children_counts(run: Run) -> None:
     result = await run("hog_in_children", limit=60, megabytes=500)
     assert result.error is not None
     assert result.error.detail == "out_of_memory"
-    assert "the processes that it started used more memory than a tool may have" in result.error.message
+    assert "the processes that it started exceeded the memory limit" in result.error.message
     assert (await run("echo")).ok
 
 

@@ -247,7 +247,7 @@ class _GivenHealth:
         errors = {
             "ok": None,
             "missing": f"`{need.name}` is not there.",
-            "outdated": f"`{need.name}` is {found}; at least {need.min_version} is needed.",
+            "outdated": f"`{need.name}` is {found}; {need.min_version} or later is required.",
         }
         return HealthRow(
             tool="",

@@ -1,4 +1,4 @@
-"""What a tool returns, as JSON."""
+"""Conversion of return values to JSON."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import math
 import pathlib
 import types
 import uuid
-from typing import Any, NamedTuple  # Any: a value may be anything
+from typing import Any, NamedTuple  # Any: tools return any value
 
 import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.worker.values import DEPTH, NotSerialisable, encode
+from pegboard.worker.values import DEPTH, NotSerializableError, encode
 
 pytestmark = pytest.mark.promise("EXE-3")
 
@@ -50,7 +50,7 @@ class Pair(NamedTuple):
 
 
 class Array:
-    """As arrays of numpy are: what has no JSON form turns itself into a list."""
+    """Array like numpy's, which converts itself to a list."""
 
     def tolist(self) -> list[float]:
         return [1.0, math.nan]
@@ -99,7 +99,7 @@ class Array:
         ([[]] * 1000, [[]] * 1000),
     ],
 )
-def test_a_value_has_the_json_form_that_one_expects(value: object, written: object) -> None:
+def test_values_have_their_expected_json_form(value: object, written: object) -> None:
     assert json.loads(encode(value)) == written
 
 
@@ -128,10 +128,10 @@ class Endless:
         ({"a": [1, {"b c": lambda: 1}]}, 'an object of type function at .a[1]["b c"]'),
         ({"a": math.nan, "b": {(1, 2): 3}}, "a key of type tuple at .b"),
         ([1, 10**5000], "an integer of more than 4,300 digits at [1]"),
-        (_cyclic(), "something that contains itself at .deep.x[0]"),
+        (_cyclic(), "an object that contains itself at .deep.x[0]"),
         (_nested(DEPTH + 1), f"nested deeper than {DEPTH} levels"),
         (_nested(100_000), "nested deeper"),
-        ({"x": Endless()}, "unfolds without end"),
+        ({"x": Endless()}, "an infinitely nested object"),
         ({dt.date(2024, 1, 2): 1, "2024-01-02": 2}, "two keys that both become “2024-01-02”"),
         (open, "an object of type builtin_function_or_method"),
         (json, "an object of type module"),
@@ -139,18 +139,18 @@ class Endless:
     ],
     ids=range(12),
 )
-def test_what_has_no_json_form_is_named_by_type_and_place(value: object, words: str) -> None:
-    with pytest.raises(NotSerialisable) as refused:
+def test_a_value_without_a_json_form_is_reported_with_type_and_path(value: object, words: str) -> None:
+    with pytest.raises(NotSerializableError) as refused:
         encode(value)
     assert words in str(refused.value)
 
 
-def test_as_deep_as_allowed_is_allowed() -> None:
+def test_the_maximum_nesting_is_allowed() -> None:
     assert json.loads(encode(_nested(DEPTH))) == _nested(DEPTH)
     assert json.loads(encode({"[" * 500: "]" * 500})) == {"[" * 500: "]" * 500}
 
 
-def test_what_the_authors_own_code_raises_comes_through() -> None:
+def test_exceptions_of_the_author_propagate() -> None:
     def items() -> Any:
         yield 1
         raise LookupError("mine")
@@ -167,5 +167,14 @@ _JSON = st.recursive(
 
 @settings(deadline=None, max_examples=60)
 @given(_JSON)
-def test_json_comes_out_as_it_was(value: object) -> None:
+def test_json_values_are_unchanged(value: object) -> None:
     assert json.loads(encode(value)) == value
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_a_set_becomes_a_sorted_list(kind: type[set[int]] | type[frozenset[int]]) -> None:
+    # in the iteration order of a set, these numbers would not be sorted
+    numbers = kind([96, 8, 1024, 33, 64, 1])
+    assert list(numbers) != sorted(numbers)
+    assert json.loads(encode(numbers)) == sorted(numbers)
+    assert json.loads(encode({"nested": [numbers]})) == {"nested": [sorted(numbers)]}

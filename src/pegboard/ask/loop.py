@@ -15,7 +15,7 @@ from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, MORE_TOOL, is_shortened
 from pegboard.errors import ModelError
-from pegboard.executor.deadline import Unanswered
+from pegboard.executor.deadline import PendingApprovals
 from pegboard.history import Sessions
 from pegboard.models import ToolCall, ToolResult
 from pegboard.models.ask import (
@@ -172,7 +172,7 @@ class _Asking:
         self._text = text
         self._limits = ask.limits
         self._deadline = asyncio.get_running_loop().time() + ask.limits.seconds
-        self._unanswered = Unanswered()
+        self._unanswered = PendingApprovals()
         self._asked_at = 0.0
         self._scope: asyncio.Timeout | None = None
         self._interrupted = False
@@ -386,7 +386,7 @@ class _Asking:
         """Stops the clock while the user is asked whether a call may run, one within another too."""
         now = asyncio.get_running_loop().time()
         has_stood = bool(self._unanswered)
-        self._unanswered.heard(happened.event, happened.call_id)
+        self._unanswered.update(happened.event, happened.call_id)
         if self._unanswered and not has_stood:
             self._asked_at = now
         elif has_stood and not self._unanswered:

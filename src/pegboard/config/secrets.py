@@ -15,7 +15,7 @@ from pegboard.config.redaction import credentials, speaks_of_secret
 from pegboard.config.trust import DOTENV, FolderFiles, TrustFile
 from pegboard.config.vault import Vault
 from pegboard.models import Problem
-from pegboard.sdk.granted import flaw
+from pegboard.sdk.secret_checks import secret_problem
 from pegboard.storage import is_open_to_others
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
@@ -107,7 +107,7 @@ class Secrets:
         for value, source, file in self._sources_of_folder(name) if of_folder else self._sources(name):
             if isinstance(value, Problem):
                 return value.model_copy(update={"message": f"{wrong or f'{name} is not set.'} {value.message}"})
-            reason = flaw(value)
+            reason = secret_problem(value)
             if reason is None and value is not None:
                 return Secret(name, value, source, file)
             if value is not None:
@@ -206,5 +206,5 @@ def _bad_name(name: str) -> Problem | None:
 
 
 def _bad_value(value: str) -> Problem | None:
-    reason = flaw(value)
+    reason = secret_problem(value)
     return Problem(message=f"The value {reason}.") if reason else None

@@ -1,8 +1,6 @@
-"""Finds tools without running them: packs folders are read with `ast`, kept in an index, and watched.
+"""Discovery of tools in packs folders: parses files without running them, caches the results, and watches for changes.
 
-`scan` gives all tools and everything wrong, `read` those of one source, `watch` says when to scan again; `sweep` clears
-the index of what nobody needs any more.
-Importing this room loads neither pydantic nor asyncio: the processes that read files have no use for them.
+Importing this package loads neither pydantic nor asyncio, which the processes that read files don't need.
 """
 
 from __future__ import annotations
@@ -20,16 +18,16 @@ __all__ = ["read", "scan", "sweep", "watch"]
 
 
 def scan(paths: Sequence[Path | str], *, index: Path | None = None) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
-    """Reads every pack in `paths`; imports and runs nothing of them.
+    """Parse all packs in `paths` without importing or running them. Never raises because of a file.
 
     Args:
-        paths: Packs folders (or single `.py` files); of two packs with one name the earlier wins.
-        index: The folder that keeps what was read, so that an unchanged file isn't parsed again; made where it isn't
-            there, and never trusted further than its checksum. None for no index.
+        paths: Packs folders or single `.py` files. If two packs have the same name, the first is used.
+        index: Folder of the cache that makes it unnecessary to parse unchanged files again; created if missing. None
+            disables the cache.
 
     Returns:
-        The tools in the order of the folders, files and lines, and everything wrong with files, packs and tools
-        (the tools' own problems too). No file makes it raise.
+        The tools in the order of folders, files and lines, and all problems with files, packs and tools (including
+        `problems` of each tool).
     """
     from pegboard.discovery.scanner import scan as run
 
@@ -37,14 +35,14 @@ def scan(paths: Sequence[Path | str], *, index: Path | None = None) -> tuple[tup
 
 
 def read(source: str | bytes, file: str) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
-    """Reads the tools of one source, as `scan` reads a file; imports and runs nothing of it.
+    """Parse one source like a file, without importing or running it.
 
     Args:
-        source: The text, or the bytes in the encoding that they declare.
-        file: The path it goes by in handlers and problems; its name names the pack.
+        source: Text, or bytes in the encoding that they declare.
+        file: Path to use in handlers and problems. Its name is the name of the pack.
 
     Returns:
-        The tools, and everything wrong (the tools' own problems too).
+        The tools, and all problems (including `problems` of each tool).
     """
     from pegboard.discovery.scanner import read as run
 
@@ -52,17 +50,17 @@ def read(source: str | bytes, file: str) -> tuple[tuple[ToolSpec, ...], tuple[Pr
 
 
 def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
-    """Yields whenever a `.py` file directly in one of the paths is new, changed or gone, helpers (`_x.py`) included.
+    """Watch for added, changed and removed `.py` files directly in the paths, including helpers (`_x.py`).
 
-    What changes after the call isn't missed, even if the iteration begins later: call it before the scan that it is
-    to keep up to date. A folder may come later, go and come back.
+    Changes after the call are reported even if the iteration starts later. Therefore call it before the scan that it
+    keeps up to date. Folders may be created, removed and replaced.
 
     Args:
-        paths: Packs folders, or single files.
-        stop: Ends the watching within about a second of its `is_set()`; cancelling ends it at once.
+        paths: Packs folders or single files.
+        stop: Signal that ends the iteration within about a second. Cancelling ends it immediately.
 
     Yields:
-        The files that changed; none where a folder came or went empty.
+        The changed files; an empty set if an empty folder was created or removed.
     """
     from pegboard.discovery.watcher import watch as run
 
@@ -70,10 +68,10 @@ def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozense
 
 
 def sweep(index: Path) -> None:
-    """Deletes what nobody has used for two weeks from an index; blocks, never raises.
+    """Delete cached data unused for two weeks. Blocks; never raises.
 
     Args:
-        index: The folder that keeps what was read, as `scan` takes it; it needn't exist.
+        index: Folder of the cache, as passed to `scan`; it may be missing.
     """
     from pegboard.discovery.index import sweep as run
 

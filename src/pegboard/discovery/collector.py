@@ -1,4 +1,4 @@
-"""The garbage collector, kept out of the way."""
+"""Control of the garbage collector."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keeps the garbage collector from running: it finds nothing in what is made here, and takes its time."""
+    """Pause the garbage collector inside the `with` block, where many objects without cycles are created."""
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
-            # Set aside what was made: else the first collection, due at once, would look through all of it in one go.
+            # otherwise the next collection would immediately visit all new objects
             gc.freeze()
             gc.enable()

@@ -1,4 +1,4 @@
-"""Which files there are to read, how each of them looks from outside, and its bytes."""
+"""Pack files on disk: listing, stamps and contents."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 LARGEST = 5_000_000
-"""Bytes of the largest file that is read: the parser takes a hundred times as much memory."""
+"""Maximum size of a pack in bytes; parsing needs a hundred times as much memory."""
 
 
 class Stamp(NamedTuple):
-    """What changes when a file is changed or replaced; times in nanoseconds."""
+    """Attributes that differ after a file is changed or replaced; times are in nanoseconds."""
 
     modified: int
     changed: int
@@ -27,7 +27,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Stamp:
-        """Gives the stamp of a file that has this status."""
+        """Return the stamp of a file with this status."""
         return cls(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
 
@@ -40,27 +40,27 @@ class Candidate(NamedTuple):
 
 
 def candidates(paths: Iterable[Path | str]) -> tuple[list[Candidate], list[PlainProblem]]:
-    """Lists the files of all packs folders, in order of precedence; within a folder by name.
+    """Return the pack files of all folders in order of precedence, and problems with files and folders.
 
-    Helpers (`_x.py`) and hidden files (what editors and file managers leave beside a file) are left out.
+    The files of a folder are sorted by name. Helper modules (`_x.py`) and hidden files are skipped.
 
     Args:
-        paths: Packs folders, or single `.py` files; one that is given twice counts once.
+        paths: Packs folders or single `.py` files. Duplicates are ignored.
     """
     found: list[Candidate] = []
     problems: list[PlainProblem] = []
     seen: set[str] = set()
     for path in paths:
-        place = absolute(path)
-        real = os.path.realpath(place)
+        folder = absolute(path)
+        real = os.path.realpath(folder)
         if real in seen:
             continue
         seen.add(real)
-        if place.endswith(".py") and not Path(place).is_dir():
-            _add(place, str(Path(place).parent), found, problems)
+        if folder.endswith(".py") and not Path(folder).is_dir():
+            _add(folder, str(Path(folder).parent), found, problems)
         else:
-            _add_folder(place, found, problems)
-    # A folder and a file in it may both be given.
+            _add_folder(folder, found, problems)
+    # `paths` may contain both a folder and a file in it
     once: dict[str, Candidate] = {}
     for candidate in found:
         once.setdefault(candidate.file, candidate)
@@ -68,12 +68,12 @@ def candidates(paths: Iterable[Path | str]) -> tuple[list[Candidate], list[Plain
 
 
 def absolute(path: Path | str) -> str:
-    """Gives the absolute path, links not resolved: the user should see a folder under the name they gave it."""
+    """Return the absolute path without resolving links, so that users recognize the folder."""
     return os.path.abspath(path)  # noqa: PTH100 - `Path.absolute` keeps `..`
 
 
 def is_pack_file(name: str) -> bool:
-    """Tells whether a file of this name, directly in a packs folder, is a pack."""
+    """Return whether a file with this name in a packs folder is a pack."""
     return name.endswith(".py") and not name.startswith(("_", "."))
 
 
@@ -91,15 +91,15 @@ def _add_folder(folder: str, found: list[Candidate], problems: list[PlainProblem
 def _add(file: str, folder: str, found: list[Candidate], problems: list[PlainProblem]) -> None:
     if not file.isascii() and not _is_text(file):
         readable = os.fsencode(file).decode("utf-8", "replace")
-        problems.append(_problem(readable, "Its path is no valid text.", "Rename the file."))
+        problems.append(_problem(readable, "The path of the file is not valid Unicode.", "Rename the file."))
         return
     try:
         status = os.stat(file)  # noqa: PTH116 - called a thousand times in a scan, and `Path` doubles its time
     except OSError as error:
-        problems.append(_problem(file, f"It can't be read: {error.strerror or error}."))
+        problems.append(_problem(file, f"The file could not be read: {error.strerror or error}."))
         return
     if not stat.S_ISREG(status.st_mode):
-        problems.append(_problem(file, "It is no regular file.", severity="warning"))
+        problems.append(_problem(file, "It is not a regular file.", severity="warning"))
         return
     found.append(Candidate(file, folder, Stamp.of(status)))
 
@@ -115,10 +115,12 @@ def _is_text(path: str) -> bool:
 def _folder_problem(folder: str, error: OSError) -> PlainProblem:
     readable = os.fsencode(folder).decode("utf-8", "replace")
     if error.errno == errno.ENOENT:
-        return _problem(readable, "This packs folder doesn't exist.", "Make it, or take it out.", "warning")
+        return _problem(
+            readable, "This packs folder doesn't exist.", "Create it, or remove it from the configuration.", "warning"
+        )
     if error.errno == errno.ENOTDIR:
-        return _problem(readable, "This is no packs folder and no Python file.", "Name a folder or a `.py` file.")
-    return _problem(readable, f"This packs folder can't be read: {error.strerror or error}.")
+        return _problem(readable, "This is neither a folder nor a Python file.", "Name a folder or a `.py` file.")
+    return _problem(readable, f"This packs folder could not be read: {error.strerror or error}.")
 
 
 def _problem(file: str, message: str, fix: str = "", severity: Literal["error", "warning"] = "error") -> PlainProblem:
@@ -134,17 +136,17 @@ def _problem(file: str, message: str, fix: str = "", severity: Literal["error", 
 
 
 def content(file: str) -> bytes | str:
-    """Gives the bytes of a file, or a sentence that says why they aren't read.
+    """Return the bytes of a file, or a sentence with the reason why it is not read.
 
     Raises:
-        OSError: It can't be opened or read.
+        OSError: The file can't be opened or read.
     """
-    # Opening a pipe or a device for reading could wait for ever.
+    # opening a pipe or a device could otherwise block
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     with os.fdopen(descriptor, "rb") as opened:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            return "It is no regular file."
+            return "It is not a regular file."
         if status.st_size > LARGEST:
-            return f"It is too large: {status.st_size:,} bytes, the limit is {LARGEST:,}."
+            return f"The file is too large: it has {status.st_size:,} bytes, and the limit is {LARGEST:,}."
         return opened.read(LARGEST + 1)

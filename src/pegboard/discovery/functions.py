@@ -1,17 +1,18 @@
-"""One function as a tool: its signature, docstring, annotations and decorators."""
+"""Conversion of functions to tools: signature, docstring, annotations and decorators."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pegboard.schema import docstrings
-from pegboard.schema.annotations import Annotations, Field
-from pegboard.schema.definitions import Definitions
-from pegboard.schema.names import canonical
-from pegboard.schema.source import written
 from pegboard.sdk import decorators
 from pegboard.sdk.exports import Function, docstring
+from pegboard.signatures import docstrings
+from pegboard.signatures.annotations import Annotations
+from pegboard.signatures.converter import FieldInfo
+from pegboard.signatures.definitions import Definitions
+from pegboard.signatures.expressions import written
+from pegboard.signatures.names import canonical
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -24,7 +25,7 @@ _LONGEST_DEFAULT = 60
 
 
 class Parameter(NamedTuple):
-    """A parameter of a function, `*args` and `**kwargs` left out."""
+    """Parameter of a function, except `*args` and `**kwargs`."""
 
     name: str
     annotation: ast.expr | None
@@ -34,25 +35,25 @@ class Parameter(NamedTuple):
 def tool(
     node: Function, definitions: Definitions, pack: str, file: str, needs: Requirements | None = None
 ) -> PlainTool:
-    """Describes a function as a tool.
+    """Return a function as a tool.
 
     Args:
-        node: The function.
-        definitions: The classes and aliases of its file.
-        pack: The name of its pack.
-        file: The absolute path of its file.
-        needs: What the tools of its file need, where it says so.
+        node: Function.
+        definitions: Classes and aliases of its file.
+        pack: Name of its pack.
+        file: Absolute path of its file.
+        needs: Requirements of the tools in its file, if it declares any.
     """
     return _Description(node, definitions, pack, file).tool(needs)
 
 
 class _Description:
-    """The work on one function.
+    """State of converting one function.
 
     Attributes:
-        problems: What was found wrong.
-        place: The part of the signature at hand, for problems in it.
-        line: Where that part stands.
+        problems: Problems found so far.
+        context: Current part of the signature, for messages.
+        line: Line of that part.
     """
 
     def __init__(self, node: Function, definitions: Definitions, pack: str, file: str) -> None:
@@ -62,7 +63,7 @@ class _Description:
         self.pack = pack
         self.file = file
         self.problems: list[PlainProblem] = []
-        self.place = ""
+        self.context = ""
         self.line = node.lineno
         arguments = node.args
         positional = [*arguments.posonlyargs, *arguments.args]
@@ -83,7 +84,7 @@ class _Description:
         text = docstrings.read(docstring(node))
         if not text.description and not docstring(node).strip():
             self.report(
-                f"`{node.name}` is in `__all__` but has no docstring.", "Say in a docstring what it does.", "warning"
+                f"`{node.name}` is in `__all__` but has no docstring.", "Describe it in a docstring.", "warning"
             )
         self._check_kinds()
         for item in needs.unreadable(node.name) if needs else ():
@@ -92,7 +93,7 @@ class _Description:
         aliases, renamed = decorators.aliases(node, self.scope, names, self.report)
         input_schema, output_schema = self._input_schema(text.parameters), self._output_schema(text.returns)
         description = text.description
-        if text.returns and output_schema is None:  # there is no other place for it
+        if text.returns and output_schema is None:  # otherwise the output schema contains the text
             description = f"{description}\n\nReturns: {text.returns}".strip()
         return {
             "name": f"{self.pack}.{node.name}",
@@ -124,7 +125,7 @@ class _Description:
         *,
         line: int | None = None,
     ) -> None:
-        """Keeps a problem of this function."""
+        """Add a problem of this function."""
         self.problems.append(
             {
                 "message": message,
@@ -142,17 +143,20 @@ class _Description:
         if arguments.posonlyargs:
             listed = ", ".join(f"`{argument.arg}`" for argument in arguments.posonlyargs)
             self.report(
-                f"`{node.name}` takes {listed} by position only, but tools are called with keywords.",
+                f"`{node.name}` accepts {listed} by position only, but tools are called with keyword arguments.",
                 "Remove the `/` from its signature.",
                 "error",
             )
         if arguments.vararg:
             self.report(
-                f"`{node.name}` takes `*{arguments.vararg.arg}`, which a call with keywords can't fill.",
-                f"Take a list: `{arguments.vararg.arg}: list[...]`.",
+                f"`{node.name}` accepts `*{arguments.vararg.arg}`, but tools are called with keyword arguments.",
+                f"Use a list: `{arguments.vararg.arg}: list[...]`.",
             )
         if arguments.args:
-            self.report(f"`{node.name}` can be called by position; tools take keywords only.", self._keyword_only())
+            self.report(
+                f"`{node.name}` has positional parameters, but tools are called with keyword arguments.",
+                self._keyword_only(),
+            )
 
     def _keyword_only(self) -> str:
         parts = [parameter.name + _default(parameter, "=") for parameter in self.parameters]
@@ -166,7 +170,7 @@ class _Description:
         required: list[JsonValue] = []
         for parameter in self.parameters:
             schema, required_by_field, _alias = self._field(annotations, parameter)
-            # `Annotated[int, Field(default=1)]` is a default for pydantic only.
+            # the default in `Annotated[int, FieldInfo(default=1)]` applies to pydantic only
             needed = required_by_field or parameter.default is None
             text = texts.get(parameter.name)
             if text:
@@ -184,20 +188,21 @@ class _Description:
             result["$defs"] = definitions
         return result
 
-    def _field(self, annotations: Annotations, parameter: Parameter) -> Field:
-        self.place = f"parameter `{parameter.name}`"
+    def _field(self, annotations: Annotations, parameter: Parameter) -> FieldInfo:
+        self.context = f"parameter `{parameter.name}`"
         self.line = parameter.annotation.lineno if parameter.annotation else self.node.lineno
         return annotations.field(parameter.annotation, parameter.default)
 
     def _unresolved(self, text: str, line: int | None) -> None:
         self.report(
-            f"`{self.node.name}`, {self.place}: {text}.",
-            "Any value is taken there; use a type of the standard library, of this file or of a helper beside it.",
+            f"`{self.node.name}`, {self.context}: {text}.",
+            "Any value is accepted. Use a type of the standard library, of this file, or of a helper module in the "
+            "same folder.",
             line=line or self.line,
         )
 
     def _add_keywords(self, schema: JsonObject, annotations: Annotations) -> None:
-        """Adds what `**kwargs` takes: anything, values of one type, or the keys of an unpacked TypedDict."""
+        """Add the values that `**kwargs` accepts: any, those of one type, or the keys of an unpacked TypedDict."""
         more = self.node.args.kwarg
         if more is None:
             return
@@ -219,7 +224,7 @@ class _Description:
         if self.node.returns is None:
             return None
         annotations = Annotations(self.definitions, self._unresolved)
-        self.place, self.line = "what it returns", self.node.returns.lineno
+        self.context, self.line = "return value", self.node.returns.lineno
         schema = annotations.field(self.node.returns).schema
         if not schema:
             return None

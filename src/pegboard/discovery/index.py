@@ -1,9 +1,8 @@
-"""What was read of every file, kept on disk, so that an unchanged file isn't parsed again.
+"""Cache on disk of the parsed packs, so that unchanged files are not parsed again.
 
-Each packs folder has a few files here (`_SHARDS`), each with the readings of a share of its packs: one changed pack
-costs one small file. A file holds a header, a checksum and `marshal` data; it is replaced as a whole, so that readers
-and other writers see the old or the new one. Whatever isn't sound counts as not there. A file's time of change tells
-the day on which it was last used; one that nobody has used for long, as its packs folder is gone, is swept away.
+The entries of each packs folder are distributed over `_SHARDS` files, so that a changed pack rewrites only a small
+file. A file consists of a header, a checksum and `marshal` data, and is replaced atomically. Damaged files are
+ignored. The modification time of a file is the day of its last use; `sweep` deletes files unused for two weeks.
 """
 
 from __future__ import annotations
@@ -27,45 +26,44 @@ from pegboard.discovery.sibling_modules import Seen, digest, is_unchanged, stamp
 _FORMAT = 3
 _SHARDS = 16
 _SETTLED_AFTER = 2_000_000_000
-"""Nanoseconds after which a change must show in a file's times: the coarsest file systems count in two seconds."""
+"""Resolution of file times in nanoseconds; the coarsest file systems have two seconds."""
 
 _DAY = 86_400.0
-"""Seconds."""
 _UNUSED_AFTER = 14 * _DAY
 _NAME = re.compile(r"\.?[0-9a-f]{16}-[0-9a-f]{2}(\.([0-9]+-)?[0-9a-f]{8})?\Z")
-"""Of a file of an index, or of a draft of one: nothing else in the folder is ours to delete."""
-_LOOKED_AT = 10_000
-"""Files that one sweep looks at, at most."""
+"""Names of index files and their temporary files. `sweep` deletes no others."""
+_MAX_SWEPT = 10_000
+"""Maximum number of files checked by one sweep."""
 
 
-class Entry(NamedTuple):
-    """What is kept of one pack's file."""
+class IndexEntry(NamedTuple):
+    """Cached content of one pack's file."""
 
     stamp: Stamp
     digest: bytes
     read_at: int
-    """When it was read, at the latest, in nanoseconds since 1970."""
+    """Time of the read in nanoseconds since 1970."""
     packed: bytes
-    """What it holds, as `pegboard.discovery.reader` packs it."""
+    """Parsed content, as packed by `pegboard.discovery.reader`."""
     helpers: tuple[Seen, ...]
-    """What of it came from elsewhere."""
+    """Helper modules that the content depends on."""
 
-    def settles(self, stamp: Stamp) -> bool:
-        """Tells whether a file that looks like `stamp`, and its helpers as they look now, must be those that were read.
+    def is_current(self, stamp: Stamp) -> bool:
+        """Return whether stamps prove that the file and its helpers are unchanged.
 
-        A file read right after it was written may have been written once more within the same tick of its clock.
+        They don't prove it if the file was read within the resolution of file times after its last change.
         """
         if self.stamp != stamp or not self._is_settled(stamp):
             return False
-        looks = ((seen, stamp_of(file)) for file, seen, _ in self.helpers)
-        return all(now == then and (now is None or self._is_settled(now)) for then, now in looks)
+        stamps = ((seen, stamp_of(file)) for file, seen, _ in self.helpers)
+        return all(now == then and (now is None or self._is_settled(now)) for then, now in stamps)
 
-    def verified(self, candidate: Candidate, now: int) -> Entry | None:
-        """Gives the entry as of now if the contents of the file and its helpers are still those that were read.
+    def verify(self, candidate: Candidate, now: int) -> IndexEntry | None:
+        """Return an updated entry if the contents of the file and its helpers are unchanged, or None.
 
         Args:
-            candidate: The file as it looks now.
-            now: When that was seen, at the latest, in nanoseconds since 1970.
+            candidate: File with its current stamp.
+            now: Time of the stamp in nanoseconds since 1970.
         """
         helpers = tuple((file, (stamp := stamp_of(file)) and tuple(stamp), known) for file, _, known in self.helpers)
         try:
@@ -81,29 +79,33 @@ class Entry(NamedTuple):
 
 
 class Index:
-    """The index of one packs folder."""
+    """Index of one packs folder.
+
+    Args:
+        root: Folder of all index files.
+        folder: Packs folder.
+    """
 
     def __init__(self, root: Path, folder: str) -> None:
-        """Takes the folder that all indexes lie in, and the packs folder."""
         self._root = root
         self._name = hashlib.blake2b(os.fsencode(folder), digest_size=8).hexdigest()
 
-    def load(self) -> dict[str, Entry]:
-        """Gives all that is kept of the folder, by file; empty where nothing (sound) is."""
-        entries: dict[str, Entry] = {}
+    def load(self) -> dict[str, IndexEntry]:
+        """Return the entries of the folder by file; empty without a valid index."""
+        entries: dict[str, IndexEntry] = {}
         for shard in range(_SHARDS):
             entries.update(self._load(shard))
         return entries
 
-    def save(self, entries: dict[str, Entry], changed: set[str]) -> None:
-        """Writes anew what holds the changed files.
+    def save(self, entries: dict[str, IndexEntry], changed: set[str]) -> None:
+        """Write the shards that contain the changed files.
 
         Args:
-            entries: All that is known of the folder's files.
-            changed: The files whose entries are new or gone.
+            entries: All entries of the folder.
+            changed: Files whose entries were added, replaced or removed.
 
         Raises:
-            OSError: It can't be written.
+            OSError: The index can't be written.
         """
         shards = {_shard(file) for file in changed}
         if not shards:
@@ -116,11 +118,11 @@ class Index:
     def _path(self, shard: int) -> str:
         return f"{self._root}{os.sep}{self._name}-{shard:02x}"
 
-    def _load(self, shard: int) -> dict[str, Entry]:
+    def _load(self, shard: int) -> dict[str, IndexEntry]:
         try:
-            with open(self._path(shard), "rb") as file:  # noqa: PTH123 - sixteen opens a folder, and `Path` adds weight
+            with open(self._path(shard), "rb") as file:  # noqa: PTH123 - sixteen files per folder, and `Path` is slower
                 if time.time() - os.fstat(file.fileno()).st_mtime > _DAY:
-                    with suppress(OSError):  # somebody else's
+                    with suppress(OSError):  # owned by another user
                         os.utime(file.fileno())
                 content = file.read()
         except OSError:
@@ -132,31 +134,31 @@ class Index:
         if zlib.crc32(payload).to_bytes(4, "big") != content[start : start + 4]:
             return {}
         try:
-            rows = marshal.loads(payload)  # noqa: S302 - the user's own cache, checked above; it runs nothing
+            rows = marshal.loads(payload)  # noqa: S302 - the user's own cache, checked above; `marshal` runs no code
         except (ValueError, EOFError, TypeError):
             return {}
-        return {file: Entry(Stamp(*stamp), *rest) for file, stamp, *rest in rows}
+        return {file: IndexEntry(Stamp(*stamp), *rest) for file, stamp, *rest in rows}
 
-    def _save(self, shard: int, entries: dict[str, Entry]) -> None:
+    def _save(self, shard: int, entries: dict[str, IndexEntry]) -> None:
         rows = [(file, tuple(entry.stamp), *entry[1:]) for file, entry in entries.items()]
         payload = marshal.dumps(rows)
-        with storage.replacing(self._path(shard), durable=False) as file:  # the checksum tells a part of it
+        with storage.replacing(self._path(shard), durable=False) as file:  # the checksum detects a partial file
             file.write(_HEADER)
             file.write(zlib.crc32(payload).to_bytes(4, "big"))
             file.write(payload)
 
 
 def sweep(root: Path) -> None:
-    """Deletes what nobody has used for two weeks: files of packs folders that are gone, drafts of killed processes.
+    """Delete index files unused for two weeks, and temporary files of killed processes.
 
-    It needs no lock: whoever wants such a file after all reads the packs anew.
+    This needs no lock: a process that still needs a deleted file parses the packs again.
 
     Args:
-        root: The folder that all indexes lie in; it needn't exist.
+        root: Folder of all index files; it may be missing.
     """
     now = time.time()
     with suppress(OSError), os.scandir(root) as entries:
-        for entry in islice(entries, _LOOKED_AT):
+        for entry in islice(entries, _MAX_SWEPT):
             if _NAME.match(entry.name) and now - entry.stat(follow_symlinks=False).st_mtime > _UNUSED_AFTER:
                 Path(entry.path).unlink(missing_ok=True)
 
@@ -166,11 +168,11 @@ def _shard(file: str) -> int:
 
 
 def _header() -> bytes:
-    """Gives the line that an index must begin with: other code may have read the same file otherwise."""
+    """Return the header of valid index files; it identifies the code, as other versions may parse differently."""
     code = hashlib.blake2b(digest_size=8)
     package = Path(__file__).parent.parent
-    for room in ("discovery", "schema", "sdk"):
-        for path in sorted((package / room).glob("*.py")):
+    for name in ("discovery", "signatures", "sdk"):
+        for path in sorted((package / name).glob("*.py")):
             status = path.stat()
             code.update(f"{path.name} {status.st_size} {status.st_mtime_ns};".encode())
     return f"pegboard index {_FORMAT} {__version__} {sys.implementation.cache_tag} {code.hexdigest()}\n".encode()

@@ -1,7 +1,7 @@
-"""What reading a file gives, as plain data: it crosses process borders and lies in the index.
+"""Content of a parsed file as plain data, which child processes send and the index stores.
 
-The keys of a tool are the fields of `ToolSpec`, those of a problem the fields of `Problem`, in their order.
-`pegboard.discovery.specs` makes the models of them; this module and all that reads files stay free of pydantic.
+The keys are the fields of the models (`ToolSpec`, `Problem` and so on), in their order. `pegboard.discovery.specs`
+builds the models. All modules that read files avoid pydantic, which is slow to import.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PlainProblem(TypedDict):
-    """The fields of a `Problem`."""
+    """Fields of a `Problem`."""
 
     message: str
     fix: str
@@ -26,7 +26,7 @@ class PlainProblem(TypedDict):
 
 
 class PlainHandler(TypedDict):
-    """The fields of a `PackHandler`."""
+    """Fields of a `PackHandler`."""
 
     kind: Literal["pack"]
     pack: str
@@ -37,7 +37,7 @@ class PlainHandler(TypedDict):
 
 
 class PlainRequirement(TypedDict):
-    """The fields of a `Requirement`."""
+    """Fields of a `Requirement`."""
 
     kind: Literal["cli", "lib", "secret"]
     name: str
@@ -48,7 +48,7 @@ class PlainRequirement(TypedDict):
 
 
 class PlainTool(TypedDict):
-    """The fields of a `ToolSpec`."""
+    """Fields of a `ToolSpec`."""
 
     name: str
     pack: str
@@ -64,25 +64,25 @@ class PlainTool(TypedDict):
     problems: list[PlainProblem]
 
 
-class Reading(TypedDict):
-    """What one file holds."""
+class ParsedFile(TypedDict):
+    """Content of one file."""
 
     pack: str
     tools: list[PlainTool]
     problems: list[PlainProblem]
-    """Those that belong to no tool."""
+    """Problems of the file itself; those of a tool are in the tool."""
 
 
-def pack(reading: Reading) -> bytes:
-    """Packs what a file holds, for the way to another process and for the index."""
-    return marshal.dumps(reading)  # type: ignore[arg-type] # plain data all through, which a TypedDict can't say
+def pack(reading: ParsedFile) -> bytes:
+    """Serialize the content of a file."""
+    return marshal.dumps(reading)  # type: ignore[arg-type] # a TypedDict of plain data
 
 
-def unpack(packed: bytes) -> Reading:
-    """Gives back what was packed.
+def unpack(packed: bytes) -> ParsedFile:
+    """Deserialize the content of a file.
 
     Raises:
-        ValueError: The bytes aren't sound.
+        ValueError: The data is damaged.
     """
-    reading: Reading = marshal.loads(packed)  # noqa: S302 - our own process's or the user's own cache's
+    reading: ParsedFile = marshal.loads(packed)  # noqa: S302 - from our own process or the user's own cache
     return reading

@@ -1,4 +1,4 @@
-"""One source file as tools and problems. Nothing in it is imported or run."""
+"""Parser of pack files: returns tools and problems, without importing or running the file."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Literal
 from pegboard.discovery import functions, requirements
 from pegboard.discovery.files import content
 from pegboard.discovery.sibling_modules import Helpers
-from pegboard.schema.definitions import Definitions
-from pegboard.schema.source import PARSED_AS
 from pegboard.sdk import exports
 from pegboard.sdk.scope import Scope
+from pegboard.signatures.definitions import Definitions
+from pegboard.signatures.expressions import PARSED_AS
 
 if TYPE_CHECKING:
-    from pegboard.discovery.parsed import PlainProblem, Reading
+    from pegboard.discovery.parsed import ParsedFile, PlainProblem
     from pegboard.discovery.sibling_modules import Seen
 
 
-def read_source(source: str | bytes, file: str, helpers: Helpers | None = None) -> Reading:
-    """Reads the tools of a source; what can't be parsed is a problem, never an exception.
+def read_source(source: str | bytes, file: str, helpers: Helpers | None = None) -> ParsedFile:
+    """Return the tools and problems of a source. A syntax error is a problem, never an exception.
 
     Args:
-        source: The text, or the bytes with the encoding that they declare.
-        file: The absolute path that it has (or would have).
-        helpers: The helpers beside it; those in its folder unless given.
+        source: Text, or bytes in the encoding that they declare.
+        file: Absolute path of the file; it need not exist.
+        helpers: Helper modules; by default those in the folder of the file.
     """
     helpers = helpers or Helpers(str(PurePath(file).parent))
     stem = PurePath(file).stem
@@ -36,30 +36,30 @@ def read_source(source: str | bytes, file: str, helpers: Helpers | None = None) 
     try:
         return _read_tree(tree, source, stem, file, helpers)
     except RecursionError:
-        return failed(stem, file, "Its definitions are nested too deeply.")
+        return failed(stem, file, "The file could not be read: its definitions are nested too deeply.")
 
 
-def read_file(file: str) -> tuple[bytes | None, Reading, tuple[Seen, ...]]:
-    """Reads the tools of a file.
+def read_file(file: str) -> tuple[bytes | None, ParsedFile, tuple[Seen, ...]]:
+    """Read and parse a file.
 
     Args:
-        file: Its absolute path.
+        file: Absolute path.
 
     Returns:
-        The file's bytes, None where they can't be had, what it holds, and the helpers that it took types from.
+        The bytes of the file (None if it can't be read), its parsed content, and the helper modules it uses.
     """
     try:
         source = content(file)
     except OSError as error:
-        return None, failed(PurePath(file).stem, file, f"It can't be read: {error.strerror or error}."), ()
+        return None, failed(PurePath(file).stem, file, f"The file could not be read: {error.strerror or error}."), ()
     if isinstance(source, str):
         return None, failed(PurePath(file).stem, file, source), ()
     helpers = Helpers(str(PurePath(file).parent))
     return source, read_source(source, file, helpers), tuple(helpers.seen)
 
 
-def failed(stem: str, file: str, reason: str, fix: str = "", line: int | None = None) -> Reading:
-    """Gives the reading of a file that nothing could be learned from."""
+def failed(stem: str, file: str, reason: str, fix: str = "", line: int | None = None) -> ParsedFile:
+    """Return the content of a file that could not be parsed: one problem."""
     problem: PlainProblem = {
         "message": reason,
         "fix": fix,
@@ -72,16 +72,16 @@ def failed(stem: str, file: str, reason: str, fix: str = "", line: int | None = 
     return {"pack": stem, "tools": [], "problems": [problem]}
 
 
-def _unparsed(stem: str, file: str, error: SyntaxError | ValueError | RecursionError | MemoryError) -> Reading:
+def _unparsed(stem: str, file: str, error: SyntaxError | ValueError | RecursionError | MemoryError) -> ParsedFile:
     if isinstance(error, SyntaxError):
-        reason = (error.msg or "it isn't valid Python").rstrip(".")
-        return failed(stem, file, f"It can't be parsed: {reason}.", line=error.lineno or None)
+        reason = (error.msg or "it is not valid Python").rstrip(".")
+        return failed(stem, file, f"The file could not be parsed: {reason}.", line=error.lineno or None)
     if isinstance(error, ValueError):
-        return failed(stem, file, f"It can't be parsed: {str(error).rstrip('.')}.")
-    return failed(stem, file, "It can't be parsed: its code is nested too deeply.")
+        return failed(stem, file, f"The file could not be parsed: {str(error).rstrip('.')}.")
+    return failed(stem, file, "The file could not be parsed: its code is nested too deeply.")
 
 
-def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, helpers: Helpers) -> Reading:
+def _read_tree(tree: ast.Module, source: str | bytes, stem: str, file: str, helpers: Helpers) -> ParsedFile:
     problems: list[PlainProblem] = []
 
     def report(

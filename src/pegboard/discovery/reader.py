@@ -1,6 +1,6 @@
-"""The process that reads files for `pegboard.discovery.readers`: lists of paths in, readings out, until its input ends.
+"""Child process of `pegboard.discovery.readers`: receives lists of paths and sends parsed files.
 
-Both ways go frames: four bytes of length, then `marshal` data. It loads only what reading takes.
+A frame consists of four bytes with the length, and `marshal` data.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from pegboard.discovery.sibling_modules import Seen, digest
 
 
 class Read(NamedTuple):
-    """One file that was read."""
+    """Result of reading one file."""
 
     digest: bytes | None
-    """Of its content; None where that couldn't be had."""
+    """Hash of the content; None if the file can't be read."""
     packed: bytes
-    """What it holds, packed."""
+    """Packed content, see `pegboard.discovery.parsed`."""
     helpers: tuple[Seen, ...] = ()
-    """The helpers that it took types from."""
+    """Helper modules that the content depends on."""
 
 
 _Row = tuple[bytes | None, bytes, tuple[Seen, ...]]
-"""The same as a plain tuple."""
+"""`Read` as a plain tuple, which `marshal` supports."""
 
 
 def read(file: str) -> Read:
-    """Reads one file, given by its absolute path."""
+    """Read one file, given by its absolute path."""
     source, reading, helpers = read_file(file)
     return Read(None if source is None else digest(source), pack(reading), helpers)
 
 
 def send(stream: IO[bytes], payload: list[str] | list[_Row]) -> None:
-    """Writes one frame.
+    """Write one frame.
 
     Raises:
-        OSError: The other side is gone.
+        OSError: The other process has ended.
     """
     data = marshal.dumps(payload)
     stream.write(len(data).to_bytes(4, "big"))
@@ -50,7 +50,7 @@ def send(stream: IO[bytes], payload: list[str] | list[_Row]) -> None:
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
-    """Gives the data of one frame, or None if the stream ended."""
+    """Return the data of one frame, or None at the end of the stream."""
     size = stream.read(4)
     if len(size) < 4:
         return None
@@ -60,9 +60,9 @@ def receive(stream: IO[bytes]) -> bytes | None:
 
 
 def main() -> None:
-    """Serves until the standard input ends."""
+    """Read files until the end of standard input."""
     warnings.simplefilter("ignore")
-    # Syntax trees have no cycles: collecting would only cost a third of the time.
+    # syntax trees have no cycles, so collecting garbage would waste a third of the time
     gc.disable()
     while (frame := receive(sys.stdin.buffer)) is not None:
         files: list[str] = marshal.loads(frame)  # noqa: S302 - from the process that started this one

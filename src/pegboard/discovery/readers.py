@@ -1,7 +1,7 @@
-"""Many files read at once, by processes of our own; few and small ones here.
+"""Concurrent reading of many files in child processes; a few small files are read in this process.
 
-Processes keep the interface awake (the parser holds the interpreter's lock) and use every core, and a source that
-ends the process that parses it costs only itself.
+Python's parser holds the interpreter lock, so threads would block the interface. Child processes also use every core,
+and a file that crashes the parser affects only itself.
 """
 
 from __future__ import annotations
@@ -21,22 +21,18 @@ from pegboard.discovery.collector import collector_paused
 from pegboard.discovery.parsed import pack
 from pegboard.discovery.parser import failed
 from pegboard.discovery.reader import Read, read, receive, send
-from pegboard.schema.source import PARSED_AS
+from pegboard.signatures.expressions import PARSED_AS
 
 _FEW_BYTES = 150_000
-"""Up to this much source is read here: about the time that a process takes to start."""
+"""Maximum total size of files read in this process; parsing them takes about as long as starting a child."""
 _CHUNK_BYTES = 100_000
 _MOST_PROCESSES = 8
 _PATIENCE = 60.0
-"""Seconds after which a process that reads one chunk is taken for stuck."""
+"""Time limit for one chunk, in seconds."""
 
 
 def read_all(files: Sequence[tuple[str, int]]) -> dict[str, Read]:
-    """Reads files, each given by its absolute path and its size in bytes.
-
-    Returns:
-        What each of them holds.
-    """
+    """Read files, given as absolute paths and sizes in bytes, and return their contents by path."""
     if sum(size for _, size in files) <= _FEW_BYTES or not sys.executable:
         return _read_here([file for file, _ in files])
     chunks = deque(_chunks(files))
@@ -45,26 +41,26 @@ def read_all(files: Sequence[tuple[str, int]]) -> dict[str, Read]:
         threading.Thread(target=_work, args=(chunks, found), name="pegboard-readers", daemon=True)
         for _ in range(min(_cores(), _MOST_PROCESSES, len(chunks)))
     ]
-    started = [thread for thread in threads if _starts(thread)]
+    started = [thread for thread in threads if _start(thread)]
     for thread in started:
         thread.join()
-    # A thread that couldn't start, or that ran out of memory, leaves files behind.
+    # files remain if a thread could not start or ran out of memory
     found.update(_read_here([file for file, _ in files if file not in found]))
     return found
 
 
-def _starts(thread: threading.Thread) -> bool:
+def _start(thread: threading.Thread) -> bool:
     try:
         thread.start()
-    except RuntimeError:  # no more threads to be had
+    except RuntimeError:  # the limit of threads is reached
         return False
     return True
 
 
 def silence() -> None:
-    """Keeps what Python has to say of a pack's strings and comparisons off the screen.
+    """Suppress Python's syntax warnings about packs, which would disturb the interface.
 
-    Only what is parsed under our name is silenced, for `catch_warnings` isn't safe beside other threads.
+    The filter applies to sources parsed as `PARSED_AS`; `catch_warnings` is not thread-safe.
     """
     warnings.filterwarnings("ignore", module=PARSED_AS)
 
@@ -95,7 +91,7 @@ def _chunks(files: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def _work(chunks: deque[list[str]], found: dict[str, Read]) -> None:
-    """Takes chunks until none is left; what a process dies of is read again file by file, each for itself."""
+    """Process chunks until none is left. If a chunk crashes the child process, retry each of its files alone."""
     process: _Process | None = None
     try:
         while True:
@@ -117,7 +113,7 @@ def _work(chunks: deque[list[str]], found: dict[str, Read]) -> None:
             if len(chunk) > 1:
                 chunks.extend([file] for file in chunk)
             else:
-                lost = failed(PurePath(chunk[0]).stem, chunk[0], "Reading it ended the process that read it.")
+                lost = failed(PurePath(chunk[0]).stem, chunk[0], "The file crashed Python's parser.")
                 found[chunk[0]] = Read(None, pack(lost))
     finally:
         if process:
@@ -125,15 +121,14 @@ def _work(chunks: deque[list[str]], found: dict[str, Read]) -> None:
 
 
 class _Process:
-    """One process of `pegboard.discovery.reader`."""
+    """Child process that runs `pegboard.discovery.reader`.
+
+    Raises:
+        OSError: The process can't be started.
+    """
 
     def __init__(self) -> None:
-        """Starts it.
-
-        Raises:
-            OSError: It can't be started.
-        """
-        # Isolated, and our folder last: a `json.py` where the user stands, or beside us, must not be imported.
+        # isolated, and with our folder last, so that a `json.py` in the working directory is not imported
         root = str(Path(__file__).parent.parent.parent)
         code = f"import sys; sys.path.append({root!r}); from pegboard.discovery.reader import main; main()"
         self._process = subprocess.Popen(  # noqa: S603 - our own interpreter with our own code
@@ -144,7 +139,7 @@ class _Process:
         )
 
     def read(self, files: list[str]) -> list[Read] | None:
-        """Reads files; None if the process ended or got stuck over them."""
+        """Return the contents of files, or None if the process crashed or exceeded the time limit."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -163,7 +158,7 @@ class _Process:
         return [Read(*row) for row in marshal.loads(frame)]  # noqa: S302 - from our own process
 
     def close(self) -> None:
-        """Ends the process and waits for its end."""
+        """Terminate the process and wait for it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError):

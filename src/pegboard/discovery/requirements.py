@@ -1,4 +1,4 @@
-"""What the tools of a file need, as the SDK reads it from the source."""
+"""Requirements of the tools in a file, as declared in its source."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pegboard.discovery.parsed import PlainRequirement
-    from pegboard.sdk.requirements import Requirement
-    from pegboard.sdk.source import Reading, Unreadable
+    from pegboard.sdk.requirements import DeclaredRequirement
+    from pegboard.sdk.source import DeclaredRequirements, Unreadable
 
 _WORDS = ("requires_cli", "requires_lib", "requires_secret", "get_secret", "api_headers", "lazy_client")
-"""A file without any of these names neither needs nor reads anything, and reading all of its nodes takes as long as
-parsing them did."""
+"""Functions that declare requirements. Files that contain none of these names are skipped, because visiting all nodes
+takes as long as parsing."""
 
 
 def read(tree: ast.Module, source: str | bytes, tools: Collection[str]) -> Requirements | None:
-    """Reads what the tools of a file need; None where the file speaks of no such thing.
+    """Return the requirements of the tools in a file, or None if it declares none.
 
     Args:
-        tree: The source, parsed.
-        source: The same, as it stands in the file.
-        tools: The names of the functions that are tools.
+        tree: Syntax tree of the source.
+        source: Source of the file.
+        tools: Names of the functions that are tools.
     """
     text = source.encode("utf-8", "replace") if isinstance(source, str) else source
     if b"pegboard" not in text or not any(word.encode() in text for word in _WORDS):
@@ -35,45 +35,45 @@ def read(tree: ast.Module, source: str | bytes, tools: Collection[str]) -> Requi
 
 
 class Requirements:
-    """What the tools of one file need.
+    """Requirements of the tools in one file.
 
     Args:
-        tree: The file's source, parsed.
-        reading: What it says.
-        tools: The names of the functions that are tools.
+        tree: Syntax tree of the file.
+        reading: Requirements that it declares.
+        tools: Names of the functions that are tools.
     """
 
-    def __init__(self, tree: ast.Module, reading: Reading, tools: Collection[str]) -> None:
+    def __init__(self, tree: ast.Module, reading: DeclaredRequirements, tools: Collection[str]) -> None:
         self._reading = reading
         self._tools = tools
         self._readers = _readers(tree, reading, tools)
 
     def of(self, tool: str) -> list[PlainRequirement]:
-        """Gives what one tool needs; a secret that it reads without requiring it is optional."""
-        said = self._reading.of(tool)
-        required = {requirement.name for requirement in said if requirement.kind == "secret"}
+        """Return the requirements of a tool. A secret that it reads without requiring it is optional."""
+        declared = self._reading.of(tool)
+        required = {requirement.name for requirement in declared if requirement.kind == "secret"}
         read = (name for name, readers in self._readers.items() if tool in readers and name not in required)
-        return [*map(_plain, said), *map(_optional_secret, read)]
+        return [*map(_plain, declared), *map(_optional_secret, read)]
 
     def unreadable(self, tool: str) -> list[Unreadable]:
-        """Gives what can't be read above or inside a tool."""
+        """Return the unreadable declarations on or inside a tool."""
         return [item for item in self._reading.unreadable if item.function == tool]
 
     def unreadable_elsewhere(self) -> list[Unreadable]:
-        """Gives what can't be read anywhere else than above or inside a tool."""
+        """Return the unreadable declarations outside of all tools."""
         return [item for item in self._reading.unreadable if item.function not in self._tools]
 
 
-def _readers(tree: ast.Module, reading: Reading, tools: Collection[str]) -> dict[str, Collection[str]]:
-    """Gives the tools that may read each secret.
+def _readers(tree: ast.Module, reading: DeclaredRequirements, tools: Collection[str]) -> dict[str, Collection[str]]:
+    """Return the tools that may read each secret, except secrets declared as `extra`.
 
-    They are those in which it is named. What is named outside of them may be read by any of them, unless one requires
-    it: then it is known who has to do with it. Secrets that nothing is lacking without are left out.
+    A tool may read the secrets that it names. Any tool may read a secret named outside of all tools, unless one of
+    them requires it.
     """
     secrets = reading.secrets.keys() - reading.extras
     if not secrets:
         return {}
-    required = {requirement for said in reading.functions.values() for requirement in said}
+    required = {requirement for declared in reading.functions.values() for requirement in declared}
     by_tools = {requirement.name for requirement in required if requirement.kind == "secret"}
     named: defaultdict[str, set[str]] = defaultdict(set)
     anywhere: set[str] = set()
@@ -88,7 +88,7 @@ def _readers(tree: ast.Module, reading: Reading, tools: Collection[str]) -> dict
     return {secret: tools if secret in anywhere else named[secret] for secret in reading.secrets if secret in secrets}
 
 
-def _plain(requirement: Requirement) -> PlainRequirement:
+def _plain(requirement: DeclaredRequirement) -> PlainRequirement:
     return {
         "kind": requirement.kind,
         "name": requirement.name,

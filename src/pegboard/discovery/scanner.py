@@ -1,4 +1,4 @@
-"""All packs of all folders: what of them is known already, what must be read, which pack wins."""
+"""Scan of all packs folders: reads new and changed files, and uses the index for all others."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 from pegboard.discovery import specs
 from pegboard.discovery.collector import collector_paused
 from pegboard.discovery.files import Candidate, candidates
-from pegboard.discovery.index import Entry, Index
+from pegboard.discovery.index import Index, IndexEntry
 from pegboard.discovery.parsed import unpack
 from pegboard.models import Problem, ToolSpec
 
 if TYPE_CHECKING:
-    from pegboard.discovery.parsed import Reading
+    from pegboard.discovery.parsed import ParsedFile
     from pegboard.discovery.reader import Read
 
 
 def scan(paths: Sequence[Path | str], *, index: Path | None) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
-    """Does what `pegboard.discovery.scan` says."""
-    found, faults = candidates(paths)
-    problems = [specs.problem(fault) for fault in faults]
+    """Implement `pegboard.discovery.scan`."""
+    found, unreadable = candidates(paths)
+    problems = [specs.problem(plain) for plain in unreadable]
     if index is None:
         reads = _read(found)
         packed = {file: read.packed for file, read in reads.items()}
@@ -35,19 +35,19 @@ def scan(paths: Sequence[Path | str], *, index: Path | None) -> tuple[tuple[Tool
 
 
 def read(source: str | bytes, file: str) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
-    """Does what `pegboard.discovery.read` says."""
+    """Implement `pegboard.discovery.read`."""
     from pegboard.discovery.parser import read_source
     from pegboard.discovery.readers import silence
 
     silence()
     reading = read_source(source, file)
-    problems = [specs.problem(fault) for fault in reading["problems"]]
+    problems = [specs.problem(plain) for plain in reading["problems"]]
     tools = specs.specs(reading)
     return tuple(tools), (*problems, *(problem for tool in tools for problem in tool.problems))
 
 
 def _read_with_index(found: Sequence[Candidate], root: Path) -> tuple[dict[str, bytes], list[Problem]]:
-    """Gives what each file holds, parsing only what the index doesn't know, and brings the index up to date."""
+    """Return the packed content of each file, parse those that the index doesn't know, and update the index."""
     now = time.time_ns()
     indexes = {folder: Index(root, folder) for folder in dict.fromkeys(candidate.folder for candidate in found)}
     known = {folder: index.load() for folder, index in indexes.items()}
@@ -57,8 +57,8 @@ def _read_with_index(found: Sequence[Candidate], root: Path) -> tuple[dict[str, 
     for candidate in found:
         file, folder, stamp = candidate
         entry = known[folder].get(file)
-        if entry is not None and not entry.settles(stamp):
-            entry = entry.verified(candidate, now)
+        if entry is not None and not entry.is_current(stamp):
+            entry = entry.verify(candidate, now)
             if entry is not None:
                 known[folder][file] = entry
                 changed[folder].add(file)
@@ -71,7 +71,7 @@ def _read_with_index(found: Sequence[Candidate], root: Path) -> tuple[dict[str, 
         read = reads[file]
         packed[file] = read.packed
         if read.digest is not None:
-            known[folder][file] = Entry(stamp, read.digest, now, read.packed, read.helpers)
+            known[folder][file] = IndexEntry(stamp, read.digest, now, read.packed, read.helpers)
             changed[folder].add(file)
         elif known[folder].pop(file, None):
             changed[folder].add(file)
@@ -81,13 +81,15 @@ def _read_with_index(found: Sequence[Candidate], root: Path) -> tuple[dict[str, 
 def _read(unknown: Sequence[Candidate]) -> dict[str, Read]:
     if not unknown:
         return {}
-    # What reads has no part in a scan where nothing changed, and takes a while to import.
+    # slow to import, and unnecessary if no file changed
     from pegboard.discovery.readers import read_all
 
     return read_all([(candidate.file, candidate.stamp.size) for candidate in unknown])
 
 
-def _save(indexes: dict[str, Index], known: dict[str, dict[str, Entry]], changed: dict[str, set[str]]) -> list[Problem]:
+def _save(
+    indexes: dict[str, Index], known: dict[str, dict[str, IndexEntry]], changed: dict[str, set[str]]
+) -> list[Problem]:
     for folder, index in indexes.items():
         if not changed[folder]:
             continue
@@ -99,8 +101,9 @@ def _save(indexes: dict[str, Index], known: dict[str, dict[str, Entry]], changed
         except OSError as error:
             return [
                 Problem(
-                    message=f"The index of packs can't be written: {error.strerror or error}.",
-                    fix="Every start reads all packs anew; name another folder with `PEGBOARD_CACHE_DIR`.",
+                    message=f"The index of packs could not be written: {error.strerror or error}. "
+                    "Every start parses all packs again.",
+                    fix="Set `PEGBOARD_CACHE_DIR` to a writable folder.",
                     severity="warning",
                     file=error.filename if isinstance(error.filename, str) else None,
                 )
@@ -108,8 +111,8 @@ def _save(indexes: dict[str, Index], known: dict[str, dict[str, Entry]], changed
     return []
 
 
-def _merged(readings: Sequence[Reading], found: Sequence[Candidate]) -> tuple[list[ToolSpec], list[Problem]]:
-    """Makes the models; of two packs with one name the earlier file wins."""
+def _merged(readings: Sequence[ParsedFile], found: Sequence[Candidate]) -> tuple[list[ToolSpec], list[Problem]]:
+    """Build the models. If two packs have the same name, use the first file."""
     tools: list[ToolSpec] = []
     problems: list[Problem] = []
     owners: dict[str, str] = {}
@@ -122,8 +125,8 @@ def _merged(readings: Sequence[Reading], found: Sequence[Candidate]) -> tuple[li
         if owner != candidate.file:
             problems.append(
                 Problem(
-                    message=f"The pack `{pack}` is in {owner} already; the tools of this file are left out.",
-                    fix='Rename the file, or give it a `pack = "name"` of its own.',
+                    message=f"The tools of this file are ignored because {owner} already defines the pack `{pack}`.",
+                    fix='Rename the file, or write `pack = "name"` in it.',
                     file=candidate.file,
                     pack=pack,
                 )

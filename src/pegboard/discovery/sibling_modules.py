@@ -1,4 +1,4 @@
-"""The helpers beside a pack (`_models.py`), read for the types that it takes from them."""
+"""Helper modules in the folder of a pack (`_models.py`), parsed for the types that the pack imports from them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import hashlib
 import os
 
 from pegboard.discovery.files import Stamp, content
-from pegboard.schema.source import PARSED_AS
 from pegboard.sdk.scope import Scope
+from pegboard.signatures.expressions import PARSED_AS
 
 Seen = tuple[str, tuple[int, ...] | None, bytes | None]
-"""A helper's file as it was when it was read: its path, its stamp and its digest; None and None where it wasn't there.
+"""Path, stamp and digest of a helper's file when it was read; the last two are None if it was missing.
 
-A plain tuple, as it crosses process borders and lies in the index.
+A plain tuple, because child processes send it and the index stores it.
 """
 
 
 class Helpers:
-    """The helpers beside one pack, each read when a name of it is first asked for.
-
-    Attributes:
-        seen: The files that were asked for, whether they are there or not: what the pack's tools are depends on them.
+    """Helper modules of one pack, each parsed when first needed.
 
     Args:
-        folder: The absolute path of the folder that the pack is in.
+        folder: Absolute path of the pack's folder.
+
+    Attributes:
+        seen: Files of the requested helpers, including missing ones; the pack's tools depend on them.
     """
 
     def __init__(self, folder: str) -> None:
@@ -33,17 +33,13 @@ class Helpers:
         self._scopes: dict[str, Scope | None] = {}
 
     def scope(self, name: str) -> Scope | None:
-        """Gives the names of a helper; None where there is none that can be read.
-
-        Args:
-            name: The helper's, such as `_models`.
-        """
+        """Return the scope of a helper by its name (`_models`), or None if it can't be read."""
         if name not in self._scopes:
             self._scopes[name] = self._read(f"{self._folder}{os.sep}{name}.py")
         return self._scopes[name]
 
     def _read(self, file: str) -> Scope | None:
-        stamp = stamp_of(file)  # before the content: what changes in between shows at the next look
+        stamp = stamp_of(file)  # before the content, so that the next scan detects a change in between
         source = _source(file)
         self.seen.append((file, stamp and tuple(stamp), None if source is None else digest(source)))
         if source is None:
@@ -55,12 +51,12 @@ class Helpers:
 
 
 def digest(source: bytes) -> bytes:
-    """Gives what tells one content from another."""
+    """Return the hash of a file's content."""
     return hashlib.blake2b(source, digest_size=16).digest()
 
 
 def stamp_of(file: str) -> Stamp | None:
-    """Gives how a file looks from outside; None where it isn't there."""
+    """Return the stamp of a file, or None if it is missing."""
     try:
         return Stamp.of(os.stat(file))  # noqa: PTH116 - called for every helper of every pack in a scan
     except OSError:
@@ -68,7 +64,7 @@ def stamp_of(file: str) -> Stamp | None:
 
 
 def is_unchanged(seen: Seen) -> bool:
-    """Tells whether a helper's file still has the content that was seen, by reading it."""
+    """Return whether a helper's file still has the same content, by reading it."""
     source = _source(seen[0])
     return (None if source is None else digest(source)) == seen[2]
 

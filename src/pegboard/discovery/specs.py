@@ -1,4 +1,4 @@
-"""Plain readings as models."""
+"""Conversion of parsed files to models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pegboard.models import Hints, Model, PackHandler, Problem, Requirement, Too
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pegboard.discovery.parsed import PlainProblem, PlainTool, Reading
+    from pegboard.discovery.parsed import ParsedFile, PlainProblem, PlainTool
 
 _M = TypeVar("_M", bound=Model)
 
@@ -17,13 +17,13 @@ _UNSAID = Hints()
 
 
 def problem(plain: PlainProblem) -> Problem:
-    """Makes the model of a problem."""
+    """Return the model of a problem."""
     return _restored(Problem, plain)
 
 
-def specs(reading: Reading) -> list[ToolSpec]:
-    """Makes the models of a file's tools; takes the reading over, which must not be used again."""
-    return [_spec(cast("dict[str, object]", tool), tool) for tool in reading["tools"]]  # it becomes the model's dict
+def specs(reading: ParsedFile) -> list[ToolSpec]:
+    """Return the models of a file's tools. The models own the data of `reading`; don't use it afterwards."""
+    return [_spec(cast("dict[str, object]", tool), tool) for tool in reading["tools"]]
 
 
 def _spec(fields: dict[str, object], tool: PlainTool) -> ToolSpec:
@@ -40,9 +40,9 @@ _FIELDS: dict[type[Model], set[str]] = {
 
 
 def _restored(model: type[_M], fields: Mapping[str, object]) -> _M:
-    """Makes a model of fields that are known to be right, as copying and unpickling do.
+    """Return a model with these valid fields, without validation.
 
-    `model_construct` looks at every field and takes four times as long; with ten thousand tools that is felt.
+    `model_construct` takes four times as long, which is noticeable with ten thousand tools.
     """
     made = model.__new__(model)
     made.__setstate__(

@@ -1,4 +1,4 @@
-"""Tells when packs change: the system's notices make it quick, a sweep over the files' times makes it sure."""
+"""File watcher for packs: combines notifications of the system with a regular comparison of stamps."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ if TYPE_CHECKING:
     from watchfiles import Change
 
 _SWEEP_AFTER = 1.0
-"""Seconds without a notice after which the files are looked at all the same."""
-_LOOK_AGAIN_AFTER = 0.5
-"""Seconds between two looks where the system gives no notices."""
+"""Seconds without a notification after which the stamps are compared."""
+_POLL_INTERVAL = 0.5
+"""Seconds between comparisons if notifications are unavailable."""
 
-Sweep = dict[str, Stamp]
-"""What a file or folder looked like, for each that there is."""
+Stamps = dict[str, Stamp]
+"""Stamp of each existing file and folder."""
 
 
 class Stop(Protocol):
-    """What says that watching may end, such as `asyncio.Event` or `threading.Event`."""
+    """Signal to stop watching, such as `asyncio.Event` or `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Tells whether it has been said."""
+        """Return whether to stop."""
         ...
 
 
 def watch(paths: Sequence[Path | str], *, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
-    """Does what `pegboard.discovery.watch` says."""
-    places = [absolute(path) for path in paths]
-    return _changes(places, _sweep(places), stop)
+    """Implement `pegboard.discovery.watch`."""
+    roots = [absolute(path) for path in paths]
+    return _changes(roots, _stamps(roots), stop)
 
 
-async def _changes(places: Sequence[str], seen: Sweep, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
+async def _changes(roots: Sequence[str], seen: Stamps, stop: Stop) -> AsyncGenerator[frozenset[str], None]:
     while not stop.is_set():
-        present = [place for place in places if place in seen]
+        present = [root for root in roots if root in seen]
         async with aclosing(_notices(present, stop)) as notices:
             async for _ in notices:
-                now = await asyncio.to_thread(_sweep, places)
+                now = await asyncio.to_thread(_stamps, roots)
                 changed = {path for path in seen.keys() | now.keys() if seen.get(path) != now.get(path)}
-                moved = any(_identity(seen, place) != _identity(now, place) for place in places)
+                moved = any(_identity(seen, root) != _identity(now, root) for root in roots)
                 seen = now
-                # A folder's own times change with whatever is in it.
+                # any change in a folder changes its own stamp
                 files = frozenset(path for path in changed if path.endswith(".py"))
                 if files or moved:
                     yield files
@@ -54,27 +54,27 @@ async def _changes(places: Sequence[str], seen: Sweep, stop: Stop) -> AsyncGener
                     break
 
 
-def _identity(sweep: Sweep, place: str) -> int | None:
-    stamp = sweep.get(place)
+def _identity(stamps: Stamps, root: str) -> int | None:
+    stamp = stamps.get(root)
     return stamp.inode if stamp else None
 
 
-def _sweep(places: Sequence[str]) -> Sweep:
-    """Looks at the folders, and at every `.py` file directly in them, helpers too."""
-    found: Sweep = {}
-    for place in places:
-        _look(place, found)
+def _stamps(roots: Sequence[str]) -> Stamps:
+    """Return the stamps of the folders and of the `.py` files directly in them, including helpers."""
+    found: Stamps = {}
+    for root in roots:
+        _add_stamp(root, found)
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(root) as entries:
                 names = [entry.path for entry in entries if entry.name.endswith(".py")]
         except OSError:
-            continue  # it isn't there now, or it is a file
+            continue  # missing, or a file
         for path in names:
-            _look(path, found)
+            _add_stamp(path, found)
     return found
 
 
-def _look(path: str, found: Sweep) -> None:
+def _add_stamp(path: str, found: Stamps) -> None:
     try:
         status = os.stat(path)  # noqa: PTH116 - called for every file again and again, and `Path` doubles its time
     except OSError:
@@ -83,19 +83,19 @@ def _look(path: str, found: Sweep) -> None:
 
 
 async def _notices(present: Sequence[str], stop: Stop) -> AsyncGenerator[None, None]:
-    """Yields when something may have changed, and now and then when nothing did; ends when it is stopped."""
+    """Yield when files may have changed, and regularly without a change, until stopped."""
     if present:
         quit_ = _Stop(stop)
         try:
-            # `awatch` would import anyio's half of asyncio on the event loop, and keep a key waiting for it
+            # `awatch` would import anyio on the event loop and delay key presses
             notices = await asyncio.to_thread(_open_notices, present, quit_)
             while await _next(notices, quit_):
                 yield
         except OSError:
-            pass  # no more watches to be had, or a file system without: the look below stands in
+            pass  # the limit of watches is reached, or the file system has none: poll instead
         else:
             return
-    await asyncio.sleep(_LOOK_AGAIN_AFTER)
+    await asyncio.sleep(_POLL_INTERVAL)
     if not stop.is_set():
         yield
 
@@ -115,21 +115,21 @@ def _open_notices(present: Sequence[str], quit_: _Stop) -> Iterator[object]:
 
 
 async def _next(notices: Iterator[object], quit_: _Stop) -> bool:
-    """Waits for a notice beside the event loop; False at their end."""
+    """Wait in a thread for a notification; return False after the last one."""
     waiting = asyncio.create_task(asyncio.to_thread(_advance, notices))
     try:
         return await asyncio.shield(waiting)
     except asyncio.CancelledError:
         quit_.set()
-        await asyncio.wait([waiting])  # nobody else may touch them while the thread does
+        await asyncio.wait([waiting])  # the iterator must not be used while the thread uses it
         raise
 
 
 def _advance(notices: Iterator[object]) -> bool:
-    """Takes a notice.
+    """Wait for a notification; return False after the last one.
 
     Raises:
-        OSError: The system gives none.
+        OSError: The system provides none.
     """
     from watchfiles._rust_notify import WatchfilesRustInternalError
 
@@ -140,7 +140,7 @@ def _advance(notices: Iterator[object]) -> bool:
 
 
 class _Stop:
-    """Passes on the caller's stop, and can be set without it: whoever goes on watching mustn't be stopped."""
+    """Stop signal that is set with the caller's, and can also be set alone without affecting the caller's."""
 
     def __init__(self, outer: Stop) -> None:
         self._outer = outer

@@ -1,10 +1,9 @@
-"""Running tools of packs, each in a process that is not ours.
+"""Execution of the tools of packs in separate processes.
 
-`Executor` takes the calls. `pool` gives each a worker process, makes calls wait in turn where there are too few, and
-keeps one warm; `process` is one of them as seen from here; `running` is a call on its way: what it said so far and
-how it ended; `questions` answers what its tool asks meanwhile, and `waiting` stops its clock while the user is asked.
-`pegboard.worker.keeper` is what makes sure that nothing outlives its call, or us. `environment` is what workers see of
-ours.
+`Executor` runs the calls. `pool` assigns a worker process to each, queues calls while all are busy, and keeps a spare
+one; `process` represents a worker process. `active_call` is the state of a running call, `callbacks` answers the
+questions of its tool, and `deadline` pauses its time limit while nested calls await approval. `environment` selects the
+environment variables of workers. `pegboard.worker.keeper` ensures that no process outlives its call or Pegboard.
 """
 
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ __all__ = ["Executor"]
 
 
 def __getattr__(name: str) -> object:
-    # Loaded when it is asked for: it brings asyncio along, which whoever only asks for the environment can do without.
+    # imports asyncio, which users of `environment` alone don't need
     if name != "Executor":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from pegboard.executor.executor import Executor

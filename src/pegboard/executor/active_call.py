@@ -1,4 +1,4 @@
-"""A call on its way."""
+"""State of a running call."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal  # Any: a message, before it is read
 
-from pegboard.executor.callbacks import Questions
-from pegboard.executor.deadline import Clock
+from pegboard.executor.callbacks import ToolQuestions
+from pegboard.executor.deadline import CallClock
 from pegboard.executor.pool import Pool
 from pegboard.executor.process import Stream, WorkerProcess
 from pegboard.models import (
@@ -33,7 +33,7 @@ _Utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 class _Text:
-    """Output that nobody has taken yet."""
+    """Output that has not been yielded yet."""
 
     def __init__(self, stream: Literal["stdout", "stderr", "log"]) -> None:
         self.stream = stream
@@ -41,36 +41,36 @@ class _Text:
         self.length = 0
 
 
-class Running:
-    """What a call has said so far, and how it ended.
+class ActiveCall:
+    """ActiveCall call with its pending events and its result; a `CallListener`.
 
     Args:
-        call: The call.
-        depth: How many calls it was made within.
-        log_limit: Bytes of output that are kept; the rest is counted.
+        call: Call.
+        depth: Nesting depth.
+        log_limit: Maximum output to keep, in bytes; the rest is only counted.
     """
 
     def __init__(self, call: ToolCall, depth: int, log_limit: int) -> None:
         self.call = call
         self.depth = depth
         self.result: ToolResult | None = None
-        self.place: asyncio.Future[Any] | None = None
-        """What it waits for before it can begin, while it does: what its pack may know, then a worker."""
+        self.awaited: asyncio.Future[Any] | None = None
+        """Future that it awaits before its start: the grants of its pack, then a worker."""
         self.refuse: Callable[[str], None] | None = None
-        """Learns of secrets that the tool asked for in vain."""
+        """Callback for secrets that were requested but not granted."""
         self.process: WorkerProcess | None = None
-        """The worker that runs it, while one does."""
+        """Worker that runs it; None before and after."""
         self.pool: Pool | None = None
-        """Where its worker comes from."""
-        self.clock: Clock | None = None
-        """The time that is left to it, once it runs."""
+        """Pool of its worker."""
+        self.clock: CallClock | None = None
+        """Time limit, once it runs."""
         self.spent = False
-        """Whether its worker should not be used again."""
+        """Whether its worker must not be reused."""
         self.worker = ""
         self.began = 0.0
         self.loop = asyncio.get_running_loop()
-        """Where it was called."""
-        self._room = log_limit
+        """Event loop of the caller."""
+        self._log_left = log_limit
         self._dropped = 0
         self._decoders: dict[Stream, codecs.IncrementalDecoder] = {
             "stdout": _Utf8("replace"),
@@ -78,11 +78,11 @@ class Running:
         }
         self._unseen: deque[_Text | CallEvent] = deque()
         self._wake: asyncio.Future[None] | None = None
-        self._hears_questions: Callable[[], Questions] | None = None
-        self._questions: Questions | None = None
+        self._make_questions: Callable[[], ToolQuestions] | None = None
+        self._questions: ToolQuestions | None = None
 
     async def next_event(self) -> CallEvent:
-        """Waits for the next thing that happens; after its own `Finished` there is nothing more."""
+        """Wait for the next event; the last one is the call's own `Finished`."""
         while not self._unseen:
             if self.result is not None:
                 return Finished(call=self.call, result=self.result)
@@ -94,32 +94,30 @@ class Running:
         return item
 
     def end(self, result: ToolResult) -> None:
-        """Ends the call with a result, unless it has one already."""
+        """End the call with a result, unless it already has one."""
         if self.result is not None:
             return
         for stream, decoder in self._decoders.items():
             self._add(stream, decoder.decode(b"", final=True))
         self.result = result
-        if self.place is not None:
-            self.place.cancel()
+        if self.awaited is not None:
+            self.awaited.cancel()
         self._notify()
 
     def fail(self, message: str, detail: str) -> None:
-        """Ends the call as failed, through no answer of its worker's."""
+        """Fail the call without an answer of its worker."""
         duration = (self.loop.time() - self.began) * 1000 if self.began else 0.0
         error = ToolError(code="execution_error", message=message, detail=detail)
         self.end(ToolResult(ok=False, error=error, meta=self._meta(duration_ms=duration)))
 
-    # What the worker says
-
-    def heard(self, message: dict[str, Any]) -> None:
-        """Takes a message other than the answer."""
+    def on_message(self, message: dict[str, Any]) -> None:
+        """Handle a message other than the answer."""
         if "log" in message:
             text: str = message["log"]
-            self._add("log", self._kept(text.encode()).decode("utf-8", "ignore"))
+            self._add("log", self._limit_log(text.encode()).decode("utf-8", "ignore"))
             return
         if "ask" in message:
-            self._asked(message)
+            self._answer_question(message)
             return
         if "refused" in message:
             if self.refuse is not None:
@@ -129,16 +127,16 @@ class Running:
             call_id=self.call.id, done=message["done"], total=message["total"], message=message["message"]
         )
         if self._unseen and isinstance(self._unseen[-1], Progress):
-            self._unseen.pop()  # nobody looked yet: only how far it is now matters
+            self._unseen.pop()  # only the latest progress matters
         self._unseen.append(progress)
         self._notify()
 
-    def printed(self, stream: Stream, data: bytes) -> None:
-        """Takes output."""
-        self._add(stream, self._decoders[stream].decode(self._kept(data)))
+    def on_output(self, stream: Stream, data: bytes) -> None:
+        """Handle output."""
+        self._add(stream, self._decoders[stream].decode(self._limit_log(data)))
 
-    def answered(self, answer: dict[str, Any]) -> None:
-        """Takes the answer; all output before it has been told."""
+    def on_answer(self, answer: dict[str, Any]) -> None:
+        """Handle the answer: end the call with its result."""
         self.spent = answer["spent"]
         error, truncated = answer["error"], answer.get("truncated")
         meta = self._meta(
@@ -147,50 +145,48 @@ class Running:
             truncated=Truncation(**truncated) if truncated else None,
             traceback=error.get("traceback") if error else None,
         )
-        # the data came out of JSON just now: it needs no second look
+        # skips validation: the data was just parsed from JSON
         self.end(ToolResult.model_construct(ok=error is None, data=answer["data"], error=_error(error), meta=meta))
 
-    def broke(self, reason: str) -> None:
-        """Learns that there will be no answer, and why."""
+    def on_crash(self, reason: str) -> None:
+        """Fail the call: its worker ended without an answer."""
         self.spent = True
         self.fail(f"{self.call.name} ended its worker process: {reason}.", "crashed")
 
-    def outgrew(self, limit: str) -> None:
-        """Fail the call: its worker, with all that it started, exceeded a limit."""
+    def on_limit(self, limit: str) -> None:
+        """Fail the call: its worker and the processes that it started exceeded a limit."""
         self.spent = True
         if limit == "memory":
-            why, detail = "it and the processes that it started used more memory than a tool may have", "out_of_memory"
+            why, detail = "it and the processes that it started exceeded the memory limit", "out_of_memory"
         else:
             why, detail = f"it started more than {MOST_PROCESSES} processes", "too_many_processes"
         self.fail(f"{self.call.name} was ended because {why}.", detail)
 
-    # What the tool asks
-
-    def hear_questions(self, calls: Calls | None, grants: Grants | None, clock: Clock) -> None:
-        """Has what the tool asks answered from now on, for as long as it may take.
+    def answer_questions(self, calls: Calls | None, grants: Grants | None, clock: CallClock) -> None:
+        """Start to answer the tool's questions and to measure its time.
 
         Args:
-            calls: Where the calls go that it makes of others.
-            grants: Who knows where secrets come from.
-            clock: The time that is left to it.
+            calls: Target of nested calls.
+            grants: Source of secrets.
+            clock: Time limit.
         """
         self.began = self.loop.time()
         self.clock = clock
-        self._hears_questions = partial(Questions, self.call, calls, grants, clock, self._happened_within, self._reply)
+        self._make_questions = partial(ToolQuestions, self.call, calls, grants, clock, self._add_event, self._reply)
 
     async def end_questions(self) -> None:
-        """Ends the calls that the tool made of others, and waits until they have ended."""
+        """End the nested calls and wait for them."""
         if self._questions is not None:
             await self._questions.end()
 
-    def _asked(self, message: dict[str, Any]) -> None:
+    def _answer_question(self, message: dict[str, Any]) -> None:
         if self._questions is None:
-            assert self._hears_questions is not None, "only what was started asks"
-            self._questions = self._hears_questions()
-        self._questions.take(message)
+            assert self._make_questions is not None, "only started calls ask"
+            self._questions = self._make_questions()
+        self._questions.answer(message)
 
-    def _happened_within(self, event: CallEvent) -> None:
-        """Takes what happened to a call that was made within this one."""
+    def _add_event(self, event: CallEvent) -> None:
+        """Add an event of a nested call."""
         self._unseen.append(event)
         self._notify()
 
@@ -215,9 +211,9 @@ class Running:
             log_bytes_dropped=self._dropped,
         )
 
-    def _kept(self, data: bytes) -> bytes:
-        kept = data[: self._room]
-        self._room -= len(kept)
+    def _limit_log(self, data: bytes) -> bytes:
+        kept = data[: self._log_left]
+        self._log_left -= len(kept)
         self._dropped += len(data) - len(kept)
         return kept
 

@@ -1,31 +1,31 @@
-"""What a running tool asks of Pegboard, and what it is told."""
+"""Answers to the questions of a running tool: nested calls, available packs, sources of secrets."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any  # a message, before it is read
+from typing import Any  # fields of messages that are not validated yet
 
-from pegboard.executor.deadline import Clock, Unanswered
+from pegboard.executor.deadline import CallClock, PendingApprovals
 from pegboard.models import ApprovalRequested, CallEvent, Finished, Started, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Calls, Grants
 from pegboard.worker.wire import line
 
 _MOST_AT_ONCE = 1_000
-"""Calls that one tool may make at a time: as many threads as no tool has."""
+"""Maximum number of concurrent nested calls of one tool; far more than usual."""
 
 
-class Questions:
-    """Answers what one running tool asks; made inside a running event loop.
+class ToolQuestions:
+    """Handler of the questions of one running tool. Create it inside a running event loop.
 
     Args:
-        call: The call of the tool.
-        calls: Where the calls go that it makes of others.
-        grants: Who knows where secrets come from.
-        clock: The time that is left to it, and so to them; it stands still while the user is asked about one of them.
-        tell: Learns of their beginnings and ends, and that the user is asked.
-        reply: Sends a reply to its worker.
+        call: Call of the tool.
+        calls: Target of nested calls.
+        grants: Source of secrets.
+        clock: Time limit of the call, also for nested calls. It is paused while one of them awaits approval.
+        notify: Callback for the approval requests, starts and ends of nested calls.
+        reply: Function that sends a reply to the worker.
     """
 
     def __init__(
@@ -33,33 +33,33 @@ class Questions:
         call: ToolCall,
         calls: Calls | None,
         grants: Grants | None,
-        clock: Clock,
-        tell: Callable[[CallEvent], None],
+        clock: CallClock,
+        notify: Callable[[CallEvent], None],
         reply: Callable[[bytes], None],
     ) -> None:
         self._call = call
         self._calls = calls
         self._grants = grants
         self._clock = clock
-        self._tell = tell
+        self._notify = notify
         self._reply = reply
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unanswered = Unanswered()
+        self._approvals = PendingApprovals()
         self._has_ended = False
 
-    def take(self, message: Mapping[str, Any]) -> None:
-        """Takes a question, and sees to it that a reply is sent.
+    def answer(self, message: Mapping[str, Any]) -> None:
+        """Start a task that answers a question.
 
         Raises:
-            KeyError, TypeError, ValueError: It is none: the tool itself wrote it.
+            KeyError, TypeError, ValueError: The message is invalid; the tool itself wrote it.
         """
         number = message["ask"]
         if not isinstance(number, int):
-            raise TypeError("questions are numbered")
+            raise TypeError("the number of a question must be an integer")
         if "secret" in message:
             if not isinstance(message["secret"], str):
-                raise TypeError("secrets have names")
+                raise TypeError("the name of a secret must be text")
             self._begin(self._locate(number, message["secret"]))
             return
         if "packs" in message:
@@ -74,13 +74,13 @@ class Questions:
             timeout=max(self._clock.left, 0.001),
         )
         if len(self._tasks) >= _MOST_AT_ONCE:
-            refusal = f"{call.name} was not called: {_MOST_AT_ONCE:,} calls at a time are the most."
-            self._answer(number, ToolResult.failed("execution_error", refusal))
+            refusal = f"{call.name} was not called because a tool can make at most {_MOST_AT_ONCE:,} concurrent calls."
+            self._send_result(number, ToolResult.failed("execution_error", refusal))
             return
         self._begin(self._make(number, call))
 
     async def end(self) -> None:
-        """Ends the calls that are still running, and waits until they have ended."""
+        """End the nested calls and wait for them."""
         self._has_ended = True
         for task in self._tasks:
             task.cancel()
@@ -110,7 +110,7 @@ class Questions:
         self._reply(line({"reply": number, "source": source, "reason": reason}))
 
     async def _make(self, number: int, call: ToolCall) -> None:
-        result = ToolResult.failed("execution_error", f"{call.name} can't be called from here.")
+        result = ToolResult.failed("execution_error", f"{call.name} was not called because nested calls are disabled.")
         try:
             if self._calls is not None:
                 async with aclosing(self._calls.call(call)) as events:
@@ -118,19 +118,19 @@ class Questions:
                         if isinstance(event, Finished) and event.call.id == call.id:
                             result = event.result
                         if isinstance(event, ApprovalRequested | Started | Finished):
-                            self._unanswered.heard(event, call.id)
-                            self._mind_clock()
-                            self._tell(event)
+                            self._approvals.update(event, call.id)
+                            self._update_clock()
+                            self._notify(event)
         finally:
-            self._answer(number, result)
+            self._send_result(number, result)
 
-    def _mind_clock(self) -> None:
-        if self._unanswered:
-            self._clock.stand()
+    def _update_clock(self) -> None:
+        if self._approvals:
+            self._clock.pause()
         elif not self._has_ended:
-            self._clock.go()
+            self._clock.resume()
 
-    def _answer(self, number: int, result: ToolResult) -> None:
+    def _send_result(self, number: int, result: ToolResult) -> None:
         error = result.error
         whole = result.meta.truncated
         self._reply(

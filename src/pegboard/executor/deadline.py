@@ -1,4 +1,4 @@
-"""What waits for the user's word, and the time that stands still meanwhile."""
+"""Time limits that are paused while calls await approval."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Callable
 from pegboard.models import ApprovalRequested, CallEvent, Finished, Started
 
 
-class Unanswered:
-    """The calls that wait until the user has said whether they may run."""
+class PendingApprovals:
+    """Calls that await approval."""
 
     def __init__(self) -> None:
         self._calls: set[tuple[str, str]] = set()
 
     def __bool__(self) -> bool:
-        """Says whether any call waits."""
+        """Return whether any call awaits approval."""
         return bool(self._calls)
 
-    def heard(self, event: CallEvent, within: str) -> None:
-        """Learns what happened.
+    def update(self, event: CallEvent, within: str) -> None:
+        """Update the pending calls.
 
         Args:
-            event: What happened.
-            within: The id of the call that was watched: that which it happened to, or that which this one was made in.
+            event: Event of a call.
+            within: Id of the observed call: the call of the event, or an outer one.
         """
         match event:
             case ApprovalRequested(call=call):
                 self._calls.add((within, call.id))
-            case Finished(call=call) if call.id == within:  # those in it too are nobody's any more
+            case Finished(call=call) if call.id == within:  # which ends its nested calls too
                 self._calls = {waiting for waiting in self._calls if waiting[0] != within}
             case Started(call=call) | Finished(call=call):
                 self._calls.discard((within, call.id))
@@ -36,12 +36,12 @@ class Unanswered:
                 pass
 
 
-class Clock:
-    """How long a tool may still take; made, and running, once the tool runs.
+class CallClock:
+    """Time limit that can be paused. It starts running when created.
 
     Args:
-        seconds: How long it may take.
-        late: Called when the time is over.
+        seconds: Time limit in seconds.
+        late: Callback for when the time is over.
     """
 
     def __init__(self, seconds: float, late: Callable[[], None]) -> None:
@@ -49,21 +49,21 @@ class Clock:
         self._late = late
         self._left = seconds
         self._timer: asyncio.TimerHandle | None = None
-        self.go()
+        self.resume()
 
     @property
     def left(self) -> float:
-        """The seconds that are left."""
+        """Remaining time in seconds."""
         return self._left if self._timer is None else self._timer.when() - self._loop.time()
 
-    def stand(self) -> None:
-        """Stands still from now on."""
+    def pause(self) -> None:
+        """Pause the time limit; do nothing if it is paused."""
         if self._timer is not None:
             self._left = max(self.left, 0.0)
             self._timer.cancel()
             self._timer = None
 
-    def go(self) -> None:
-        """Goes on."""
+    def resume(self) -> None:
+        """Resume the time limit; do nothing if it is running."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._left, self._late)

@@ -1,4 +1,4 @@
-"""The part of our environment that a worker sees."""
+"""Environment variables passed to workers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NAMES = frozenset({
         "CACHE_HOME", "CONFIG_DIRS", "CONFIG_HOME", "DATA_DIRS", "DATA_HOME", "RUNTIME_DIR", "STATE_HOME",
     )),
 })  # fmt: skip
-"""Names, never patterns: who can name a variable could give a secret a name that fits a pattern."""
+"""Names, not patterns: a secret could have a name that matches a pattern."""
 
 _PROXIES = frozenset({"ALL_PROXY", "FTP_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"})
-"""In either case. Their values may have a password, which `pegboard.config.redaction` takes out of what is shown."""
+"""In upper or lower case. Their values may contain a password, which `pegboard.config.redaction` hides."""
 
 
-def reduced(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that any program needs, and no others."""
+def worker_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return only the variables that every program needs."""
     return {name: value for name, value in environ.items() if name in _NAMES or name.upper() in _PROXIES}

@@ -1,4 +1,4 @@
-"""The runner of the tools that are functions of packs."""
+"""Runner of tools that are functions of packs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from itertools import count
 from pathlib import Path
 
 from pegboard.errors import WorkerError
-from pegboard.executor.active_call import Running
-from pegboard.executor.deadline import Clock
-from pegboard.executor.environment import reduced
+from pegboard.executor.active_call import ActiveCall
+from pegboard.executor.deadline import CallClock
+from pegboard.executor.environment import worker_environment
 from pegboard.executor.pool import Pool, default_limit
 from pegboard.models import CallEvent, Finished, PackHandler, Started, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Calls, Granted, Grants
 from pegboard.worker.wire import LONGEST_REST, line
 
 _DEEPEST = 16
-"""Calls that one may be made within: a tool that calls itself without end should learn of it."""
+"""Maximum depth of nested calls; stops endless recursion."""
 
-_PATIENCE_SECONDS = 5.0
-"""How long another thread's event loop may take to close its pool: a little more than a pool takes."""
+_CLOSE_SECONDS = 5.0
+"""Time limit for another thread's event loop to close its pool; slightly more than a pool needs."""
 
 _BUILT_IN = f"{Path(__file__).parents[1] / 'packs'}{os.sep}"
 _NOTHING = Granted({}, {})
@@ -33,20 +33,21 @@ _UNSAFE_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Executor:
-    """Runs tools in worker processes; a `pegboard.ports.ToolRunner`.
+    """Runner that executes each call in a worker process; implements `pegboard.ports.ToolRunner`.
 
-    Whatever a tool does costs its own call and nothing else. It may be made before there is an event loop, and used
-    from several, each in its own thread; the first process starts with the first call, or with `prewarm`.
+    If a tool hangs, crashes or exhausts memory, only its call fails. Create the executor with or without an event
+    loop, and use it from several event loops, each in its own thread. The first process starts with the first call, or
+    with `prewarm`.
 
     Args:
-        results: The folder where results over the limit are kept whole.
-        workers: The most processes, and so calls, at a time, of each event loop; further calls wait in turn.
-        memory_limit: Bytes of data that one process may have. What the system's own limit doesn't count, shared memory,
-            is looked at once a second, on Linux only.
-        log_limit: Bytes of output kept of one call; the rest is counted.
-        result_limit: Bytes of JSON that a result may have before it is truncated.
-        environment: Variables for packs that aren't built in, beside those in `pegboard.executor.environment`.
-        grants: Who knows what each pack may know; nobody means that they know nothing.
+        results: Folder for complete results that exceed the limit.
+        workers: Maximum number of processes, and thereby of concurrent calls, per event loop. Further calls wait.
+        memory_limit: Memory limit of one process, in bytes. Shared memory, which the system's limit ignores, is
+            measured once a second, on Linux only.
+        log_limit: Maximum output kept per call, in bytes; the rest is only counted.
+        result_limit: Maximum size of a result as JSON, in bytes; larger results are truncated.
+        environment: Additional environment variables for packs that are not built in.
+        grants: Source of the secrets and configuration of packs; None grants them none.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Executor:
         self._environment = dict(environment or {})
         self._grants = grants
         self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, ActiveCall] = {}
         self._numbers = count(1)
         self._closed = False
 
@@ -80,26 +81,26 @@ class Executor:
         timeout: float,  # noqa: ASYNC109 - it bounds the tool, not the caller's waiting
         calls: Calls | None = None,
     ) -> AsyncGenerator[CallEvent]:
-        """Runs one call.
-
-        Yields `Started`, then `Log` and `Progress` as they come, then `Finished`; never raises for the tool's sake.
-        In between comes what happens to the calls that the tool makes of others, but for their own `Log` and
-        `Progress`. Whoever stops iterating before the end ends the tool.
+        """Run a call, and never raise because of the tool. Closing the generator early ends the tool.
 
         Args:
-            spec: The tool; its handler is a `PackHandler`.
-            call: The call; its arguments are valid.
-            timeout: Seconds that the tool may take once a worker has it, the loading of its pack included; those in
-                which the user is asked about a call that it makes don't count.
-            calls: Where the calls go that the tool makes of others; they end with it. Nobody makes them unless given.
+            spec: Tool with a `PackHandler`.
+            call: Call with valid arguments.
+            timeout: Time limit in seconds, from the start in a worker, including the import of the pack. Time during
+                which nested calls await approval doesn't count.
+            calls: Target of nested calls, which end with this one; None rejects them.
+
+        Yields:
+            `Started`, then `Log` and `Progress` as they occur, and finally `Finished`; in between, the events of nested
+            calls, except their `Log` and `Progress`.
         """
         outer = self._running.get(call.parent or "")
         depth = outer.depth + 1 if outer else 0
-        if (refused := self._refused(spec, call, depth)) is not None:
-            yield Finished(call=call, result=refused)
+        if (rejection := self._rejection(spec, call, depth)) is not None:
+            yield Finished(call=call, result=rejection)
             return
-        assert isinstance(spec.handler, PackHandler), "others are refused"
-        running = self._running[call.id] = Running(call, depth, self._log_limit)
+        assert isinstance(spec.handler, PackHandler), "others are rejected"
+        running = self._running[call.id] = ActiveCall(call, depth, self._log_limit)
         try:
             granted = await self._granted(running, spec.handler)
             if (
@@ -121,7 +122,7 @@ class Executor:
             await running.end_questions()
 
     async def cancel(self, call_id: str) -> bool:
-        """Ends a running or waiting call, which then finishes with the detail `cancelled`; False if there is none."""
+        """End a running or waiting call, with the detail `cancelled`; return False if it does not exist."""
         running = self._running.get(call_id)
         if running is None or running.result is not None:
             return False
@@ -129,14 +130,14 @@ class Executor:
         return True
 
     async def prewarm(self) -> None:
-        """Starts a first process, so that the first call finds it ready."""
+        """Start a process in advance, so that the first call need not wait for it."""
         if not self._closed:
             self._bound_pool().start_spare()
 
     async def close(self) -> None:
-        """Ends every running call and every process; no call runs after that."""
+        """End all calls and processes, and reject later calls."""
         self._closed = True
-        # those that wait first, so that the end of another gives them no worker
+        # waiting calls first, so that they don't get the workers of ended calls
         for running in sorted([*self._running.values()], key=lambda running: running.process is not None):
             self._end(running, "Pegboard was closed during the call.", "cancelled")
         while self._pools:
@@ -148,20 +149,20 @@ class Executor:
             else:
                 pool.abandon()
 
-    def _refused(self, spec: ToolSpec, call: ToolCall, depth: int) -> ToolResult | None:
+    def _rejection(self, spec: ToolSpec, call: ToolCall, depth: int) -> ToolResult | None:
         if not isinstance(spec.handler, PackHandler):
             return ToolResult.failed("execution_error", f"{spec.name} is not a function of a pack.")
         if self._closed:
             return ToolResult.failed("execution_error", "Pegboard is closing.", "cancelled")
         if call.id in self._running:
-            return ToolResult.failed("execution_error", f"A call with the id {call.id} is running already.")
+            return ToolResult.failed("execution_error", f"A call with the id {call.id} is already running.")
         if depth > _DEEPEST:
-            message = f"{spec.name} was not called: {_DEEPEST} calls, each made within the other, are the most."
+            message = f"{spec.name} was not called because calls can be nested at most {_DEEPEST} levels deep."
             return ToolResult.failed("execution_error", message, "too_deep")
         return None
 
-    async def _granted(self, running: Running, handler: PackHandler) -> Granted | None:
-        """Gives what the pack may know; None if the call has ended before that is known."""
+    async def _granted(self, running: ActiveCall, handler: PackHandler) -> Granted | None:
+        """Return the secrets and configuration of the pack, or None if the call ended meanwhile."""
         grants = self._grants
         if grants is None:
             return _NOTHING
@@ -169,40 +170,40 @@ class Executor:
         granted = grants.at_once(handler)
         if granted is not None:
             return granted
-        running.place = looking = asyncio.ensure_future(grants.look_up(handler))
+        running.awaited = lookup = asyncio.ensure_future(grants.look_up(handler))
         try:
-            return await looking
+            return await lookup
         except asyncio.CancelledError:
-            if running.result is None:  # it is our caller who was cancelled
+            if running.result is None:  # the caller was cancelled, not the call
                 raise
             return None
         finally:
-            running.place = None
+            running.awaited = None
 
-    async def _take_worker(self, running: Running, handler: PackHandler, granted: Granted) -> bool:
-        """Waits until the call has a worker; False if it has ended before."""
+    async def _take_worker(self, running: ActiveCall, handler: PackHandler, granted: Granted) -> bool:
+        """Wait for a worker; return False if the call ended meanwhile."""
         running.pool = self._bound_pool()
-        # what it knows, and what it changes in Python itself, reaches no other pack
+        # isolates its secrets, and its changes to Python itself, from other packs
         is_alone = bool(granted.config or granted.secrets) or not _is_built_in(handler.file)
-        running.place = place = running.pool.take(handler.file, running.depth, is_alone=is_alone)
+        running.awaited = worker = running.pool.take(handler.file, running.depth, is_alone=is_alone)
         try:
-            running.process = await place
+            running.process = await worker
         except WorkerError as error:
             running.fail(str(error), "crashed")
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.exception() is None:
-                running.process = place.result()
-            if running.result is None:  # it is our caller who was cancelled, not the place in the queue
+            if worker.done() and not worker.cancelled() and worker.exception() is None:
+                running.process = worker.result()
+            if running.result is None:  # the caller was cancelled, not the call
                 raise
-        running.place = None
+        running.awaited = None
         return running.result is None
 
     def _start(
-        self, running: Running, handler: PackHandler, granted: Granted, timeout: float, calls: Calls | None
+        self, running: ActiveCall, handler: PackHandler, granted: Granted, timeout: float, calls: Calls | None
     ) -> bool:
-        """Sends the call to its worker; False if it can't be written down."""
+        """Send the call to its worker; return False if the arguments have no JSON form."""
         process = running.process
-        assert process is not None, "taken before"
+        assert process is not None, "`_take_worker` sets it"
         number = next(self._numbers)
         request: dict[str, object] = {
             "id": number,
@@ -223,19 +224,19 @@ class Executor:
                 request["config"] = _as_json(granted.config)
             message = line(request)
         except (TypeError, ValueError, RecursionError) as error:
-            running.end(ToolResult.failed("invalid_args", f"The arguments can't be written as JSON: {error}"))
+            running.end(ToolResult.failed("invalid_args", f"The arguments have no JSON form: {error}"))
             return False
         running.worker = f"pid {process.pid}"
-        message_late = f"{running.call.name} took longer than {timeout:g} s and was ended."
-        clock = Clock(timeout, partial(self._end, running, message_late, "timeout"))
-        running.hear_questions(calls, self._grants, clock)
+        message_late = f"{running.call.name} was ended because it exceeded its time limit of {timeout:g} s."
+        clock = CallClock(timeout, partial(self._end, running, message_late, "timeout"))
+        running.answer_questions(calls, self._grants, clock)
         process.run(number, message, running)
         return True
 
-    def _end(self, running: Running, message: str, detail: str) -> None:
-        """Ends a call and, if it has one, its worker; in the event loop of the call, soon if that is another."""
+    def _end(self, running: ActiveCall, message: str, detail: str) -> None:
+        """End a call and its worker, scheduled in the event loop of the call."""
         if running.loop is not asyncio.get_running_loop():
-            with suppress(RuntimeError):  # it is closed, and with it the call
+            with suppress(RuntimeError):  # the loop is closed, which ended the call
                 running.loop.call_soon_threadsafe(self._end, running, message, detail)
             return
         if running.result is not None:
@@ -243,10 +244,10 @@ class Executor:
         self._drop_worker(running)
         running.fail(message, detail)
 
-    def _release(self, running: Running) -> None:
-        """Gives the worker of a call back, or ends it if it can't be used again."""
+    def _release(self, running: ActiveCall) -> None:
+        """Return the worker of a call to the pool, or kill it if it must not be reused."""
         if running.clock is not None:
-            running.clock.stand()
+            running.clock.pause()
         if running.process is None:
             return
         if running.result is None or running.spent:
@@ -254,7 +255,7 @@ class Executor:
         elif running.pool is not None:
             running.pool.give_back(running.process)
 
-    def _drop_worker(self, running: Running) -> None:
+    def _drop_worker(self, running: ActiveCall) -> None:
         process, running.process = running.process, None
         if process is None:
             return
@@ -264,7 +265,7 @@ class Executor:
             running.pool.discard(process)
 
     def _bound_pool(self) -> Pool:
-        """Gives the pool of the running event loop; that of a closed loop can't be used any more."""
+        """Return the pool of the running event loop, and abandon the pools of closed ones."""
         present = asyncio.get_running_loop()
         pool = self._pools.get(present)
         if pool is not None:
@@ -275,7 +276,7 @@ class Executor:
             limit=self._workers,
             memory_limit=self._memory_limit,
             longest_answer=self._result_limit + LONGEST_REST,
-            environment=reduced(os.environ),
+            environment=worker_environment(os.environ),
         )
         return pool
 
@@ -285,21 +286,21 @@ def _is_built_in(file: str) -> bool:
 
 
 async def _close_elsewhere(pool: Pool) -> None:
-    """Closes the pool of an event loop that runs in another thread; if that is too busy, its processes are killed."""
+    """Close the pool of an event loop in another thread; if the loop is too busy, only kill its processes."""
     closing = pool.close()
     try:
         closed = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(closing, pool.loop))
-    except RuntimeError:  # the loop was closed just now
+    except RuntimeError:  # the loop was closed meanwhile
         closing.close()
         pool.abandon()
         return
-    await asyncio.wait({closed}, timeout=_PATIENCE_SECONDS)
+    await asyncio.wait({closed}, timeout=_CLOSE_SECONDS)
     if not closed.done() or closed.cancelled():
         pool.kill()
 
 
 def _as_json(value: object) -> object:
-    """Gives a TOML value as JSON has it: dates and times become text."""
+    """Return a TOML value as JSON; dates and times become text."""
     match value:
         case Mapping():
             return {str(key): _as_json(item) for key, item in value.items()}
@@ -312,7 +313,7 @@ def _as_json(value: object) -> object:
 
 
 def _file_name(call_id: str) -> str:
-    """Gives a file name for any id; ours are left as they are."""
+    """Return a safe file name for a call id; the id itself if possible."""
     if 0 < len(call_id) <= 100 and not _UNSAFE_IN_NAMES.search(call_id):
         return call_id
     return hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()

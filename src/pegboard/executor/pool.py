@@ -1,4 +1,4 @@
-"""Which worker runs which call, and when."""
+"""Pool of worker processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegboard.executor.process import WorkerProcess
 
 _START_SECONDS = 30.0
 _SPARE_AFTER_SECONDS = 0.1
-"""So that a program that makes one call and ends doesn't start two processes."""
+"""Delay that keeps programs with a single short call from starting two processes."""
 _IDLE_SECONDS = 60.0
 _MEASURE_SECONDS = 0.25
 _FAREWELL_SECONDS = 1.0
@@ -24,26 +24,26 @@ _FAREWELL_SECONDS = 1.0
 class _Waiting:
     file: str
     is_alone: bool
-    place: asyncio.Future[WorkerProcess]
+    future: asyncio.Future[WorkerProcess]
 
-    def may_have(self, worker: WorkerProcess) -> bool:
-        """Whether no pack that must be alone shares the worker with another."""
+    def may_use(self, worker: WorkerProcess) -> bool:
+        """Return whether the call may use the worker: packs that must be alone don't share it."""
         return worker.files <= {self.file} if self.is_alone else worker.owner in {None, self.file}
 
 
 class Pool:
-    """At most `limit` worker processes, started as they are needed, one of them idle if possible.
+    """Pool of at most `limit` worker processes, started on demand, with a spare idle one if possible.
 
-    Only calls that are made within others may have more: one of each depth always gets a worker, as what it was made
-    within waits for it. So the deepest can always go on, and there are never more than `limit` and one of each depth.
+    Nested calls may exceed the limit: one call of each depth always gets a worker, because the outer call waits for it.
+    This prevents deadlocks, and the number of processes never exceeds `limit` plus one per depth.
 
-    Made inside a running event loop, and for that loop only.
+    Create the pool inside a running event loop; it belongs to that loop.
 
     Args:
-        limit: The most processes at a time.
-        memory_limit: Bytes of data that each may have.
-        longest_answer: Bytes of the longest message that a worker may send.
-        environment: Their environment variables.
+        limit: Maximum number of processes.
+        memory_limit: Memory limit of each process, in bytes.
+        longest_answer: Maximum size of a worker's message, in bytes.
+        environment: Environment variables of the processes.
     """
 
     def __init__(self, *, limit: int, memory_limit: int, longest_answer: int, environment: Mapping[str, str]) -> None:
@@ -55,36 +55,36 @@ class Pool:
         self._workers: set[WorkerProcess] = set()
         self._ending: set[WorkerProcess] = set()
         self._idle: list[WorkerProcess] = []
-        self._busy: dict[WorkerProcess, int] = {}  # and the depth of the call that each runs
+        self._busy: dict[WorkerProcess, int] = {}  # worker → depth of its call
         self._waiting: defaultdict[int, deque[_Waiting]] = defaultdict(deque)  # by depth
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._closed = False
         self._has_lone_packs = False
-        self._were_running: set[tuple[WorkerProcess, int]] = set()  # and their requests, when last looked at
+        self._were_running: set[tuple[WorkerProcess, int]] = set()  # workers and request ids at the last measurement
         self._all_ended = asyncio.Event()
 
     def take(self, file: str, depth: int, *, is_alone: bool = False) -> asyncio.Future[WorkerProcess]:
-        """Asks for a worker; calls of one depth get theirs in the order they asked.
+        """Request a worker. Calls of the same depth receive theirs in order.
 
         Args:
-            file: The pack's file; a worker that has loaded it is preferred.
-            depth: How many calls this one was made within.
-            is_alone: Whether its worker has run no other pack and never will.
+            file: File of the pack; a worker that has loaded it is preferred.
+            depth: Nesting depth of the call.
+            is_alone: Whether the worker must never run another pack.
 
         Returns:
-            A future that may be cancelled; it fails with `WorkerError` if no worker can be started.
+            A cancellable future. It fails with `WorkerError` if no worker can be started.
         """
-        place: asyncio.Future[WorkerProcess] = self.loop.create_future()
-        self._waiting[depth].append(_Waiting(file, is_alone, place))
+        future: asyncio.Future[WorkerProcess] = self.loop.create_future()
+        self._waiting[depth].append(_Waiting(file, is_alone, future))
         self._has_lone_packs |= is_alone
         self._serve_waiting()
         self._later(_SPARE_AFTER_SECONDS, self._keep_spare)
         if sys.platform == "linux":
             self._later(_MEASURE_SECONDS, self._measure)
-        return place
+        return future
 
     def give_back(self, worker: WorkerProcess) -> None:
-        """Takes a worker back after its call, to be used again."""
+        """Return a worker to the pool after its call."""
         if worker not in self._workers:
             return
         self._busy.pop(worker, None)
@@ -96,23 +96,23 @@ class Pool:
         self._later(_IDLE_SECONDS, self._retire)
 
     def discard(self, worker: WorkerProcess) -> None:
-        """Kills a worker that must not be used again."""
+        """Kill a worker that must not be reused."""
         worker.kill()
         self._remove(worker)
         self._serve_waiting()
 
     def start_spare(self) -> None:
-        """Starts a worker unless one is idle or on its way."""
+        """Start a worker unless one is idle or starting."""
         self._keep_spare()
 
     async def close(self) -> None:
-        """Ends every process: those that are idle may do it themselves, within a second."""
+        """End all processes. Idle ones have a second to end by themselves."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
         for queue in self._waiting.values():
             for waiting in queue:
-                waiting.place.cancel()
+                waiting.future.cancel()
         for worker in [*self._workers]:
             if worker in self._idle:
                 self._dismiss(worker)
@@ -123,13 +123,13 @@ class Pool:
             await self._all_ended.wait()
 
     def abandon(self) -> None:
-        """Ends every process without the event loop, which runs no more."""
+        """Kill all processes after the end of the event loop."""
         self._closed = True
         for worker in self._workers | self._ending:
             worker.abandon()
 
     def kill(self) -> None:
-        """Kills every process, from any thread; all else is left to the event loop."""
+        """Kill all processes. Thread-safe; the event loop does the rest."""
         for worker in self._workers | self._ending:
             worker.kill()
 
@@ -137,40 +137,40 @@ class Pool:
         if self._closed or not self._waiting:
             return
         for depth, queue in [*self._waiting.items()]:
-            while queue and (queue[0].place.done() or self._serve(queue[0], depth)):
+            while queue and (queue[0].future.done() or self._serve(queue[0], depth)):
                 queue.popleft()
             if not queue:
                 del self._waiting[depth]
         for _ in range(self._wanted() - self._starting()):
-            if self._idle and len(self._workers) >= self._limit:  # it can't run what waits
+            if self._idle and len(self._workers) >= self._limit:  # no waiting call may use it
                 self._dismiss(self._idle[0])
             if not self._start():
                 return
 
     def _serve(self, waiting: _Waiting, depth: int) -> bool:
-        """Gives a waiting call an idle worker, if it may have one and there is one."""
-        fitting = [worker for worker in self._idle if waiting.may_have(worker)]
-        if not fitting or not self._turns(depth):
+        """Assign an idle worker to a waiting call; return False if none is suitable."""
+        suitable = [worker for worker in self._idle if waiting.may_use(worker)]
+        if not suitable or not self._free_slots(depth):
             return False
         file = waiting.file
-        chosen = next((worker for worker in fitting if file in worker.files), fitting[-1])
+        chosen = next((worker for worker in suitable if file in worker.files), suitable[-1])
         self._idle.remove(chosen)
         self._busy[chosen] = depth
         chosen.files.add(file)
         if waiting.is_alone:
             chosen.owner = file
-        waiting.place.set_result(chosen)
+        waiting.future.set_result(chosen)
         return True
 
-    def _turns(self, depth: int, taken: int = 0) -> int:
-        """Gives how many calls of that depth may have a worker now, if `taken` more than now had theirs."""
+    def _free_slots(self, depth: int, taken: int = 0) -> int:
+        """Return how many calls of a depth may start now, if `taken` additional workers were busy."""
         return max(self._limit - len(self._busy) - taken, int(depth not in self._busy.values()), 0)
 
     def _wanted(self) -> int:
-        """Gives how many workers are wanted at once, beside the busy ones."""
+        """Return how many additional workers the waiting calls could use now."""
         wanted = 0
         for depth, queue in self._waiting.items():
-            wanted += min(len(queue), self._turns(depth, wanted))
+            wanted += min(len(queue), self._free_slots(depth, wanted))
         return wanted
 
     def _starting(self) -> int:
@@ -187,8 +187,8 @@ class Pool:
             )
         except OSError as error:
             for depth in [*self._waiting]:
-                if not self._starting() and depth not in self._busy.values():  # else they get one of those
-                    self._fail(depth, f"A worker process can't be started: {error}")
+                if not self._starting() and depth not in self._busy.values():  # otherwise they can wait for those
+                    self._fail(depth, f"No worker process could be started: {error}")
             return False
         self._workers.add(worker)
         self.loop.call_later(_START_SECONDS, self._give_up_start, worker)
@@ -199,18 +199,18 @@ class Pool:
             worker.kill()
 
     def _fail(self, depth: int, reason: str) -> None:
-        """Fails all calls of a depth that wait."""
+        """Fail all waiting calls of a depth."""
         for waiting in self._waiting.pop(depth):
-            if not waiting.place.done():
-                waiting.place.set_exception(WorkerError(reason))
+            if not waiting.future.done():
+                waiting.future.set_exception(WorkerError(reason))
 
     def _fail_first(self, reason: str) -> None:
-        """Fails the call that waits for a worker with the greatest right."""
+        """Fail the waiting call that is next in line."""
         for queue in self._waiting.values():
             while queue:
                 waiting = queue.popleft()
-                if not waiting.place.done():
-                    waiting.place.set_exception(WorkerError(reason))
+                if not waiting.future.done():
+                    waiting.future.set_exception(WorkerError(reason))
                     return
 
     def _exited(self, worker: WorkerProcess) -> None:
@@ -221,11 +221,11 @@ class Pool:
             return
         self._remove(worker)
         if not worker.is_ready:
-            self._fail_first(f"A worker process ended before it could run anything ({worker.exit}).")
+            self._fail_first(f"The worker process ended before the call started ({worker.exit}).")
         self._serve_waiting()
 
     def _dismiss(self, worker: WorkerProcess) -> None:
-        """Lets an idle worker end by itself, but not for long."""
+        """End an idle worker; kill it if it doesn't end in time."""
         worker.finish()
         self.loop.call_later(_FAREWELL_SECONDS, worker.kill)
         self._remove(worker)
@@ -242,22 +242,22 @@ class Pool:
 
     def _keep_spare(self) -> None:
         is_taken = (worker.files if self._has_lone_packs else worker.owner for worker in self._idle)
-        if self._starting():  # it may be meant for a call
+        if self._starting():  # a call may be waiting for it
             self._later(_SPARE_AFTER_SECONDS, self._keep_spare)
         elif all(is_taken) and len(self._workers) < self._limit:
             self._start()
 
     def _measure(self) -> None:
-        """End calls that exceed a limit which the system has only for each process: memory, and how many there are."""
+        """Measure the process trees of calls and end those that exceed a limit, which the system can't enforce."""
         running = {(worker, worker.number) for worker in self._busy}
-        for worker, _ in running & self._were_running:  # a short call isn't worth it
+        for worker, _ in running & self._were_running:  # skips short calls
             worker.measure()
         self._were_running = running
         if self._busy or self._waiting:
             self._later(_MEASURE_SECONDS, self._measure)
 
     def _retire(self) -> None:
-        """Ends workers that have been idle for long; one stays."""
+        """End workers that have been idle for long, except one."""
         if len(self._idle) < 2:
             return
         for worker in [*self._idle[:-1]]:
@@ -266,7 +266,7 @@ class Pool:
         self._later(_IDLE_SECONDS, self._retire)
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Has an action done once, after a while, however often it is asked for meanwhile."""
+        """Schedule an action, unless it is already scheduled."""
         if action in self._timers or self._closed:
             return
 
@@ -278,5 +278,5 @@ class Pool:
 
 
 def default_limit() -> int:
-    """How many workers there may be where nobody says."""
+    """Return the default limit of workers."""
     return max(4, 2 * (os.cpu_count() or 1))

@@ -1,4 +1,4 @@
-"""One worker process, seen from here."""
+"""Worker process and its pipes."""
 
 from __future__ import annotations
 
@@ -21,50 +21,53 @@ from pegboard.worker.keeper import MEASURE
 _CODE = "from pegboard.worker.keeper import main; main(); from pegboard.worker.serve import main; main()"
 _CHUNK = 65_536
 _DRAIN_CHUNKS = 32
-"""What a pipe can hold was written before the answer; a child of the tool may go on writing for ever."""
+"""Chunks to read after an answer: the capacity of a pipe. A child of the tool may keep writing forever."""
 
-_LAST_WORDS = 2_000
-"""Bytes kept of what a process says that never becomes ready."""
+_STARTUP_OUTPUT = 2_000
+"""Bytes kept of the output of a process that isn't ready yet."""
 
 _KEEPER_SECONDS = 3.0
-"""How long the keeper may take to end a worker, before it is killed itself."""
+"""Time limit for the keeper to end a worker, in seconds; then it is killed itself."""
 
 Stream = Literal["stdout", "stderr"]
 
 
-class Listener(Protocol):
-    """Who hears what a worker says, while it runs a call."""
+class CallListener(Protocol):
+    """Receiver of a worker's messages and output during a call.
 
-    def heard(self, message: dict[str, Any]) -> None:
-        """Takes a message other than the answer."""
+    One of `on_answer`, `on_crash` and `on_limit` comes last, after all output.
+    """
 
-    def printed(self, stream: Stream, data: bytes) -> None:
-        """Takes output."""
+    def on_message(self, message: dict[str, Any]) -> None:
+        """Handle a message other than the answer."""
 
-    def answered(self, answer: dict[str, Any]) -> None:
-        """Takes the answer; all output before it has been told."""
+    def on_output(self, stream: Stream, data: bytes) -> None:
+        """Handle output."""
 
-    def broke(self, reason: str) -> None:
-        """Learns that there will be no answer, and why; all output has been told."""
+    def on_answer(self, answer: dict[str, Any]) -> None:
+        """Handle the answer."""
 
-    def outgrew(self, limit: str) -> None:
-        """Fail the call: it exceeded a limit, `memory` or `processes`; all output has been passed on."""
+    def on_crash(self, reason: str) -> None:
+        """Handle the end of the worker without an answer."""
+
+    def on_limit(self, limit: str) -> None:
+        """Handle the end of the worker after it exceeded a limit, `memory` or `processes`."""
 
 
 class WorkerProcess:
-    """A worker process with the pipes to it; made inside a running event loop.
+    """Worker process with its pipes. Create it inside a running event loop.
 
-    Our child is its keeper, which ends with it and with all that it started; see `pegboard.worker.keeper`.
+    The direct child process is the keeper of the worker, see `pegboard.worker.keeper`.
 
     Args:
-        memory_limit: Bytes of data that it may have.
-        environment: Its environment variables.
-        longest_answer: Bytes; a longer one breaks it.
-        on_ready: Called once it can take requests.
-        on_exit: Called once it has ended, whatever ended it.
+        memory_limit: Limit of its data, in bytes.
+        environment: Environment variables.
+        longest_answer: Maximum size of an answer in bytes; the process is killed after a larger one.
+        on_ready: Callback for when it can receive requests.
+        on_exit: Callback for when it has ended, for any reason.
 
     Raises:
-        OSError: It can't be started.
+        OSError: The process can't be started.
     """
 
     def __init__(
@@ -80,25 +83,25 @@ class WorkerProcess:
         self.files: set[str] = set()
         """Files of the packs that it has run."""
         self.owner: str | None = None
-        """The file of the only pack that it may run, if it runs one that must be alone."""
+        """File of the only pack that it may run; None if it may run any."""
         self.is_ready = False
         self.is_alive = True
         self.idle_since = 0.0
         self.exit = ""
-        """How it ended, in words."""
+        """Description of its end, such as an exit code."""
         self.pid = 0
-        """The worker's own id, once it is ready."""
+        """Process id of the worker, once it is ready."""
         self._longest_answer = longest_answer
         self._on_ready = on_ready
         self._on_exit = on_exit
-        self._listener: Listener | None = None
+        self._listener: CallListener | None = None
         self.number = 0
-        """The id of the last request."""
+        """Id of the last request."""
         self._is_killed = False
         self._loop = asyncio.get_running_loop()
         self._unsent = b""
         self._unread = b""
-        self._last_words = b""
+        self._startup_output = b""
         theirs_in, self._requests = os.pipe()
         self._answers, theirs_out = os.pipe()
         self._control, theirs_control = socket.socketpair()
@@ -124,8 +127,8 @@ class WorkerProcess:
             os.close(theirs_out)
             theirs_control.close()
         self._control.setblocking(False)
-        assert self._process.stdout is not None, "asked for above"
-        assert self._process.stderr is not None, "asked for above"
+        assert self._process.stdout is not None, "it is a pipe"
+        assert self._process.stderr is not None, "it is a pipe"
         self._outputs: dict[int, Stream] = {
             self._process.stdout.fileno(): "stdout",
             self._process.stderr.fileno(): "stderr",
@@ -138,34 +141,34 @@ class WorkerProcess:
             self._output_poll.register(descriptor, select.POLLIN)
         self._exit_watch = self._watch_exit()
 
-    def run(self, number: int, request: bytes, listener: Listener) -> None:
-        """Sends a request; what comes of it is told to `listener`, until `answered`, `broke` or `leave`.
+    def run(self, number: int, request: bytes, listener: CallListener) -> None:
+        """Send a request, and pass messages and output to `listener` until its answer, its failure or `leave`.
 
         Args:
-            number: The request's id, which no other request to this process has.
-            request: The request, as `pegboard.worker.wire` writes it.
-            listener: Who hears.
+            number: Id of the request, unique for this process.
+            request: Line of the request, see `pegboard.worker.wire`.
+            listener: Receiver of messages and output.
         """
-        self._drain()  # what was printed after the last call is nobody's
+        self._drain()  # output after the last call belongs to no call
         self._listener = listener
         self.number = number
         self._unsent = request
         self._send()
 
     def reply(self, message: bytes) -> None:
-        """Sends a reply to something that the tool asked; nowhere, if the process has ended."""
+        """Send a reply to a question of the tool; do nothing if the process has ended."""
         if self._requests >= 0:
             self._unsent += message
             self._send()
 
     def leave(self) -> None:
-        """Tells the present listener no more, after all that has been printed so far."""
+        """Pass the remaining output to the listener and detach it."""
         if self.is_alive:
             self._drain()
         self._listener = None
 
     def kill(self) -> None:
-        """Have the process and all that it started killed, from any thread."""
+        """Kill the process and all that it started. Thread-safe."""
         if self._is_killed or not self.is_alive:
             return
         self._is_killed = True
@@ -175,19 +178,19 @@ class WorkerProcess:
             self._loop.call_soon_threadsafe(self._loop.call_later, _KEEPER_SECONDS, self._kill_keeper)
 
     def measure(self) -> None:
-        """Have the process and all that it started measured, and killed if they exceed a limit."""
-        with suppress(OSError):  # the keeper has ended, or is behind
+        """Measure the process and all that it started, and kill them if they exceed a limit."""
+        with suppress(OSError):  # the keeper has ended or is still measuring
             self._control.send(MEASURE)
 
     def finish(self) -> None:
-        """Asks the process to end by itself, as an idle one does at once."""
+        """Close the pipe of requests; an idle process then ends immediately."""
         if self._requests >= 0:
             self._loop.remove_writer(self._requests)
             os.close(self._requests)
             self._requests = -1
 
     def abandon(self) -> None:
-        """Kills the process without its event loop, which runs no more."""
+        """Kill the process after the end of its event loop."""
         self.kill()
         if not self._loop.is_closed():
             for descriptor in (self._answers, self._exit_watch, *self._outputs):
@@ -200,13 +203,13 @@ class WorkerProcess:
         self.is_alive = False
         self._close_all()
 
-    def let_go(self) -> None:
-        """Closes its pipes in a forked child, where it is nobody's worker; the event loop is still our parent's."""
+    def detach(self) -> None:
+        """Close the pipes in a forked child process, which must not use the parent's worker or event loop."""
         if not self.is_alive:
             return
         self.is_alive = False
         self._listener = None
-        self._process.returncode = 0  # it is not ours to wait for
+        self._process.returncode = 0  # only the parent may wait for it
         self._close_all()
 
     def _read_with(self, descriptor: int, callback: Callable[..., object], *args: object) -> None:
@@ -218,7 +221,7 @@ class WorkerProcess:
             self._unsent = self._unsent[os.write(self._requests, self._unsent) :]
         except BlockingIOError:
             pass
-        except OSError:  # it has ended, as its exit will tell
+        except OSError:  # the process has ended; `_exited` handles that
             self._unsent = b""
         if self._unsent:
             self._loop.add_writer(self._requests, self._send)
@@ -226,7 +229,7 @@ class WorkerProcess:
             self._loop.remove_writer(self._requests)
 
     def _read_output(self, descriptor: int) -> bool:
-        """Reads what there is, but not much at once; False if there is nothing."""
+        """Read one chunk of output; return False if none is available."""
         try:
             data = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -235,9 +238,9 @@ class WorkerProcess:
             self._loop.remove_reader(descriptor)
             return False
         if self._listener is not None:
-            self._listener.printed(self._outputs[descriptor], data)
+            self._listener.on_output(self._outputs[descriptor], data)
         elif not self.is_ready:
-            self._last_words = (self._last_words + data)[-_LAST_WORDS:]
+            self._startup_output = (self._startup_output + data)[-_STARTUP_OUTPUT:]
         return True
 
     def _drain(self) -> None:
@@ -247,7 +250,7 @@ class WorkerProcess:
                     break
 
     def _read_answers(self) -> bool:
-        """Reads messages, but not many at once; False if there are none."""
+        """Read one chunk of messages; return False if none is available."""
         try:
             data = os.read(self._answers, _CHUNK)
         except BlockingIOError:
@@ -259,14 +262,14 @@ class WorkerProcess:
         listener = self._listener
         try:
             for line in lines:
-                self._take(json.loads(line))
+                self._handle(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self._break(listener, "it wrote something else than answers into the pipe for answers")
+            self._crash(listener, "it wrote invalid data to the pipe of answers")
         if len(self._unread) > self._longest_answer:
-            self._break(listener, "its answer has no end")
+            self._crash(listener, "its answer is too long")
         return True
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         if not self.is_ready:
             self.is_ready = "ready" in message
             if self.is_ready:
@@ -274,23 +277,23 @@ class WorkerProcess:
                 self._on_ready(self)
             return
         listener = self._listener
-        if listener is None or message.get("id") != self.number:  # the tool may have written it, now or earlier
+        if listener is None or message.get("id") != self.number:  # an earlier call or the tool itself wrote it
             return
         if "data" in message:
             self.leave()
-            listener.answered(message)
+            listener.on_answer(message)
         else:
-            listener.heard(message)
+            listener.on_message(message)
 
-    def _break(self, listener: Listener | None, reason: str) -> None:
-        """Kills the process, and tells who heard it when it began to write nonsense, even if it seemed to answer."""
+    def _crash(self, listener: CallListener | None, reason: str) -> None:
+        """Kill the process because of invalid data, and fail the call during which it came."""
         self._listener, self._unread = None, b""
         self.kill()
         if listener is not None:
-            listener.broke(reason)
+            listener.on_crash(reason)
 
     def _watch_exit(self) -> int:
-        """Has `_exited` called when the process ends; gives the descriptor that this takes, or -1."""
+        """Call `_exited` when the process ends; return the watched descriptor, or -1 if a thread watches."""
         if sys.platform == "linux":
             with suppress(OSError):  # an old kernel, or a container that forbids it
                 watch = os.pidfd_open(self._process.pid)
@@ -315,8 +318,8 @@ class WorkerProcess:
         reason, _, number = self._last_report().partition(" ")
         if not reason:
             self._kill_orphan()
-        self.exit = _exit_in_words(int(number) if reason == "exit" else status)
-        *_, last_line = ["", *self._last_words.decode("utf-8", "replace").splitlines()]
+        self.exit = _describe_exit(int(number) if reason == "exit" else status)
+        *_, last_line = ["", *self._startup_output.decode("utf-8", "replace").splitlines()]
         if last_line:
             self.exit += f": {last_line}"
         self.finish()
@@ -331,26 +334,26 @@ class WorkerProcess:
         self._control.close()
         listener, self._listener = self._listener, None
         if listener is not None and reason in {"memory", "processes"}:
-            listener.outgrew(reason)
+            listener.on_limit(reason)
         elif listener is not None:
-            listener.broke(self.exit)
+            listener.on_crash(self.exit)
         self._on_exit(self)
 
     def _last_report(self) -> str:
-        """Return why the keeper ended; empty if it was killed itself."""
+        """Return the keeper's report; empty if the keeper was killed."""
         try:
             return self._control.recv(100).decode()
         except OSError:
             return ""
 
     def _kill_keeper(self) -> None:
-        """Kill a keeper that doesn't end; the system kills the worker with it."""
+        """Kill a hanging keeper; the system then kills the worker."""
         if self.is_alive:
             self._process.kill()
             self._kill_orphan()
 
     def _kill_orphan(self) -> None:
-        """Kill the worker whose keeper was killed, where the system doesn't."""
+        """Kill a worker whose keeper was killed, on systems that don't do so themselves."""
         if self.pid:
             with suppress(OSError):  # it has ended
                 os.killpg(self.pid, signal.SIGKILL)
@@ -372,15 +375,15 @@ class WorkerProcess:
 _PROCESSES: WeakSet[WorkerProcess] = WeakSet()
 
 
-def _let_all_go() -> None:
+def _detach_all() -> None:
     for process in [*_PROCESSES]:
-        process.let_go()
+        process.detach()
 
 
-os.register_at_fork(after_in_child=_let_all_go)
+os.register_at_fork(after_in_child=_detach_all)
 
 
-def _exit_in_words(status: int) -> str:
+def _describe_exit(status: int) -> str:
     if status >= 0:
         return f"exit code {status}"
     try:

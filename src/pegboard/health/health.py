@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pegboard.health.prober import Answer, FindSecret, Looking
 from pegboard.models import HealthRow, Problem, Requirement, ToolSpec, ToolState
-from pegboard.sdk.findings import row
-from pegboard.sdk.requirements import Requirement as Wanted
+from pegboard.sdk.findings import report_row
+from pegboard.sdk.requirements import DeclaredRequirement as Wanted
 
 if TYPE_CHECKING:
-    from pegboard.sdk.findings import Found
+    from pegboard.sdk.findings import ProbeResult
 
 _Needs: TypeAlias = defaultdict[Wanted, list[tuple[ToolSpec, Requirement]]]
 """What is needed, with the tools that need it."""
@@ -48,7 +48,7 @@ class Health:
         self._find_secret = find_secret
         self._environ = environ
         self._timeout = timeout
-        self._found: dict[Wanted, Found] = {}
+        self._found: dict[Wanted, ProbeResult] = {}
         self._looks = 0
         self._found_by: dict[Wanted, int] = {}
         """Which look found it."""
@@ -201,7 +201,7 @@ def _wanted(requirement: Requirement) -> Wanted | None:
     return Wanted(requirement.kind, requirement.name, version_flag=flag, min_version=least)
 
 
-def _row(spec: ToolSpec, requirement: Requirement, wanted: Wanted, found: Found) -> HealthRow:
-    said = row(spec.name, wanted, found)
+def _row(spec: ToolSpec, requirement: Requirement, wanted: Wanted, found: ProbeResult) -> HealthRow:
+    said = report_row(spec.name, wanted, found)
     install = requirement.install or said["install"]
     return HealthRow.model_validate({**said, "install": install, "requirement": requirement})

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegboard.sdk.requirements import Requirement
+from pegboard.sdk.requirements import DeclaredRequirement
 
 if TYPE_CHECKING:
-    from pegboard.sdk.findings import Found
+    from pegboard.sdk.findings import ProbeResult
 
-Answer: TypeAlias = "tuple[Requirement, Found]"
+Answer: TypeAlias = "tuple[DeclaredRequirement, ProbeResult]"
 FindSecret: TypeAlias = Callable[[str], tuple[str | None, str]]
 """Takes a secret's name; gives where it comes from, or None and why it is missing. Never its value."""
 
@@ -32,7 +32,7 @@ class Looking:
 
     def __init__(
         self,
-        wanted: Sequence[Requirement],
+        wanted: Sequence[DeclaredRequirement],
         tell: Callable[[Answer | None], object],
         *,
         find_secret: FindSecret,
@@ -59,7 +59,7 @@ class Looking:
             pass
         self._others.join()
 
-    def _look(self, wanted: Sequence[Requirement]) -> None:
+    def _look(self, wanted: Sequence[DeclaredRequirement]) -> None:
         try:
             if wanted:
                 self._look_for(wanted)
@@ -69,7 +69,7 @@ class Looking:
                 if not self._left and not self._stopped.is_set():
                     self._tell(None)
 
-    def _look_for(self, wanted: Sequence[Requirement]) -> None:
+    def _look_for(self, wanted: Sequence[DeclaredRequirement]) -> None:
         from pegboard.sdk.probes import probe_all
 
         answers = probe_all(

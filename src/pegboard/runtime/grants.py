@@ -14,7 +14,7 @@ from pegboard.config import PacksSettings, Secret, Secrets
 from pegboard.models import PackHandler, Problem
 from pegboard.ports import Granted
 from pegboard.runtime.redaction import Redaction
-from pegboard.sdk.granted import not_granted
+from pegboard.sdk.secret_checks import not_granted_message
 
 _SPEAKS_OF_SECRETS = re.compile(rb"secret|api_headers|lazy_client", re.IGNORECASE)
 _MOST_REFUSED = 200
@@ -115,7 +115,7 @@ class Grants:
 
 
 def _problem(refusal: _Refusal) -> Problem:
-    message, _, fix = not_granted(refusal.pack, refusal.name).partition(": ")
+    message, _, fix = not_granted_message(refusal.pack, refusal.name).partition(": ")
     return Problem(message=f"{message}.", fix=fix[:1].upper() + fix[1:], file=refusal.file, pack=refusal.pack)
 
 
@@ -125,9 +125,9 @@ def _named_in(file: str) -> tuple[str, ...]:
             return ()
     except OSError:
         return ()
-    from pegboard.sdk.source import parsed, read_requirements
+    from pegboard.sdk.source import parse_file, read_requirements
 
-    tree = parsed(file)
+    tree = parse_file(file)
     return tuple(read_requirements(tree).secrets) if tree else ()
 
 

@@ -170,10 +170,10 @@ class Parts:
     @cached_property
     def health(self) -> Health:
         """The requirements of all tools."""
-        from pegboard.executor.environment import reduced
+        from pegboard.executor.environment import worker_environment
         from pegboard.health import Health
 
-        environ = {**reduced(os.environ), **self._environment}
+        environ = {**worker_environment(os.environ), **self._environment}
         return Health(self.usable, find_secret=self.find_secret, environ=environ)
 
     @cached_property

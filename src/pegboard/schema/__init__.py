@@ -1,1 +1,1 @@
-"""Being built."""
+"""Validation of arguments against JSON Schemas."""

@@ -1,4 +1,4 @@
-"""Makes the arguments of a call ready for its tool."""
+"""Preparation of the arguments of a call."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from pegboard.schema.validation import validator
 
 
 def prepare(spec: ToolSpec, args: JsonObject) -> JsonObject:
-    """Resolves other names of parameters, fills in what is required and has a default, and validates.
+    """Resolve the aliases of parameters, add the defaults of required parameters, and validate.
 
-    The defaults of optional parameters are not filled in: the tool has them.
+    The tool itself has the defaults of optional parameters.
 
     Args:
-        spec: The tool.
-        args: The arguments as the caller gave them; not changed.
+        spec: Tool.
+        args: Arguments of the caller; not changed.
 
     Returns:
-        The arguments by the names of the schema, in the order given, then the defaults filled in.
+        The arguments by parameter name in the same order, followed by the added defaults.
 
     Raises:
-        FormFaults: One parameter came under two names, or the arguments don't fit the schema; all faults at once.
+        FormFaults: The arguments don't match the schema, or two of them are the same parameter. It lists all validation
+            errors.
     """
     prepared: JsonObject = {}
     given_as: dict[str, str] = {}
@@ -32,7 +33,7 @@ def prepare(spec: ToolSpec, args: JsonObject) -> JsonObject:
         parameter = spec.parameter_aliases.get(name, name)
         if parameter in given_as:
             first = given_as[parameter]
-            faults.append(Fault(path=pointer(name), message=f"is another name of `{first}`, which is given too"))
+            faults.append(Fault(path=pointer(name), message=f"is an alias of `{first}`, which is also set"))
             continue
         given_as[parameter] = name
         prepared[parameter] = value
@@ -44,7 +45,7 @@ def prepare(spec: ToolSpec, args: JsonObject) -> JsonObject:
 
 
 def _missing_defaults(schema: JsonObject, args: JsonObject) -> JsonObject:
-    """Gives the defaults of required properties that are not among the arguments."""
+    """Return the defaults of required properties that are missing in the arguments."""
     required, properties = schema.get("required"), schema.get("properties")
     if not isinstance(required, list) or not isinstance(properties, dict):
         return {}

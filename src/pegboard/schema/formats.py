@@ -1,4 +1,4 @@
-"""What the values of `format` look like, told in words and checked without libraries."""
+"""Checks for the values of `format`, with descriptions for error messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _is_time(text: str) -> bool:
     if not parts:
         return False
     minutes, seconds, _, offset = parts.groups()
-    second = "59" if seconds == "60" else seconds  # a leap second is a time, though not one of Python's
+    second = "59" if seconds == "60" else seconds  # leap seconds are valid, but not supported by Python
     try:
         time.fromisoformat(f"{minutes}:{second}{offset.upper().replace('Z', '+00:00')}")
     except ValueError:
@@ -98,4 +98,4 @@ FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "uri": ("a URI like https://example.org/", _matches(_URI)),
     "uuid": ("a UUID like 123e4567-e89b-12d3-a456-426614174000", _is_uuid),
 }
-"""Format → what it is, with its article, and whether a text is one. Formats that are not here are not checked."""
+"""Format → description with its article, and check. Other formats are not checked."""

@@ -1,8 +1,8 @@
-"""The engine: `jsonschema` with the keywords whose paths, sentences, rules or costs we want otherwise.
+"""Validator classes of `jsonschema` with modified keywords.
 
-A fault about a property stands at that property (the library puts it at the object around it), patterns follow
-JavaScript, multiples are counted in decimal, and only finite numbers are numbers. What a reference leads to is checked
-once for a value, so that a small schema can't ask for endless work.
+Differences to the library: an error about a property has the path of the property, not of the object. Patterns follow
+JavaScript. Multiples are calculated in decimal. Only finite numbers are numbers. The target of a reference is checked
+once per value, so that a small schema can't cause endless work.
 """
 
 from __future__ import annotations
@@ -30,43 +30,42 @@ if TYPE_CHECKING:
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _MOST_REPEATS = 1000
-"""How often a value's errors under a reference are listed once more; there may be as many as the schema is deep, or
-as two to the power of that."""
+"""Maximum number of repeated checks of failing references, which may be exponential in the depth of the schema."""
 
 
 class _Descending:
-    """What a keyword may ask of the engine beside its protocol."""
+    """Methods of the engine that its protocol does not declare."""
 
     def descend(
         self, instance: JsonValue, schema: JsonValue, path: str | None = None, schema_path: int | None = None
     ) -> Errors:
-        """Gives the errors of `instance` under `schema`."""
+        """Yield the errors of `instance` under `schema`."""
         raise NotImplementedError
 
-    def is_type(self, instance: JsonValue, type: str) -> bool:  # noqa: A002 - as the library names it
-        """Whether `instance` is of a type."""
+    def is_type(self, instance: JsonValue, type: str) -> bool:  # noqa: A002 - name in the library
+        """Return whether `instance` has a type."""
         raise NotImplementedError
 
 
 class Walk:
-    """One check of one value: what was found out on the way.
+    """State of validating one value.
 
     Args:
-        target: Returns what the reference of a part of the schema leads to.
-        is_dynamic: Whether a reference may lead elsewhere when it is reached by another way.
+        target: Function that returns the target of the reference in a part of the schema.
+        is_dynamic: Whether the target of a reference may depend on the path that leads to it.
     """
 
     def __init__(self, target: Callable[[JsonValue], JsonValue], *, is_dynamic: bool) -> None:
         self.target = target
         self.is_dynamic = is_dynamic
         self.open: set[Hashable] = set()
-        """The references that are being followed: ids of the part of the schema that has it, and of the value."""
+        """References being checked: ids of the part of the schema and of the value."""
         self.fitting: set[Hashable] = set()
-        """Those that were followed without an error."""
+        """References checked without errors."""
         self.failing: set[Hashable] = set()
-        """Those that were followed to an error."""
+        """References checked with errors."""
         self.repeats = 0
-        """How often one of the failing ones was followed again, for the whole list of its errors."""
+        """Number of repeated checks of failing references, which list all errors again."""
 
 
 _WALK: ContextVar[Walk] = ContextVar("walk")
@@ -74,11 +73,11 @@ _WALK: ContextVar[Walk] = ContextVar("walk")
 
 @contextmanager
 def walking(target: Callable[[JsonValue], JsonValue], *, is_dynamic: bool) -> Iterator[None]:
-    """Make everything that is validated inside one walk.
+    """Share one `Walk` inside the `with` block.
 
     Args:
-        target: Returns what the reference of a part of the schema leads to.
-        is_dynamic: Whether a reference may lead elsewhere when it is reached by another way.
+        target: Function that returns the target of the reference in a part of the schema.
+        is_dynamic: Whether the target of a reference may depend on the path that leads to it.
     """
     token = _WALK.set(Walk(target, is_dynamic=is_dynamic))
     try:
@@ -89,17 +88,17 @@ def walking(target: Callable[[JsonValue], JsonValue], *, is_dynamic: bool) -> It
 
 @lru_cache
 def engine(name: str) -> type[Engine]:
-    """Gives the validator class of a dialect with our keywords.
+    """Return the validator class of a dialect with the modified keywords.
 
     Args:
-        name: The class of `jsonschema` to build on, such as `Draft202012Validator`.
+        name: Base class in `jsonschema`, such as `Draft202012Validator`.
     """
     import jsonschema
 
     plain: type[Engine] = getattr(jsonschema, name)
     return cast(
         "type[Engine]",
-        jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave its types out
+        jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs lack its types
             plain,
             {
                 **{keyword: check for keyword, check in _OURS.items() if keyword in plain.VALIDATORS},
@@ -123,7 +122,7 @@ def _error(message: str, *path: str) -> ValidationError:
 
 
 def _once(follow: Callable[..., Errors]) -> Callable[..., Errors]:
-    """Makes a reference's check one that does its work once for a value, and none where it leads back to itself."""
+    """Return a check of references that runs once per value, and not at all for a reference to itself."""
 
     def check(checker: Engine, reference: str, instance: JsonValue, schema: JsonValue) -> Errors:
         walk = _WALK.get()
@@ -133,7 +132,7 @@ def _once(follow: Callable[..., Errors]) -> Callable[..., Errors]:
         if key in walk.failing:
             walk.repeats += 1
             if walk.repeats > _MOST_REPEATS:
-                yield _error("is not what the schema asks for")
+                yield _error("does not match the schema")
                 return
         walk.open.add(key)
         known = walk.fitting
@@ -149,8 +148,8 @@ def _once(follow: Callable[..., Errors]) -> Callable[..., Errors]:
 
 
 def _scope(checker: Engine) -> tuple[str, ...]:
-    """Return the base URIs of the schema resources that led here, the dynamic scope (2020-12, section 7.1)."""
-    resolver = checker._resolver  # type: ignore[attr-defined] # noqa: SLF001 - the library's keywords read it, too
+    """Return the base URIs of the dynamic scope (JSON Schema 2020-12, section 7.1)."""
+    resolver = checker._resolver  # type: ignore[attr-defined] # noqa: SLF001 - the library's keywords read it too
     return (resolver._base_uri, *(uri for uri, _ in resolver.dynamic_scope()))  # noqa: SLF001 - as above
 
 
@@ -170,13 +169,13 @@ def _one_of(checker: _Descending, variants: list[JsonValue], instance: JsonValue
     if fitting is None:
         yield _union_error(errors)
     elif _first_fitting(checker, variants[fitting + 1 :], instance)[0] is not None:
-        yield _error("fits more than one")
+        yield _error("matches more than one")
 
 
 def _first_fitting(
     checker: _Descending, variants: list[JsonValue], instance: JsonValue
 ) -> tuple[int | None, list[ValidationError]]:
-    """Gives the index of the first variant that fits, and the errors of those before it."""
+    """Return the index of the first matching variant, and the errors of those before it."""
     errors: list[ValidationError] = []
     for index, variant in enumerate(variants):
         other = _other_constant(variant, instance)
@@ -190,7 +189,10 @@ def _first_fitting(
 
 
 def _other_constant(variant: JsonValue, instance: JsonValue) -> tuple[()] | tuple[str, JsonValue, JsonValue]:
-    """Gives a property that names another variant, its constant and its value; so that only one of many is checked."""
+    """Return a property with another constant than the value, the constant and the value; empty if none differs.
+
+    Such a property identifies another variant, so that the rest of this one need not be checked.
+    """
     target = _WALK.get().target(variant)
     node = target if isinstance(target, dict) else variant
     properties = node.get("properties") if isinstance(node, dict) else None
@@ -225,7 +227,7 @@ def _constant_error(index: int, name: str, constant: JsonValue, value: JsonValue
 def _union_error(errors: list[ValidationError]) -> ValidationError:
     from jsonschema.exceptions import ValidationError
 
-    return ValidationError("fits no variant", context=errors)
+    return ValidationError("matches no variant", context=errors)
 
 
 def _unique_items(_: Engine, wanted: bool, instance: JsonValue, __: JsonValue) -> Errors:
@@ -236,7 +238,7 @@ def _unique_items(_: Engine, wanted: bool, instance: JsonValue, __: JsonValue) -
 
 
 def _comparable(value: JsonValue) -> Hashable:
-    """Gives what is equal for equal JSON values: `1` is `1.0`, and neither is `true`."""
+    """Return a key that is equal for equal JSON values: `1` equals `1.0`, and neither equals `true`."""
     match value:
         case bool():
             return "true or false", value
@@ -264,7 +266,7 @@ def _dependencies(checker: _Descending, needs: dict[str, JsonValue], instance: J
             continue
         for other in needed:
             if isinstance(other, str) and other not in instance:
-                yield _error(f"is required where `{name}` is given", other)
+                yield _error(f"is required if `{name}` is set", other)
 
 
 def _pattern_properties(
@@ -303,13 +305,13 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def _property_names(checker: _Descending, schema: JsonValue, instance: JsonValue, _: JsonValue) -> Errors:
-    from pegboard.schema.sentences import told
+    from pegboard.schema.sentences import faults_of
 
     if not isinstance(instance, dict):
         return
     for name in instance:
         for error in checker.descend(name, schema):
-            for fault in told(error):
+            for fault in faults_of(error):
                 yield _error(f"the name {fault.message}", name)
 
 
@@ -333,7 +335,7 @@ def _multiple_of(_: Engine, step: float, instance: JsonValue, __: JsonValue) -> 
 
 
 def _fraction(number: float) -> Fraction:
-    # 0.3 is a multiple of 0.1 as it is written, though not as it is stored.
+    # 0.3 is a multiple of 0.1 in decimal, but not in binary
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
@@ -352,4 +354,4 @@ _OURS: dict[str, Callable[..., Errors]] = {
     "type": _type,
     "uniqueItems": _unique_items,
 }
-"""Keyword → our check of it: engine, the keyword's value, what is checked, the schema around."""
+"""Keyword → check. Its arguments are the engine, the keyword's value, the checked value and the whole schema."""

@@ -1,4 +1,4 @@
-"""Regular expressions of JSON Schema, which are JavaScript's, searched for within a bounded time."""
+"""Regular expressions of JSON Schema: JavaScript's syntax, with a time limit."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ if TYPE_CHECKING:
     import regex
 
 _SECONDS = 0.04
-"""How long one search may take. Arguments are checked on the interface's loop, which must never stand for 50 ms."""
+"""Time limit of one search. Validation runs on the interface's event loop, which must not block for 50 ms."""
 
 _JS_PARTS = re.compile(r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$|\(\?<(?![=!])", re.DOTALL)
 _PROPERTY = re.compile(r"\\[pP]\{")
-"""The beginning of a Unicode property escape, which means nothing under the flag ASCII."""
+"""Start of a Unicode property escape, which the flag ASCII disables."""
 
 
 class PatternError(ValueError):
-    """The text is no pattern, or searching for it takes too long."""
+    """The pattern is invalid, or the search exceeded its time limit."""
 
 
 @lru_cache(maxsize=4096)
 def compiled(text: str) -> regex.Pattern[str]:
-    r"""Compiles a pattern.
+    r"""Compile a pattern in JavaScript's syntax.
 
-    In JavaScript `$` is the very end only, classes like `\d` are ASCII, and named groups have no `P`.
+    In JavaScript, `$` matches only at the end, classes like `\d` match only ASCII, and named groups have no `P`.
 
     Args:
-        text: The pattern as the schema has it.
+        text: Pattern of the schema.
 
     Raises:
-        PatternError: It isn't one.
+        PatternError: The pattern is invalid.
     """
-    # Python's own `re` has no time limit, and `(a|a)*$` takes it for ever
+    # Python's own `re` has no time limit, and `(a|a)*$` takes exponential time
     import regex
 
     try:
         return regex.compile(_JS_PARTS.sub(_python_part, text), regex.ASCII)
     except (regex.error, OverflowError, RecursionError) as error:
-        raise PatternError(f"{text!r} is no pattern: {error}") from error
+        raise PatternError(f"{text!r} is not a valid pattern: {error}") from error
 
 
 def occurs(pattern: str, text: str) -> bool:
-    """Tells whether a pattern is found anywhere in a text.
+    """Return whether a text contains a match of a pattern.
 
     Raises:
-        PatternError: It is no pattern, or the search takes longer than 40 ms.
+        PatternError: The pattern is invalid, or the search took longer than 40 ms.
     """
     try:
         return compiled(pattern).search(text, timeout=_SECONDS) is not None
     except TimeoutError as error:
-        raise PatternError(f"the pattern {pattern} takes too long to be searched for") from error
+        raise PatternError(f"the search for the pattern {pattern} took too long") from error
 
 
 def _python_part(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Turns the errors of the validation library into faults: a path, and a sentence for whoever mends the arguments."""
+"""Conversion of the library's errors to a `Fault` with a path and a message."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _TYPES = {
 }
 
 
-def told(error: ValidationError) -> list[Fault]:
-    """Gives the faults that an error stands for; of a union's many, those of the variant that was probably meant."""
+def faults_of(error: ValidationError) -> list[Fault]:
+    """Return the validation errors for an error of the library; in a union, those of the most likely variant."""
     if error.validator in {"anyOf", "oneOf"} and error.context:
-        return _told_union(error)
+        return _faults_of_union(error)
     path = pointer(*error.absolute_path)
-    tell = _SENTENCES.get(str(error.validator))
+    sentence = _SENTENCES.get(str(error.validator))
     if error.schema is False or error.validator is None:
         return [Fault(path=path, message="is not allowed")]
-    return [Fault(path=path, message=tell(_rule(error), _value(error)) if tell else error.message)]
+    return [Fault(path=path, message=sentence(_rule(error), _value(error)) if sentence else error.message)]
 
 
 def shown(value: JsonValue) -> str:
-    """Tells a value in a few words, for a sentence: `the text "ten"`, `12`, `a list`."""
+    """Return a short description of a value: `the text "ten"`, `12`, `a list`."""
     match value:
         case None | bool():
             return json.dumps(value)
@@ -54,15 +54,15 @@ def shown(value: JsonValue) -> str:
 
 
 def choices(values: Iterable[JsonValue]) -> str:
-    """Tells what there is to choose from: `"a", "b" and 3 more`."""
+    """Return a short list of choices: `"a", "b" and 3 more`."""
     every = list(values)
-    told_ones = [_written(value) for value in every[:_SHOWN_CHOICES]]
-    rest = len(every) - len(told_ones)
-    return ", ".join(told_ones) + (f" and {rest} more" if rest else "")
+    listed = [_written(value) for value in every[:_SHOWN_CHOICES]]
+    rest = len(every) - len(listed)
+    return ", ".join(listed) + (f" and {rest} more" if rest else "")
 
 
 def types(names: JsonValue) -> str:
-    """Tells the value of `type`: `an integer`, `text or null`."""
+    """Return the description of the keyword `type`: `an integer`, `text or null`."""
     every = names if isinstance(names, list) else [names]
     return " or ".join(_TYPES.get(str(name), str(name)) for name in every)
 
@@ -74,7 +74,7 @@ def _cut(text: str) -> str:
 def _digits(value: float) -> str:
     try:
         return _cut(repr(value))
-    except ValueError:  # more digits than Python turns into text
+    except ValueError:  # Python's limit of digits
         return "a huge number"
 
 
@@ -112,7 +112,7 @@ _SENTENCES: dict[str, Callable[[JsonValue, JsonValue], str]] = {
     "enum": lambda values, value: (
         f"must be one of {choices(values)}, not {_written(value)}"
         if isinstance(values, list) and values
-        else "is not allowed: no value fits"
+        else "is not allowed: no value is valid"
     ),
     "const": lambda expected, value: f"must be {_written(expected)}, not {_written(value)}",
     "minimum": lambda limit, value: f"must be at least {_written(limit)}, not {shown(value)}",
@@ -126,35 +126,35 @@ _SENTENCES: dict[str, Callable[[JsonValue, JsonValue], str]] = {
     "minProperties": _few("property", "properties"),
     "maxProperties": _lots("property", "properties"),
     "uniqueItems": lambda _, __: "must not have the same item twice",
-    "contains": lambda _, __: "must contain an item of the kind that the schema asks for",
-    "minContains": lambda limit, _: f"must contain at least {limit} of the items that the schema asks for",
-    "maxContains": lambda limit, _: f"must contain at most {limit} of the items that the schema asks for",
+    "contains": lambda _, __: "must contain an item that matches the schema of `contains`",
+    "minContains": lambda limit, _: f"must contain at least {limit} items that match the schema of `contains`",
+    "maxContains": lambda limit, _: f"must contain at most {limit} items that match the schema of `contains`",
     "items": lambda _, __: "has too many items",
     "additionalItems": lambda _, __: "has too many items",
     "unevaluatedItems": lambda _, __: "has items that are not allowed",
     "unevaluatedProperties": lambda _, __: "has properties that are not allowed",
-    "oneOf": lambda _, __: "fits more than one of the variants, and must fit exactly one",
-    "anyOf": lambda _, __: "fits none of the variants",
-    "not": lambda _, __: "is a combination that the schema rules out",
+    "oneOf": lambda _, __: "matches more than one of the variants, but must match exactly one",
+    "anyOf": lambda _, __: "matches none of the variants",
+    "not": lambda _, __: "must not match the schema of `not`",
 }
-"""Keyword → the sentence, from the keyword's value and the value that breaks it."""
+"""Keyword → function that returns the message for the keyword's value and the invalid value."""
 
 
 def _rule(error: ValidationError) -> JsonValue:
-    return cast("JsonValue", error.validator_value)  # the library types it by the time before it is set
+    return cast("JsonValue", error.validator_value)  # the library's type includes the unset state
 
 
 def _value(error: ValidationError) -> JsonValue:
     return cast("JsonValue", error.instance)  # as above
 
 
-def _told_union(error: ValidationError) -> list[Fault]:
+def _faults_of_union(error: ValidationError) -> list[Fault]:
     variants: dict[object, list[ValidationError]] = {}
     for inner in error.context or ():
         variants.setdefault(inner.relative_schema_path[0], []).append(inner)
-    meant = [errors for errors in variants.values() if not any(_says_other(inner) for inner in errors)]
+    meant = [errors for errors in variants.values() if not any(_excludes(inner) for inner in errors)]
     if len(meant) == 1:
-        return [fault for inner in meant[0] for fault in told(inner)]
+        return [fault for inner in meant[0] for fault in faults_of(inner)]
     path = pointer(*error.absolute_path)
     mismatches = [
         inner for errors in variants.values() for inner in errors if _is_at(inner) and inner.validator == "type"
@@ -165,17 +165,18 @@ def _told_union(error: ValidationError) -> list[Fault]:
     values = [_rule(inner) for errors in variants.values() for inner in errors if inner.validator == "const"]
     if not meant and len(values) == len(variants) and all(_is_at(errors[0]) for errors in variants.values()):
         return [Fault(path=path, message=_SENTENCES["enum"](values, _value(error)))]
-    named = _naming(list(variants.values()))
+    named = _tag_errors(list(variants.values()))
     if not meant and named:
         message = _SENTENCES["enum"]([_rule(inner) for inner in named], _value(named[0]))
         return [Fault(path=pointer(*named[0].absolute_path), message=message)]
     nearest = min(meant or variants.values(), key=len)
-    reasons = "; ".join(dict.fromkeys(str(fault) for inner in nearest for fault in told(inner)))
-    return [Fault(path=path, message=f"fits none of the {len(variants)} variants; the nearest: {_cut_long(reasons)}")]
+    reasons = "; ".join(dict.fromkeys(str(fault) for inner in nearest for fault in faults_of(inner)))
+    message = f"matches none of the {len(variants)} variants; errors of the most similar one: {_cut_long(reasons)}"
+    return [Fault(path=path, message=message)]
 
 
-def _naming(variants: list[list[ValidationError]]) -> list[ValidationError]:
-    """Gives each variant's error of the property whose constant names it; none where there is no such property."""
+def _tag_errors(variants: list[list[ValidationError]]) -> list[ValidationError]:
+    """Return each variant's error at the constant property that identifies it; empty without such a property."""
     first = [next((inner for inner in errors if inner.validator == "const"), None) for errors in variants]
     found = [inner for inner in first if inner is not None and len(inner.relative_path) == 1]
     return found if len(found) == len(variants) and len({inner.relative_path[0] for inner in found}) == 1 else []
@@ -189,8 +190,8 @@ def _is_at(error: ValidationError) -> bool:
     return not error.relative_path
 
 
-def _says_other(error: ValidationError) -> bool:
-    """Whether an error of a variant says that another one is meant: by the type, or by a property that names it."""
+def _excludes(error: ValidationError) -> bool:
+    """Return whether an error shows that another variant is meant: a wrong type, or a wrong identifying property."""
     if error.validator == "type":
         return _is_at(error)
     return error.validator in {"const", "enum"} and len(error.relative_path) <= 1

@@ -1,7 +1,7 @@
-"""Makes any JSON value a schema that can be validated against, and tells what had to be left out.
+"""Repair of invalid schemas.
 
-Tools come with schemas that no draft allows (`"required": true` in a property, `"type": "any"`, a reference to
-nowhere). One bad keyword must not cost the tool: it is left out, named, and the rest holds.
+Some tools have schemas that no draft allows (`"required": true` in a property, `"type": "any"`, a broken reference).
+To keep such tools usable, invalid keywords are removed and reported, and the rest of the schema applies.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pydantic import JsonValue
 from pegboard.schema.patterns import PatternError, compiled
 
 Schema: TypeAlias = dict[str, JsonValue] | bool
-"""A JSON Schema: an object of keywords, or yes or no to everything."""
+"""JSON Schema: an object of keywords, or a boolean that accepts or rejects everything."""
 
 
 class Flaw(NamedTuple):
-    """A part of a schema that could not be used."""
+    """Invalid part of a schema."""
 
     path: str
-    """A JSON Pointer into the schema."""
+    """JSON Pointer into the schema."""
     message: str
 
 
 def pointer(*parts: str | int) -> str:
-    """Gives the JSON Pointer (RFC 6901) made of `parts`."""
+    """Return the JSON Pointer (RFC 6901) of `parts`."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
@@ -70,9 +70,9 @@ def _regex(value: JsonValue) -> bool:
 
 _TEXT = (_text, "must be text")
 _NUMBER = (_number, "must be a number")
-_COUNT = (_count, "must be a whole number from 0")
+_COUNT = (_count, "must be a non-negative integer")
 _PLAIN: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
-    "type": (_type, "names no JSON type"),
+    "type": (_type, "must name JSON types"),
     "enum": (lambda value: isinstance(value, list), "must be a list of values"),
     "required": (_names, "must be a list of names"),
     "minimum": _NUMBER,
@@ -81,10 +81,10 @@ _PLAIN: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
     "exclusiveMaximum": _NUMBER,
     "multipleOf": (
         lambda value: _number(value) and isinstance(value, int | float) and value > 0,
-        "must be a number above 0",
+        "must be a number greater than 0",
     ),
     "uniqueItems": (lambda value: isinstance(value, bool), "must be true or false"),
-    "pattern": (_regex, "is no regular expression that can be checked here"),
+    "pattern": (_regex, "is not a supported regular expression"),
     "format": _TEXT,
     "$ref": _TEXT,
     "$dynamicRef": _TEXT,
@@ -105,7 +105,7 @@ _PLAIN: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
     "minContains": _COUNT,
     "maxContains": _COUNT,
 }
-"""Keyword without schemas in it → whether its value can be used, and what is said if not."""
+"""Keyword without subschemas → check of its value, and message if the check fails."""
 
 _ONE = {
     "additionalItems",
@@ -126,7 +126,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Base(Protocol):
-    """The base URI of a part of a schema, which its references are relative to (JSON Schema 2020-12, section 8.2)."""
+    """Base URI of a part of a schema, for relative references (JSON Schema 2020-12, section 8.2)."""
 
     def inside(self, node: dict[str, JsonValue]) -> Self:
         """Return the base inside `node`, which has an `$id`.
@@ -137,20 +137,20 @@ class Base(Protocol):
         ...
 
     def lookup(self, reference: str) -> tuple[JsonValue, Self | None]:
-        """Return what a reference leads to and its base; the base is None if it is in another document.
+        """Return the target of a reference and its base; the base is None if it is in another document.
 
         Raises:
-            LookupError: The reference leads nowhere.
+            LookupError: The target does not exist.
         """
         ...
 
 
-class Mender:
-    """Goes through one schema and mends it.
+class SchemaRepair:
+    """Repair of one schema.
 
     Args:
-        lists_are_tuples: Whether the dialect writes fixed positions as a list in `items` (before 2020-12).
-        old_bounds: Whether the dialect has `exclusiveMinimum: true` (Draft 4).
+        lists_are_tuples: Whether `items` may be a list of positional schemas (before 2020-12).
+        old_bounds: Whether `exclusiveMinimum` is a boolean (Draft 4).
     """
 
     def __init__(self, *, lists_are_tuples: bool, old_bounds: bool) -> None:
@@ -160,40 +160,40 @@ class Mender:
         self._seen: dict[int, dict[str, JsonValue]] = {}
         self._references: list[tuple[dict[str, JsonValue], str, str, Base]] = []
         self.is_dynamic = False
-        """Whether a reference depends on the way by which it is reached (`$dynamicRef`, `$recursiveRef`)."""
+        """Whether the target of a reference depends on the path that leads to it (`$dynamicRef`, `$recursiveRef`)."""
         self._targets: dict[int, JsonValue] = {}
-        self._said: dict[int, str] = {}
+        self._messages: dict[int, str] = {}
 
-    def mend(self, value: JsonValue, base: Base, path: str = "") -> Schema:
-        """Return `value` as a schema: itself, mended in place, or `True` if it is no schema.
+    def repair(self, value: JsonValue, base: Base, path: str = "") -> Schema:
+        """Return `value` as a valid schema: itself, repaired in place, or `True` if it is not a schema.
 
         Args:
-            value: Any JSON value; it belongs to the mender from now on.
-            base: The base URI around it.
-            path: The JSON Pointer to it.
+            value: Any JSON value. The caller must not change it afterwards.
+            base: Base URI of the surrounding schema.
+            path: JSON Pointer to `value`.
         """
         if isinstance(value, bool):
             return value
         if not isinstance(value, dict):
-            self.flaws.append(Flaw(path, "is no schema: it must be an object"))
+            self.flaws.append(Flaw(path, "is not a schema: it must be an object"))
             return True
         if id(value) in self._seen:
             return value
         self._seen[id(value)] = value
-        # Nested in a schema, `$schema` would change the dialect and with it our keywords.
+        # in a subschema, `$schema` would change the dialect and disable the modified keywords
         value.pop("$schema", None)
         self._translate(value)
         if isinstance(value.get("$id"), str):
             try:
                 base = base.inside(value)
             except ValueError:
-                self._drop(value, "$id", path + pointer("$id"), "is no URI")
+                self._drop(value, "$id", path + pointer("$id"), "is not a URI")
         for keyword in list(value):
-            self._mend_keyword(value, keyword, base, path + pointer(keyword))
+            self._repair_keyword(value, keyword, base, path + pointer(keyword))
         return value
 
     def resolve(self) -> None:
-        """Follow every reference of what was mended, mend what it leads to, and drop those that lead nowhere."""
+        """Repair the targets of all references in the repaired schema, and remove broken references."""
         while self._references:
             node, keyword, path, base = self._references.pop()
             reference = node.get(keyword)
@@ -204,21 +204,21 @@ class Mender:
             except LookupError:
                 target, its_base = None, None
             if not isinstance(target, dict | bool):
-                self._drop(node, keyword, path, f"the reference {reference} leads nowhere")
+                self._drop(node, keyword, path, f"the target of the reference {reference} does not exist")
                 continue
-            self._targets[id(node)] = target if its_base is None else self.mend(target, its_base, path)
+            self._targets[id(node)] = target if its_base is None else self.repair(target, its_base, path)
             self.is_dynamic |= keyword != "$ref" or its_base is None
 
     def target(self, node: dict[str, JsonValue]) -> JsonValue:
-        """Gives what the reference of `node`, a part of the mended schema, leads to; None if it has none."""
+        """Return the target of the reference in `node`, a part of the repaired schema, or None without a reference."""
         return self._targets.get(id(node))
 
     def flaw(self, node: dict[str, JsonValue]) -> str:
-        """Says what was left out of `node`, a part of the mended schema; empty if nothing was."""
-        return self._said.get(id(node), "")
+        """Return the message about the keyword removed from `node`, a part of the repaired schema; empty if none."""
+        return self._messages.get(id(node), "")
 
     def _translate(self, node: dict[str, JsonValue]) -> None:
-        """Says in the dialect what older ones say differently and people still write."""
+        """Replace keywords of older dialects that are still in use."""
         if not self._lists_are_tuples and isinstance(node.get("items"), list):
             node.setdefault("prefixItems", node.pop("items"))
             node.pop("items", None)
@@ -232,31 +232,31 @@ class Mender:
             elif isinstance(node.get(exclusive), bool):
                 del node[exclusive]
 
-    def _mend_keyword(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
+    def _repair_keyword(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         if keyword in _ONE:
-            self._mend_one(node, keyword, base, path)
+            self._repair_one(node, keyword, base, path)
         elif keyword in _LISTS:
-            self._mend_list(node, keyword, base, path)
+            self._repair_list(node, keyword, base, path)
         elif keyword in _MAPS:
-            self._mend_map(node, keyword, base, path)
+            self._repair_map(node, keyword, base, path)
         elif keyword in _PLAIN:
-            self._mend_plain(node, keyword, base, path)
+            self._repair_plain(node, keyword, base, path)
 
-    def _mend_one(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
+    def _repair_one(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         value = node[keyword]
         if keyword == "items" and isinstance(value, list):
-            self._mend_list(node, keyword, base, path)
+            self._repair_list(node, keyword, base, path)
         else:
-            node[keyword] = self.mend(value, base, path)
+            node[keyword] = self.repair(value, base, path)
 
-    def _mend_list(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
+    def _repair_list(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         value = node[keyword]
         if not isinstance(value, list) or not value:
             self._drop(node, keyword, path, "must be a list of schemas")
             return
-        value[:] = [self.mend(item, base, path + pointer(index)) for index, item in enumerate(value)]
+        value[:] = [self.repair(item, base, path + pointer(index)) for index, item in enumerate(value)]
 
-    def _mend_map(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
+    def _repair_map(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
         value = node[keyword]
         if not isinstance(value, dict):
             self._drop(node, keyword, path, "must be an object of schemas")
@@ -266,29 +266,29 @@ class Mender:
             if keyword == "patternProperties" and not _regex(name):
                 self._drop(value, name, inner, _PLAIN["pattern"][1])
             elif value[name] is False:
-                value[name] = {"enum": []}  # the library loses the path of what is simply forbidden
+                value[name] = {"enum": []}  # for `False`, the library reports an error without a path
             elif not (keyword == "dependencies" and _names(value[name])):
-                value[name] = self.mend(value[name], base, inner)
+                value[name] = self.repair(value[name], base, inner)
 
-    def _mend_plain(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
-        fits, otherwise = _PLAIN[keyword]
+    def _repair_plain(self, node: dict[str, JsonValue], keyword: str, base: Base, path: str) -> None:
+        is_valid, message = _PLAIN[keyword]
         old_bound = self._old_bounds and keyword.startswith("exclusive") and isinstance(node[keyword], bool)
-        if not fits(node[keyword]) and not old_bound:
-            self._drop(node, keyword, path, otherwise)
+        if not is_valid(node[keyword]) and not old_bound:
+            self._drop(node, keyword, path, message)
         elif keyword in _REFERENCES:
             self._references.append((node, keyword, path, base))
 
     def _drop(self, node: dict[str, JsonValue], keyword: str, path: str, why: str) -> None:
         del node[keyword]
         self.flaws.append(Flaw(path, why))
-        self._said[id(node)] = why if keyword in _REFERENCES else f"`{keyword}` {why}"
+        self._messages[id(node)] = why if keyword in _REFERENCES else f"`{keyword}` {why}"
 
 
 def copied(value: JsonValue) -> JsonValue:
-    """Gives a copy of a JSON value of which nothing is shared; faster than `copy.deepcopy`.
+    """Return a deep copy of a JSON value, faster than `copy.deepcopy`.
 
     Raises:
-        RecursionError: It is nested too deeply.
+        RecursionError: The value is nested too deeply.
     """
     if isinstance(value, dict):
         return {str(name): copied(inner) for name, inner in value.items()}

@@ -1,7 +1,7 @@
-"""Checks argument objects against the schema of a tool, and says what is wrong in plain sentences.
+"""Validation of arguments against the schema of a tool, with `jsonschema`.
 
-The library is `jsonschema`; the sentences, the paths and a few rules are ours, because forms, command line and models
-all show them to somebody who has to mend the arguments.
+The messages, paths and some rules differ from the library's, because forms, the command line and models show the
+messages to those who have to correct the arguments.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pydantic import JsonValue
 
 from pegboard.models import Fault, JsonObject
 from pegboard.schema.keywords import engine, walking
-from pegboard.schema.sentences import told
-from pegboard.schema.soundness import Flaw, Mender, Schema, copied, pointer
+from pegboard.schema.sentences import faults_of
+from pegboard.schema.soundness import Flaw, Schema, SchemaRepair, copied, pointer
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator as Engine
@@ -32,70 +32,64 @@ _DIALECTS = {
     "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
     _LATEST: "Draft202012Validator",
 }
-_TOO_DEEP = "is nested too deeply to be checked"
+_TOO_DEEP = "is nested too deeply to be validated"
 
 
 class Validator:
-    """What checks argument objects against one schema.
+    """Validator of argument objects for one schema.
 
     Args:
-        schema: Any JSON value at all; what can't be used of it is left out and told in `flaws`.
+        schema: Any JSON value. Invalid parts are ignored and reported in `flaws`.
     """
 
     def __init__(self, schema: JsonValue) -> None:
         dialect = _dialect(schema)
-        self._mender = Mender(
+        self._repair = SchemaRepair(
             lists_are_tuples=dialect != _LATEST, old_bounds=dialect == "http://json-schema.org/draft-04/schema"
         )
         self._dialect = dialect
         self.schema: Schema = True
-        """The schema as it is checked against: a copy without what is flawed."""
+        """Copy of the schema without invalid parts."""
         try:
             copy = copied(schema)
-            self.schema = self._mender.mend(copy, _Base.of(copy, dialect))
-            self._mender.resolve()
+            self.schema = self._repair.repair(copy, _Base.of(copy, dialect))
+            self._repair.resolve()
         except RecursionError:
             self.schema = True
-            self._mender.flaws.append(Flaw("", _TOO_DEEP))
-        self.flaws: tuple[Flaw, ...] = tuple(self._mender.flaws)
-        """What could not be used of the schema given."""
+            self._repair.flaws.append(Flaw("", _TOO_DEEP))
+        self.flaws: tuple[Flaw, ...] = tuple(self._repair.flaws)
+        """Invalid parts of the schema."""
 
     def faults(self, arguments: JsonObject) -> tuple[Fault, ...]:
-        """Finds everything that is wrong with an argument object.
+        """Return all validation errors of an argument object, in the order of the schema's properties. Never raises.
 
         Args:
-            arguments: The object; it is not changed.
-
-        Returns:
-            All faults, in the order of the schema's properties; none if the object is valid. Never raises.
+            arguments: Object to validate; not changed.
         """
         return tuple(sorted(self.faults_within(self.schema, arguments, ""), key=self._rank))
 
     def faults_within(self, node: JsonValue, value: JsonValue, path: str) -> tuple[Fault, ...]:
-        """Finds everything that is wrong with a part of the arguments.
+        """Return all validation errors of a part of the arguments. Never raises.
 
         Args:
-            node: The schema it is checked against: a part of `schema`, or made of such parts.
-            value: The part.
-            path: The JSON Pointer that leads to it.
-
-        Returns:
-            All faults, with paths into the whole. Never raises.
+            node: Schema of the part: a part of `schema`, or composed of such parts.
+            value: Part of the arguments.
+            path: JSON Pointer to it, a prefix of the errors' paths.
         """
         try:
             engine = self._engine.evolve(schema=node)
-            with walking(self.target, is_dynamic=self._mender.is_dynamic):
-                found = [fault for error in engine.iter_errors(value) for fault in told(error)]
+            with walking(self.target, is_dynamic=self._repair.is_dynamic):
+                found = [fault for error in engine.iter_errors(value) for fault in faults_of(error)]
         except RecursionError:
             return (Fault(path=path, message=_TOO_DEEP),)
         except _trouble() as trouble:
-            return (Fault(path=path, message=f"can't be checked: the schema is broken ({trouble})"),)
+            return (Fault(path=path, message=f"could not be validated because the schema is invalid ({trouble})"),)
         return tuple(Fault(path=path + fault.path, message=fault.message) for fault in dict.fromkeys(found))
 
     def fits(self, node: JsonValue, value: JsonValue) -> bool:
-        """Whether a value is valid against a part of `schema`; not if it can't be checked."""
+        """Return whether a value is valid for a part of `schema`; False if that can't be determined."""
         try:
-            with walking(self.target, is_dynamic=self._mender.is_dynamic):
+            with walking(self.target, is_dynamic=self._repair.is_dynamic):
                 return next(iter(self._engine.evolve(schema=node).iter_errors(value)), None) is None
         except RecursionError:
             return False
@@ -103,16 +97,16 @@ class Validator:
             return False
 
     def flaw(self, node: JsonValue) -> str:
-        """Says what could not be used of a part of `schema`; empty where all of it can."""
-        return self._mender.flaw(node) if isinstance(node, dict) else ""
+        """Return the message about an invalid keyword in a part of `schema`; empty if all are valid."""
+        return self._repair.flaw(node) if isinstance(node, dict) else ""
 
     def target(self, node: JsonValue) -> JsonValue:
-        """Gives what a part of `schema` refers to by its `$ref`; None where it refers to nothing.
+        """Return the target of the `$ref` in a part of `schema`, or None.
 
         Args:
-            node: A part of `schema` itself, not a copy of one.
+            node: Part of `schema` itself, not a copy.
         """
-        return self._mender.target(node) if isinstance(node, dict) else None
+        return self._repair.target(node) if isinstance(node, dict) else None
 
     @cached_property
     def _engine(self) -> Engine:
@@ -129,13 +123,13 @@ class Validator:
 
 
 class _Base:
-    """The base URI of a part of a schema. A `Base`.
+    """Base URI of a part of a schema; implements `Base`.
 
-    References lead into the schema itself or into the metaschemas; nothing is fetched.
+    References may point to the schema itself and to the metaschemas; nothing is downloaded.
 
     Args:
-        resolver: Returns what resolves references at this part; it is not called before the first reference.
-        specification: The dialect.
+        resolver: Function that returns the resolver of references at this part; called for the first reference.
+        specification: Dialect of the schema.
     """
 
     def __init__(
@@ -146,7 +140,7 @@ class _Base:
 
     @classmethod
     def of(cls, schema: JsonValue, dialect: str) -> Self:
-        """Return the base of a whole schema, which may still be mended until the first reference is looked up."""
+        """Return the base of a whole schema. The schema may change until the first reference is looked up."""
         from referencing.jsonschema import specification_with
 
         specification = specification_with(dialect)
@@ -167,20 +161,20 @@ class _Base:
         return type(self)(lambda: inner, self._specification)
 
     def lookup(self, reference: str) -> tuple[JsonValue, Self | None]:
-        """Return what a reference leads to, and its base unless it is in a metaschema."""
+        """Return the target of a reference and its base; the base is None inside a metaschema."""
         from referencing.exceptions import Unresolvable
 
         try:
             found = self._resolver.lookup(reference)
         except (Unresolvable, ValueError, TypeError, AttributeError) as error:
             raise LookupError(reference) from error
-        contents = cast("JsonValue", found.contents)  # a part of a JSON value is one
+        contents = cast("JsonValue", found.contents)  # parts of JSON values are JSON values
         base = None if _is_in_metaschema(contents) else type(self)(lambda: found.resolver, self._specification)
         return contents, base
 
 
 class _Same:
-    """A schema as a key: equal to itself only, because comparing contents would cost more than it saves."""
+    """Cache key of a schema by identity, because comparing contents would be slow."""
 
     __slots__ = ("schema",)
 
@@ -195,10 +189,10 @@ class _Same:
 
 
 def validator(schema: JsonValue) -> Validator:
-    """Gives the validator of a schema, the same one for the same object.
+    """Return the cached validator of a schema.
 
     Args:
-        schema: A JSON Schema, or any JSON value in the place of one; not to be changed afterwards.
+        schema: JSON Schema or any other JSON value. Don't change it afterwards.
     """
     return _validator(_Same(schema))
 
@@ -209,7 +203,7 @@ def _validator(key: _Same) -> Validator:
 
 
 def _registry() -> SchemaRegistry:
-    """Return the registry that has the metaschemas and nothing else."""
+    """Return the registry of the metaschemas."""
     from jsonschema_specifications import REGISTRY
 
     return cast("SchemaRegistry", REGISTRY)
@@ -238,7 +232,7 @@ def _dialect(schema: JsonValue) -> str:
 
 
 def _trouble() -> tuple[type[Exception], ...]:
-    """What the engine raises over schemas that are broken in ways that mending doesn't see."""
+    """Return the exceptions that the engine raises for invalid schemas that the repair doesn't detect."""
     import re
 
     from jsonschema.exceptions import UndefinedTypeCheck, UnknownType

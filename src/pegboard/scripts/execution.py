@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final  # Any: a message, before it is read
 
-from pegboard.executor.deadline import Clock, Unanswered
+from pegboard.executor.deadline import CallClock, PendingApprovals
 from pegboard.models import CallEvent, Finished, Log, Started, ToolCall, ToolResult
 from pegboard.scripts.commands import FAILED, INCOMPLETE, LATE, MISUSED, NOT_FOUND, Command, Origin, Printed, encodable
 from pegboard.scripts.sandbox import Sandbox, Sandboxes
@@ -115,8 +115,8 @@ class Execution:
         self._calls: dict[str, tuple[ToolCall, ToolResult | None]] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._made = 0
-        self._unanswered = Unanswered()
-        self._clock: Clock | None = None
+        self._unanswered = PendingApprovals()
+        self._clock: CallClock | None = None
         self._sandbox: Sandbox | None = None
 
     async def run(self, script: str, sandboxes: Sandboxes) -> ScriptResult:
@@ -137,7 +137,7 @@ class Execution:
             raise
         is_clean = False
         try:
-            self._clock = Clock(self._limits.seconds, self._late)
+            self._clock = CallClock(self._limits.seconds, self._late)
             self._sandbox.run(
                 {
                     "run": script,
@@ -153,7 +153,7 @@ class Execution:
             is_clean = "broke" not in end
         finally:
             if self._clock is not None:
-                self._clock.stand()
+                self._clock.pause()
             self._sandbox.leave()
             await self._settle(sandboxes, is_clean=is_clean)
         return self._result(script, end)
@@ -239,11 +239,11 @@ class Execution:
             case _:
                 pass
         assert self._clock is not None, "it runs"
-        self._unanswered.heard(event, within)
+        self._unanswered.update(event, within)
         if self._unanswered:
-            self._clock.stand()
+            self._clock.pause()
         elif not self._end.done():
-            self._clock.go()
+            self._clock.resume()
         self._notify(event)
 
     async def _settle(self, sandboxes: Sandboxes, *, is_clean: bool) -> None:

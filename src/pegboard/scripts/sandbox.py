@@ -17,7 +17,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Final, Protocol  # Any: a message, before it is read
 
-from pegboard.executor.environment import reduced
+from pegboard.executor.environment import worker_environment
 from pegboard.scripts.analysis import Parsed, ParsedCommand, UnreadableError
 
 _SHELL: Final = str(Path(__file__).with_name("shell.py"))
@@ -59,7 +59,7 @@ class Sandbox:
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
-            env=reduced(os.environ),
+            env=worker_environment(os.environ),
             cwd="/",
         )
         assert self._process.stdin is not None, "asked for above"

@@ -1,22 +1,36 @@
-"""What the author of a pack imports.
+"""Functions and decorators for the authors of packs.
 
-A pack is an ordinary Python file. What stands here lets it say more about its tools, speak while they run, and use
-secrets, config, HTTP and the tools of other packs; without Pegboard around, in a script or a test, all of it still
-works::
+A pack is an ordinary Python file, and every public function in it that has a docstring is a tool. Import this package
+to describe a tool in more detail, to report progress, and to use secrets, configuration, HTTP and the tools of other
+packs. Everything also works in a plain script or a test, without Pegboard running::
 
     from pegboard.sdk import hints, progress, requires_cli
 
     @hints(read_only=True, timeout=30)
     @requires_cli("wc")
     def count_lines(*, paths: list[str]) -> int:
-        \"\"\"Counts the lines of several files.\"\"\"
+        \"\"\"Count the lines of several files.\"\"\"
         ...
         progress(done, len(paths))
 
-What tools say: `hints`, `aliases`, `requires_cli`, `requires_lib`, `requires_secret`; `progress`, `log`, `ToolFailed`.
-Who started them: `caller`.
-What they use: `get_secret`, `get_config`; `safe_request`, `api_headers`, `lazy_client`; `batch_execute`,
-`normalize_items`; `get_pack`, `call_tool`; `check_deps`. For the tests of a pack there is `pegboard.sdk.testing`.
+Declare:
+    `hints`: Whether a tool is read-only or destructive, its timeout, its caching.
+    `aliases`: Other names of a tool and its parameters.
+    `requires_cli`, `requires_lib`, `requires_secret`: Programs, libraries and secrets that a tool requires.
+
+Report during a call:
+    `progress`, `log`: Progress and messages, shown while the tool runs.
+    `ToolFailed`: An error with a message for the user or the model.
+    `caller`: Whether the user or an agent started the call.
+
+Use:
+    `get_secret`, `get_config`: Secrets and configuration of the pack.
+    `safe_request`, `api_headers`, `lazy_client`: HTTP requests and API clients.
+    `batch_execute`, `normalize_items`: One function for many items.
+    `call_tool`, `get_pack`: Tools of other packs.
+    `check_deps`: Status of the requirements.
+
+To test a pack, use `pegboard.sdk.testing`.
 """
 
 from pegboard.sdk.declare import aliases, hints
@@ -70,7 +84,7 @@ _ON_DEMAND = {
     "requires_secret": "requirements",
     "safe_request": "http",
 }
-"""What a pack may never ask for, and the module it is in: loaded when it is asked for."""
+"""Name → module, imported on first use to keep the start of a worker fast."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Doing one thing for many items at once."""
+"""Concurrent execution of one function for many items."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
-from typing import Any, TypeVar, cast  # Any: what a function makes of an item may be anything
+from typing import Any, TypeVar, cast  # Any: a function may return any value
 
 from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.host import progress
-from pegboard.sdk.invocation import resolved
+from pegboard.sdk.invocation import resolve
 
 ItemT = TypeVar("ItemT")
 
@@ -18,16 +18,19 @@ ItemT = TypeVar("ItemT")
 def batch_execute(
     items: Iterable[ItemT | tuple[ItemT, str]], func: Callable[[ItemT], Any], *, max_workers: int = 8
 ) -> str:
-    """Runs a function on every item at once, and puts what comes of it into one text.
+    """Call a function for every item in a thread pool and join the results into one text.
 
-    Each item has a section of its own, in the order of the items: `=== LABEL ===`, and below it what the function
-    returned, text as it is and anything else as JSON. Where it raised, the section tells the error. While it runs,
-    whoever watches the call sees how many items are done.
+    Each item gets a section, in the order of the items: a line `=== LABEL ===`, then the result. Text is included as
+    it is, any other value as JSON, and an exception as `Error: MESSAGE`: one failing item doesn't stop the others.
+    `batch_execute` reports progress after each item.
 
     Args:
-        items: Values, or `(value, label)` tuples; a value without a label is its own.
-        func: Takes a value; it may be asynchronous, and is run in several threads.
-        max_workers: How many run at once, at most.
+        items: Values, or `(value, label)` tuples. Without a label, the value itself is the label.
+        func: Function that accepts one value. It may be asynchronous, and must be thread-safe.
+        max_workers: Maximum number of items processed concurrently.
+
+    Returns:
+        The sections, separated by blank lines; an empty string if `items` is empty.
     """
     labelled = normalize_items(items)
     if not labelled:
@@ -38,15 +41,15 @@ def batch_execute(
         try:
             for done, future in enumerate(as_completed(futures), 1):
                 progress(done, len(futures), labels[future])
-        except BaseException:  # a cancelled call shouldn't begin further items
+        except BaseException:  # a cancelled call must not start further items
             executor.shutdown(wait=False, cancel_futures=True)
             raise
         return "\n\n".join(f"=== {labels[future]} ===\n{future.result()}" for future in futures)
 
 
 def normalize_items(items: Iterable[ItemT | tuple[ItemT, str]]) -> list[tuple[ItemT, str]]:
-    """Gives every item a label: `["a"]` becomes `[("a", "a")]`; tuples are kept as they are."""
-    # a cast, as the type can't say that items which are tuples have two parts
+    """Return `(value, label)` tuples: `["a"]` becomes `[("a", "a")]`, and tuples stay as they are."""
+    # the type of `items` can't express that every tuple is a pair
     return [
         cast("tuple[ItemT, str]", item) if isinstance(item, tuple) else (item, " ".join(str(item).split()))
         for item in items
@@ -55,11 +58,11 @@ def normalize_items(items: Iterable[ItemT | tuple[ItemT, str]]) -> list[tuple[It
 
 def _text_of(func: Callable[[ItemT], Any], value: ItemT) -> str:
     try:
-        result = resolved(func(value))
+        result = resolve(func(value))
         if isinstance(result, str):
             return result
         return json.dumps(result, ensure_ascii=False, indent=2, default=str)
     except ToolFailed as failed:
         return f"Error: {failed}"
-    except BaseException as error:  # noqa: BLE001 - an item that raises `SystemExit`, say, must not harm the others
+    except BaseException as error:  # noqa: BLE001 - one item's `SystemExit` must not end the others
         return f"Error: {type(error).__name__}: {error}"

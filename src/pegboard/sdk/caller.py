@@ -1,4 +1,4 @@
-"""Which pack is asking."""
+"""Identification of the pack that calls the SDK."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pegboard.sdk.host import installed
 _OUR_MODULES = "pegboard.sdk."
 
 
-def asking() -> str | None:
-    """Gives the pack whose code called the SDK: the nearest on the stack, else the one whose call runs.
+def calling_pack() -> str | None:
+    """Return the pack that called the SDK: the nearest one on the stack, or else the one whose call is running.
 
-    It is never told by an argument: a pack could name another.
+    The pack is never an argument, because a pack could then pass the name of another one.
     """
     host = installed()
-    frame = sys._getframe(1)  # noqa: SLF001 - the one way to know who calls
+    frame = sys._getframe(1)  # noqa: SLF001 - the only way to identify the calling code
     while frame is not None:
         namespace = frame.f_globals
         if not str(namespace.get("__name__")).startswith(_OUR_MODULES):

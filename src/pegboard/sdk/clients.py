@@ -1,4 +1,4 @@
-"""Clients that are built when they are first used."""
+"""API clients created on first use."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ if TYPE_CHECKING:
 
 
 def lazy_client(factory: Callable[[], ClientT], secret_name: str | None = None) -> Callable[[], ClientT | None]:
-    """Gives a function that builds a client at its first call, and gives the same one from then on.
+    """Return a thread-safe function that creates a client on its first call and reuses it afterwards.
 
-    It may be called from many threads at once. Where the factory raises, so does the call, and the next one tries
-    again.
+    If the factory raises, the exception propagates, and the next call tries again::
+
+        client = lazy_client(lambda: httpx.Client(timeout=10))
+
+
+        def fetch(*, url: str) -> str:
+            return client().get(url).text
 
     Args:
-        factory: Builds the client.
-        secret_name: A secret without which there is nothing to build: where it is missing, the function gives None.
+        factory: Function that creates the client.
+        secret_name: Secret that the client requires. While it is missing, the returned function returns None. Write
+            it as a literal: naming it here grants it to the pack.
+
+    Returns:
+        A function that returns the client, or None if the secret is missing.
     """
     building = RLock()
     built: list[ClientT] = []

@@ -1,7 +1,7 @@
-"""Decorators that say something about a tool.
+"""Decorators that describe a tool.
 
-They are read from the source without running it (see `pegboard.discovery`), so their arguments must be literals.
-At run time they note on the function what was said and give it back unchanged.
+Discovery reads them from the source without running it, so their arguments must be literals. At run time they store
+their arguments on the function and return it unchanged.
 """
 
 from __future__ import annotations
@@ -26,42 +26,52 @@ def hints(
     cache_seconds: float | None = None,
     stdin: str | None = None,
 ) -> Callable[[ToolT], ToolT]:
-    """Says how a tool behaves; what is left out stays unsaid.
+    """Declare how a tool behaves. Hints that you leave out are unknown.
+
+    Pegboard and MCP clients use the hints to decide which calls need approval::
+
+        @hints(read_only=True, cache_seconds=60)
+        def word_count(*, path: str) -> int: ...
 
     Args:
-        tool: Nothing: write the parentheses.
-        read_only: It changes nothing.
-        destructive: It may delete or overwrite something.
-        idempotent: Calling it twice does no more than calling it once.
-        open_world: It talks to things outside this machine.
-        timeout: Seconds that one call may take.
-        cache_seconds: How long, in seconds, a result may be used again within a session.
-        stdin: The parameter that takes a script's standard input.
+        tool: Not an argument: write `@hints(...)` with parentheses.
+        read_only: Whether the tool changes nothing.
+        destructive: Whether the tool may delete or overwrite data.
+        idempotent: Whether a second call with the same arguments has no further effect.
+        open_world: Whether the tool accesses systems outside this machine.
+        timeout: Time limit of one call, in seconds.
+        cache_seconds: How long a result is reused within a session, in seconds.
+        stdin: Name of the parameter that receives standard input in scripts.
     """
-    if tool is not None:  # a decorator without parentheses; discovery reports it
+    if tool is not None:  # `@hints` without parentheses; discovery reports it
         return tool  # type: ignore[return-value]
-    said = {name: value for name, value in locals().items() if value is not None}
+    given = {name: value for name, value in locals().items() if value is not None}
 
-    def note(tool: ToolT) -> ToolT:
-        tool.__pegboard_hints__ = said  # type: ignore[attr-defined] # any attribute may be set on a function
+    def decorate(tool: ToolT) -> ToolT:
+        tool.__pegboard_hints__ = given  # type: ignore[attr-defined] # functions accept any attribute
         return tool
 
-    return note
+    return decorate
 
 
 def aliases(*names: str, **parameters: str | Sequence[str]) -> Callable[[ToolT], ToolT]:
-    """Gives a tool, or its parameters, other names that callers may use as well.
+    """Declare other names for a tool and its parameters.
+
+    Example::
+
+        @aliases("grep", pattern="regex", paths=["path", "files"])
+        def search(*, pattern: str, paths: list[str]) -> str: ...
 
     Args:
-        *names: Whole names of the tool; a dot is not needed.
-        **parameters: Per parameter its other name, or several.
+        *names: Other names of the tool, complete: they need no pack and no dot.
+        **parameters: For each parameter, its other name or a list of them.
     """
-    if names and callable(names[0]):  # a decorator without parentheses; discovery reports it
+    if names and callable(names[0]):  # `@aliases` without parentheses; discovery reports it
         return names[0]
-    said = (names, {name: (other,) if isinstance(other, str) else tuple(other) for name, other in parameters.items()})
+    given = (names, {name: (other,) if isinstance(other, str) else tuple(other) for name, other in parameters.items()})
 
-    def note(tool: ToolT) -> ToolT:
-        tool.__pegboard_aliases__ = said  # type: ignore[attr-defined] # any attribute may be set on a function
+    def decorate(tool: ToolT) -> ToolT:
+        tool.__pegboard_aliases__ = given  # type: ignore[attr-defined] # functions accept any attribute
         return tool
 
-    return note
+    return decorate

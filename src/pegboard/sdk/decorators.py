@@ -1,15 +1,15 @@
-"""`@hints(...)` and `@aliases(...)` of the SDK, read where they stand above a function."""
+"""Static reading of the decorators `@hints(...)` and `@aliases(...)`."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
 
-from pegboard.sdk.literals import UnreadableError, read
+from pegboard.sdk.literals import NotLiteralError, read
 from pegboard.sdk.scope import Scope
 
 Report = Callable[..., None]
-"""Takes a problem: `report(message, fix, line=…)`."""
+"""Callback for problems: `report(message, fix, line=…)`."""
 
 _BOOLEANS = ("read_only", "destructive", "idempotent", "open_world")
 _SECONDS = ("timeout", "cache_seconds")
@@ -17,14 +17,14 @@ _HINTS = (*_BOOLEANS, *_SECONDS, "stdin")
 
 
 def calls(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope) -> Iterable[ast.Call]:
-    """Gives the decorators of a function that are calls of `pegboard.sdk`'s `name`, topmost first."""
+    """Yield the decorators of a function that call `name` of `pegboard.sdk`, topmost first."""
     for decorator in node.decorator_list:
         if isinstance(decorator, ast.Call) and _is_ours(scope.qualified(decorator.func), name):
             yield decorator
 
 
 def _check_parentheses(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, scope: Scope, report: Report) -> None:
-    """Report a decorator without parentheses, which says nothing."""
+    """Report a decorator without parentheses."""
     for decorator in node.decorator_list:
         if _is_ours(scope.qualified(decorator), name):
             report(f"`@{name}` has no arguments.", f"Write `@{name}(...)`.", line=decorator.lineno)
@@ -37,49 +37,53 @@ def _is_ours(qualified: str | None, name: str) -> bool:
 def hints(
     node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, parameters: Iterable[str], report: Report
 ) -> dict[str, bool | float | str] | None:
-    """Gives what `@hints` says, checked; None where nothing is said.
+    """Return the valid arguments of `@hints`, or None if there are none.
 
     Args:
-        node: The function.
-        scope: The names of its file.
-        parameters: The names of its parameters.
-        report: Takes what is wrong.
+        node: Function.
+        scope: Scope of its file.
+        parameters: Names of its parameters.
+        report: Callback for invalid arguments.
     """
     _check_parentheses(node, "hints", scope, report)
-    said: dict[str, bool | float | str] = {}
+    valid: dict[str, bool | float | str] = {}
     for call in calls(node, "hints", scope):
         for keyword in call.keywords:
             if keyword.arg not in _HINTS:
-                report(f"`@hints` knows no `{keyword.arg or '**'}`.", _nearest(keyword.arg, _HINTS), line=call.lineno)
+                report(
+                    f"`@hints` has no parameter `{keyword.arg or '**'}`.",
+                    _nearest(keyword.arg, _HINTS),
+                    line=call.lineno,
+                )
                 continue
             try:
                 value = read(keyword.value, scope)
-            except UnreadableError:
+            except NotLiteralError:
                 report(
-                    f"`@hints({keyword.arg}=…)` is known only to the running program.",
+                    f"The value of `@hints({keyword.arg}=…)` can't be read without running the file.",
                     "Write the value as a literal.",
                     line=call.lineno,
                 )
                 continue
             if value is None:
                 continue
-            fault = _fault(keyword.arg, value, parameters)
-            if fault:
-                report(f"`@hints({keyword.arg}=…)` {fault}.", line=call.lineno)
+            problem = _problem(keyword.arg, value, parameters)
+            if problem:
+                report(f"`@hints({keyword.arg}=…)` {problem}.", line=call.lineno)
             elif isinstance(value, bool | int | float | str):
-                said[keyword.arg] = value
-    return said or None
+                valid[keyword.arg] = value
+    return valid or None
 
 
-def _fault(key: str, value: object, parameters: Iterable[str]) -> str | None:
+def _problem(key: str, value: object, parameters: Iterable[str]) -> str | None:
     if key in _BOOLEANS:
-        return None if isinstance(value, bool) else "takes True or False"
+        return None if isinstance(value, bool) else "must be True or False"
     if key == "stdin":
-        return None if isinstance(value, str) and value in parameters else "names no parameter of the function"
+        return None if isinstance(value, str) and value in parameters else "must name a parameter of the function"
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return "takes a number of seconds"
+        return "must be a number of seconds"
     if value < 0 or (key == "timeout" and value == 0):
-        return "takes a positive number of seconds"
+        return "must be a positive number of seconds"
     return None
 
 
@@ -93,13 +97,13 @@ def _nearest(name: str | None, known: Iterable[str]) -> str:
 def aliases(
     node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope, parameters: Iterable[str], report: Report
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Gives the other names of a function and of its parameters (alias → parameter).
+    """Return the aliases of a function, and those of its parameters (alias → parameter).
 
     Args:
-        node: The function.
-        scope: The names of its file.
-        parameters: The names of its parameters.
-        report: Takes what is wrong.
+        node: Function.
+        scope: Scope of its file.
+        parameters: Names of its parameters.
+        report: Callback for invalid aliases.
     """
     _check_parentheses(node, "aliases", scope, report)
     names: dict[str, None] = {}
@@ -112,24 +116,26 @@ def aliases(
             parameter = keyword.arg
             if parameter not in parameters:
                 fix = _nearest(parameter, parameters)
-                report(f"`@aliases` names a parameter that isn't there: `{parameter or '**'}`.", fix, line=call.lineno)
+                report(f"`@aliases` names an unknown parameter: `{parameter or '**'}`.", fix, line=call.lineno)
                 continue
             for alias in _texts(keyword.value, f"`{parameter}`", scope, call, report):
                 if alias in parameters or renamed.get(alias, parameter) != parameter:
-                    report(f"The alias `{alias}` of `{parameter}` is taken by another parameter.", line=call.lineno)
+                    report(
+                        f"The alias `{alias}` of `{parameter}` already belongs to another parameter.", line=call.lineno
+                    )
                 else:
                     renamed[alias] = parameter
     return tuple(names), renamed
 
 
 def _texts(node: ast.expr, of: str, scope: Scope, call: ast.Call, report: Report) -> list[str]:
-    """Gives the string, or the strings of a tuple or list."""
+    """Return the string, or the strings of a tuple or list, and report anything else."""
     try:
         value = read(node, scope)
-    except UnreadableError:
+    except NotLiteralError:
         value = None
     values = value if isinstance(value, list) else [value]
     texts = [item for item in values if isinstance(item, str) and item]
     if len(texts) != len(values):
-        report(f"`@aliases`: an alias of {of} is no literal text.", "Write it as a string.", line=call.lineno)
+        report(f"`@aliases`: an alias of {of} is not a string literal.", "Write it as a string.", line=call.lineno)
     return texts

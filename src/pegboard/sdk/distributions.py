@@ -1,4 +1,4 @@
-"""How libraries are installed."""
+"""Distribution names of libraries, and the commands that install them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _OTHER_NAMES = {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
-"""Libraries that are installed by another name than they are imported by."""
+"""Import name → distribution name, where they differ."""
 
 
 def installed_as(library: str) -> tuple[str, ...]:
-    """Gives the names by which a library is probably installed, its own first.
+    """Return the probable distribution names of a library, its import name first.
 
     Args:
-        library: What is imported.
+        library: Import name, possibly dotted.
     """
     top = library.partition(".")[0]
     return tuple(dict.fromkeys((top, _OTHER_NAMES.get(top, top))))
 
 
 def install_command(library: str) -> str:
-    """Gives the command that installs a library for the Python that runs here.
+    """Return the command that installs a library for the running Python interpreter.
 
     Args:
-        library: What is imported; of a dotted name the whole is taken for the name of what is installed.
+        library: Import name. The dots of an unknown dotted name become hyphens.
     """
     name = _OTHER_NAMES.get(library.partition(".")[0], library.replace(".", "-"))
     return f"{sys.executable} -m pip install {name}"

@@ -1,6 +1,6 @@
-"""Which functions of a file are its tools: `__all__`, the pack's name, the last definition of each name.
+"""Selection of the functions of a file that are tools, and of the pack's name.
 
-This is the one definition of a tool: discovery and plain scripts both use it.
+Discovery and plain scripts share this definition of a tool.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from pegboard.sdk.literals import UnreadableError, read, text
+from pegboard.sdk.literals import NotLiteralError, read, text
 
 if TYPE_CHECKING:
     from pegboard.sdk.scope import Scope, Statement
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 PACK_NAME = re.compile(r"[A-Za-z0-9_-]+")
-"""What a pack may be called: a tool's name is `pack.function`, so no dots."""
+"""Valid pack names. A tool's name is `pack.function`, so a pack's name contains no dot."""
 
 _TESTS = re.compile(r"test_|conftest\.")
-"""Files beside packs whose functions are no tools, and have no docstrings."""
+"""Test files beside packs, whose functions need no docstrings."""
 
 Report = Callable[..., None]
-"""Takes a problem: `report(message, fix, severity, line=…)`."""
+"""Callback for problems: `report(message, fix, severity, line=…)`."""
 
 _OVERLOADS = frozenset({"typing.overload", "typing_extensions.overload"})
 
 
 def docstring(node: Function) -> str:
-    """Return the docstring of a function as it is in the source; empty if there is none."""
+    """Return the docstring of a function, not yet dedented; empty if missing."""
     first = node.body[0] if node.body else None
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         return first.value.value
@@ -45,11 +45,13 @@ def parameters(node: Function) -> list[str]:
 
 
 def functions(scope: Scope, report: Report) -> list[Function]:
-    """Gives the functions that are tools, in the order of the file.
+    """Return the functions that are tools, in the order of the file.
+
+    With `__all__`, these are the functions it lists; without, all public functions that have a docstring.
 
     Args:
-        scope: The names of the file.
-        report: Takes what is wrong.
+        scope: Scope of the file.
+        report: Callback for problems.
     """
     defined = _defined(scope, report)
     names = _all(scope, report)
@@ -60,7 +62,7 @@ def functions(scope: Scope, report: Report) -> list[Function]:
             if not (docstring(node).strip() or tests or node.name.startswith("test_")):
                 report(
                     f"`{node.name}` has no docstring, so it is not a tool.",
-                    "Describe it in a docstring, or begin its name with `_`.",
+                    "Describe it in a docstring, or start its name with `_`.",
                     "hint",
                     line=node.lineno,
                 )
@@ -72,7 +74,7 @@ def functions(scope: Scope, report: Report) -> list[Function]:
 
 
 def _defined(scope: Scope, report: Report) -> dict[str, Function]:
-    """Gives the functions that the file's names stand for in the end."""
+    """Return the functions that the names refer to at the end of the file."""
     found: dict[str, Statement] = {}
     for statement in scope.body:
         node = statement.node
@@ -81,12 +83,13 @@ def _defined(scope: Scope, report: Report) -> dict[str, Function]:
         earlier = found.pop(node.name, None)
         if earlier and not earlier.branched and not statement.branched and not node.name.startswith("_"):
             report(
-                f"`{node.name}` is defined twice: in line {earlier.node.lineno} and in line {node.lineno}, which wins.",
+                f"`{node.name}` is defined twice: in line {earlier.node.lineno}, and again in line {node.lineno}, "
+                "which is used.",
                 "Rename or remove one of them.",
                 line=node.lineno,
             )
         found[node.name] = statement
-    kept = {name: statement.node for name, statement in found.items() if _still_means(scope, name, statement.node)}
+    kept = {name: statement.node for name, statement in found.items() if _is_bound_to(scope, name, statement.node)}
     return {name: node for name, node in kept.items() if isinstance(node, Function)}
 
 
@@ -94,8 +97,8 @@ def _is_overload(node: Function, scope: Scope) -> bool:
     return any(scope.qualified(decorator) in _OVERLOADS for decorator in node.decorator_list)
 
 
-def _still_means(scope: Scope, name: str, node: ast.stmt) -> bool:
-    """Tells whether a name still stands for the function: `f = wrapped(f)` does, `f = None` doesn't."""
+def _is_bound_to(scope: Scope, name: str, node: ast.stmt) -> bool:
+    """Return whether a name still refers to the function: after `f = wrapped(f)` it does, after `f = None` not."""
     binding = scope.names.get(name)
     if binding is node:
         return True
@@ -105,29 +108,29 @@ def _still_means(scope: Scope, name: str, node: ast.stmt) -> bool:
 
 
 def pack_name(scope: Scope, stem: str, report: Report) -> str:
-    """Gives the name of the pack: what `pack = "name"` says, else the file's.
+    """Return the name of the pack: the value of `pack = "name"`, or else the name of the file.
 
     Args:
-        scope: The names of the file.
-        stem: The file's name without `.py`.
-        report: Takes what is wrong.
+        scope: Scope of the file.
+        stem: File name without `.py`.
+        report: Callback for invalid names.
     """
     binding = scope.names.get("pack")
-    said = text(binding, scope) if isinstance(binding, ast.Constant | ast.JoinedStr) else None
-    if said is not None:
-        if PACK_NAME.fullmatch(said):
-            return said
+    named = text(binding, scope) if isinstance(binding, ast.Constant | ast.JoinedStr) else None
+    if named is not None:
+        if PACK_NAME.fullmatch(named):
+            return named
         report(
-            f"`pack = {said!r}` is no name for a pack.",
+            f"`pack = {named!r}` is not a valid pack name.",
             "Use letters, digits, `_` and `-` only.",
             line=getattr(binding, "lineno", None),
         )
     if PACK_NAME.fullmatch(stem):
         return stem
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", stem) or "_"
-    if said is None:
+    if named is None:
         report(
-            f"The file's name is no name for a pack; it is called `{name}`.",
+            f"The file name is not a valid pack name, so the pack is called `{name}`.",
             'Rename the file, or write `pack = "name"` in it.',
             "warning",
         )
@@ -135,7 +138,7 @@ def pack_name(scope: Scope, stem: str, report: Report) -> str:
 
 
 def _all(scope: Scope, report: Report) -> dict[str, int] | None:
-    """Gives the names in `__all__` with their lines, or None where there is none (or none that can be read)."""
+    """Return the names in `__all__` with their lines, or None if it is missing or can't be read statically."""
     names: dict[str, int] | None = None
     for statement in scope.body:
         node = statement.node
@@ -145,7 +148,7 @@ def _all(scope: Scope, report: Report) -> dict[str, int] | None:
         listed = _listed(value, scope)
         if listed is None:
             report(
-                "`__all__` is known only to the running program, so every public, documented function is a tool.",
+                "`__all__` can't be read without running the file, so all public functions with docstrings are tools.",
                 "Write it as a list of names.",
                 "warning",
                 line=node.lineno,
@@ -158,7 +161,7 @@ def _all(scope: Scope, report: Report) -> dict[str, int] | None:
 
 
 def _value_of_all(node: ast.stmt) -> ast.expr | None:
-    """Gives what a statement assigns or adds to `__all__`."""
+    """Return the expression that a statement assigns or adds to `__all__`."""
     match node:
         case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
             return value
@@ -180,7 +183,7 @@ def _value_of_all(node: ast.stmt) -> ast.expr | None:
 
 
 def _listed(node: ast.expr, scope: Scope) -> list[str] | None:
-    """Gives the names in a list, a tuple, or a sum of them; what another module exports adds nothing of this file's."""
+    """Return the names in a list, a tuple, or a sum of them; `module.__all__` counts as empty."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = _listed(node.left, scope), _listed(node.right, scope)
         return None if left is None or right is None else left + right
@@ -190,7 +193,7 @@ def _listed(node: ast.expr, scope: Scope) -> list[str] | None:
         return _listed(node.args[0], scope)
     try:
         value = read(node, scope)
-    except UnreadableError:
+    except NotLiteralError:
         return None
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         return None

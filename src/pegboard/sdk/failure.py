@@ -1,15 +1,20 @@
-"""The failure that a tool words itself."""
+"""The exception with which a tool reports a failure."""
 
 from __future__ import annotations
 
 
-class ToolFailed(Exception):  # noqa: N818 - it reads as a sentence where it is raised
-    """Ends a call as failed, in the author's own words.
+class ToolFailed(Exception):  # noqa: N818 - public name
+    """Exception that fails a call with a message for the user or the model.
+
+    Raise it for expected failures. The result shows the message without a traceback::
+
+        if not matches:
+            raise ToolFailed(f"{path} contains no tables. Choose another file.", code="no_tables")
 
     Args:
-        message: What went wrong, for people and models alike; shown as it is.
-        code: A short word for the kind of failure, given on as `error.detail`.
-        data: Any JSON value that goes with it, given on as the result's data.
+        message: What failed, why, and what to do.
+        code: Short identifier of the kind of failure; appears as `error.detail` of the result.
+        data: JSON value with details; appears as the data of the result.
     """
 
     def __init__(self, message: str, code: str | None = None, data: object = None) -> None:

@@ -1,35 +1,35 @@
-"""What was found when a requirement was looked for."""
+"""Results of probing a requirement, and the rows of the report about them."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypedDict
 
 from pegboard.sdk.distributions import install_command
-from pegboard.sdk.requirements import Requirement
+from pegboard.sdk.requirements import DeclaredRequirement
 from pegboard.sdk.versions import is_older
 
-Status = Literal["ok", "missing", "outdated", "error"]
-"""`error`: it is there, or may be, but it can't be told whether it will do."""
+ProbeStatus = Literal["ok", "missing", "outdated", "error"]
+"""`error` means that the requirement is installed but unusable, or that its version can't be determined."""
 
 
-class Found(NamedTuple):
-    """What was found."""
+class ProbeResult(NamedTuple):
+    """Result of probing one requirement."""
 
-    status: Status
+    status: ProbeStatus
     version: str | None = None
     path: str | None = None
-    """The file of a program or library; where a secret comes from, such as `environment`."""
+    """File of a program or library; source of a secret, such as `environment`."""
     error: str | None = None
-    """What is wrong, in one sentence; None where nothing is."""
+    """Problem, in one sentence; None if the status is `ok`."""
 
 
-class Row(TypedDict):
-    """One line of the report: what one tool needs, and what was found. Its keys are those of the JSON."""
+class RequirementRow(TypedDict):
+    """Row of the report: one requirement of one tool and its status. The keys are those of the JSON output."""
 
     tool: str
     kind: Literal["cli", "lib", "secret"]
     name: str
-    status: Status
+    status: ProbeStatus
     version: str | None
     minVersion: str | None
     path: str | None
@@ -37,53 +37,58 @@ class Row(TypedDict):
     error: str | None
 
 
-def row(tool: str, requirement: Requirement, found: Found) -> Row:
-    """Builds the line of the report.
+def report_row(tool: str, requirement: DeclaredRequirement, result: ProbeResult) -> RequirementRow:
+    """Build the report row of one requirement of a tool.
 
     Args:
-        tool: The qualified name.
-        requirement: What it needs.
-        found: What was found.
+        tool: Qualified name of the tool.
+        requirement: DeclaredRequirement of the tool.
+        result: Result of probing it.
     """
     return {
         "tool": tool,
         "kind": requirement.kind,
         "name": requirement.name,
-        "status": found.status,
-        "version": found.version,
+        "status": result.status,
+        "version": result.version,
         "minVersion": requirement.min_version,
-        "path": found.path,
-        "install": requirement.install or _how_to_get(requirement),
-        "error": found.error,
+        "path": result.path,
+        "install": requirement.install or _install_hint(requirement),
+        "error": result.error,
     }
 
 
-def judged(name: str, version: str | None, path: str | None, min_version: str | None) -> Found:
-    """Judges something that is there by its version.
+def check_version(name: str, version: str | None, path: str | None, min_version: str | None) -> ProbeResult:
+    """Return the result for an installed program or library, by its version.
 
     Args:
-        name: What it is called.
-        version: What was found; None where it doesn't tell.
-        path: Where it is.
-        min_version: The least version that will do; None if any will.
+        name: Name of the program or library.
+        version: Installed version; None if unknown.
+        path: File of the program or library.
+        min_version: Lowest version that works; None if every version does.
     """
     if min_version is None:
-        return Found("ok", version, path)
+        return ProbeResult("ok", version, path)
     if version is None:
-        return Found("error", None, path, f"`{name}` is there, but its version can't be told; {min_version} is needed.")
+        return ProbeResult(
+            "error",
+            None,
+            path,
+            f"`{name}` is installed, but its version can't be determined; {min_version} or later is required.",
+        )
     try:
         older = is_older(version, min_version)
     except ValueError as error:
-        return Found("error", version, path, f"The version of `{name}` can't be compared: {error}")
+        return ProbeResult("error", version, path, f"The version of `{name}` can't be compared: {error}")
     if older:
-        return Found("outdated", version, path, f"`{name}` is {version}; at least {min_version} is needed.")
-    return Found("ok", version, path)
+        return ProbeResult("outdated", version, path, f"`{name}` is {version}; {min_version} or later is required.")
+    return ProbeResult("ok", version, path)
 
 
-def _how_to_get(requirement: Requirement) -> str:
+def _install_hint(requirement: DeclaredRequirement) -> str:
     match requirement.kind:
         case "cli":
-            return f"Install {requirement.name} so that it is on the PATH."
+            return f"Install {requirement.name} and add it to the PATH."
         case "lib":
             return install_command(requirement.name)
         case "secret":

@@ -1,58 +1,39 @@
-"""What a pack may know: its own secrets and its own config."""
+"""Secrets and configuration of the calling pack."""
 
 from __future__ import annotations
 
-import re
-
-from pegboard.sdk.caller import asking
+from pegboard.sdk.caller import calling_pack
 from pegboard.sdk.host import installed
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from typing import Any  # config is outside data, whose type only its author knows
-
-_UNEXPANDED = re.compile(r"\$\{[A-Za-z_][\w:.-]*\}")
+    from typing import Any  # configuration has the types that the author of the pack expects
 
 
 def get_secret(name: str, *, extra: bool = False) -> str | None:
-    """Gives a secret of the pack that asks; None if there is none, or if the pack wasn't granted it.
+    """Return a secret, or None if it is missing or not granted to the calling pack.
 
-    A pack is granted the secrets that its file names: in `@requires_secret`, or as a literal argument of this
-    function, `api_headers` and `lazy_client`; and those that `[packs.NAME] secrets` lists in the configuration.
+    A pack is granted the secrets that its source names as literals: in `@requires_secret`, or as the argument of
+    `get_secret`, `api_headers` or `lazy_client`. `[packs.NAME] secrets` in the configuration grants more::
+
+        key = get_secret("SEARCH_KEY")
+        if key is None:
+            raise ToolFailed("SEARCH_KEY is missing. Set it with: pegboard auth set SEARCH_KEY")
 
     Args:
-        name: What it is called, as an environment variable is: `SEARCH_KEY`.
-        extra: Whether the tools do all that they say without it, so that nobody need be told where it is missing.
-            Read from the source: write it as a literal.
+        name: Name of the secret, written like an environment variable: `SEARCH_KEY`.
+        extra: Whether the tools work completely without the secret, so that Pegboard doesn't report it as missing.
+            Write it as a literal: it is read from the source.
     """
     del extra
-    return installed().secret(asking(), name)
+    return installed().secret(calling_pack(), name)
 
 
 def get_config(key: str, default: object = None) -> Any:  # noqa: ANN401 - see above
-    """Gives a value of `[packs.NAME]` in the configuration, NAME being the pack that asks.
+    """Return a value from the configuration of the calling pack, the table `[packs.NAME]`.
 
     Args:
-        key: The name of the value.
-        default: What to give where there is none.
+        key: Key in the table.
+        default: Value to return if the key is missing.
     """
-    return installed().config(asking()).get(key, default)
-
-
-def flaw(value: str | None) -> str | None:
-    """Says what makes a secret as good as missing, without its value; None if nothing does."""
-    if value is None:
-        return "is not set"
-    if not value.strip():
-        return "is empty"
-    if _UNEXPANDED.search(value):
-        return "is a variable that nothing put a value into: `${…}` stands in it as it is"
-    return None
-
-
-def not_granted(pack: str, name: str) -> str:
-    """Says that a pack asked for a secret that it wasn't granted, and what to do about it."""
-    return (
-        f"The pack {pack} was not granted the secret {name}: name it in the pack's file as a literal, "
-        f'or write `secrets = ["{name}"]` under `[packs.{pack}]` in the configuration.'
-    )
+    return installed().config(calling_pack()).get(key, default)

@@ -1,4 +1,4 @@
-"""Who stands behind a running tool: hears what it says, and gives what it asks for."""
+"""The host of running tools: receives their progress and messages, and provides secrets, configuration and packs."""
 
 from __future__ import annotations
 
@@ -9,129 +9,138 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Literal
 
-    from pegboard.sdk.shelf import Shelf
+    from pegboard.sdk.local_packs import LocalPacks
 
     CallerKind = Literal["user", "agent"]
 
 
 class Host:
-    """What the functions of the SDK talk to; this one serves plain scripts and tests.
+    """Backend of the SDK's functions in plain scripts and tests; a worker installs its own subclass.
 
-    A worker installs its own. Every method may be called from any thread, with or without an event loop. What a plain
-    script has stands on its shelf: packs that were imported, those on the packs path, and the environment.
+    All methods are thread-safe and work with or without an event loop. A plain script uses the imported packs, the
+    packs on the packs path, and the environment.
     """
 
-    _own_shelf: Shelf | None = None
+    _own_packs: LocalPacks | None = None
 
     def progress(self, done: float, total: float | None, message: str) -> None:
-        """Takes how far the tool is: nobody watches a plain script."""
+        """Report progress; ignored in a plain script."""
 
     def log(self, message: str) -> None:
-        """Takes a line for whoever watches: in a plain script, standard error."""
-        print(message, file=sys.stderr)  # noqa: T201 - standard error is where a script narrates
+        """Show a message; in a plain script, on standard error."""
+        print(message, file=sys.stderr)  # noqa: T201 - a plain script has no other place for messages
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> object:
-        """Calls a tool and gives what it returns.
+        """Call a tool and return its result.
 
         Args:
-            tool: The qualified name.
-            arguments: By the names of the parameters, or their other names.
+            tool: Qualified name.
+            arguments: Arguments by parameter name or alias.
 
         Raises:
-            ValueError: There is no such tool, in the words of `names.not_found`.
-            TypeError: The arguments don't fit its parameters.
-            ToolFailed: It failed in its author's words.
-            RuntimeError: It failed otherwise.
+            ValueError: The tool does not exist. The message is that of `names.not_found`.
+            TypeError: The arguments don't match its parameters.
+            ToolFailed: The tool raised `ToolFailed`.
+            RuntimeError: The tool raised another exception.
         """
-        return self._shelf.call(tool, arguments)
+        return self._packs.call(tool, arguments)
 
     def packs(self) -> Mapping[str, Sequence[str]]:
-        """Gives the packs that can be called, each with the names of its functions that are tools."""
-        return self._shelf.packs()
+        """Return the available packs, each with the names of its tools."""
+        return self._packs.packs()
 
     def refresh(self) -> None:
-        """Look again for packs: what `packs` and `aliases` return next is as it is now."""
+        """Update `packs` and `aliases`; they are always up to date in a plain script."""
 
     def aliases(self) -> Mapping[str, str]:
-        """Return the other names of tools, as they are called, each with the qualified name."""
-        return self._shelf.aliases()
+        """Return the aliases of all tools, each with the qualified name."""
+        return self._packs.aliases()
 
     def sources(self) -> Mapping[str, str]:
-        """Gives the files of those packs that have one."""
-        return self._shelf.sources()
+        """Return the source files of the packs that have one."""
+        return self._packs.sources()
 
     def secret(self, pack: str | None, name: str) -> str | None:
-        """Gives a secret if it is there and the pack was granted it; says in the log if it wasn't.
+        """Return a secret, or None if it is missing or not granted to the pack; log the latter.
 
         Args:
-            pack: Who asks; None for code that is in no file, such as what is typed into an interpreter.
-            name: The secret's name.
+            pack: Calling pack; None for code outside a file, such as an interactive session.
+            name: Name of the secret.
         """
-        return self._shelf.secret(pack, name, self.log)
+        return self._packs.secret(pack, name, self.log)
 
     def find_secret(self, name: str) -> tuple[str | None, str]:
-        """Gives where a secret comes from; None and the reason if it is missing. Never its value."""
-        return self._shelf.find_secret(name)
+        """Return the source of a secret, or None and the reason why it is missing; never its value."""
+        return self._packs.find_secret(name)
 
     def config(self, pack: str | None) -> Mapping[str, object]:
-        """Gives the config of a pack."""
-        return self._shelf.config(pack)
+        """Return the configuration of a pack."""
+        return self._packs.config(pack)
 
     def pack_of(self, namespace: Mapping[str, object]) -> str | None:
-        """Gives the pack whose code runs with these globals; None if they are no pack's."""
-        return self._shelf.pack_of(namespace)
+        """Return the pack that these module globals belong to, or None."""
+        return self._packs.pack_of(namespace)
 
     def running_pack(self) -> str | None:
-        """Gives the pack whose call runs here, for code that stands in no pack; None if none does."""
-        return self._shelf.running_pack()
+        """Return the pack whose call is running in this context, or None."""
+        return self._packs.running_pack()
 
     def caller(self) -> CallerKind:
-        """Return who started the call; a plain script is run by the user."""
+        """Return who started the call; in a plain script, the user."""
         return "user"
 
     @property
-    def _shelf(self) -> Shelf:
-        if self._own_shelf is None:
-            from pegboard.sdk.shelf import Shelf
+    def _packs(self) -> LocalPacks:
+        if self._own_packs is None:
+            from pegboard.sdk.local_packs import LocalPacks
 
-            self._own_shelf = Shelf.of_environment()
-        return self._own_shelf
+            self._own_packs = LocalPacks.of_environment()
+        return self._own_packs
 
 
-class _Place:
+class _Current:
     host = Host()
 
 
 def install(host: Host) -> None:
-    """Puts `host` behind the functions of the SDK, for the whole process."""
-    _Place.host = host
+    """Make `host` the backend of the SDK's functions in this process."""
+    _Current.host = host
 
 
 def installed() -> Host:
-    """Gives the host that stands behind the functions of the SDK."""
-    return _Place.host
+    """Return the current backend of the SDK's functions."""
+    return _Current.host
 
 
 def progress(done: float, total: float | None = None, message: str = "") -> None:
-    """Tells whoever watches the call how far the tool is, while it runs.
+    """Report the progress of the running call.
+
+    Pegboard shows a progress bar. In a plain script, nothing happens::
+
+        for number, path in enumerate(paths, 1):
+            ...
+            progress(number, len(paths), path)
 
     Args:
-        done: How much is done, in any unit.
-        total: How much there is to do, in the same unit; None if unknown.
-        message: What is being done now.
+        done: Completed amount, in any unit.
+        total: Total amount, in the same unit; None if unknown.
+        message: Description of the current step.
     """
-    _Place.host.progress(done, total, message)
+    _Current.host.progress(done, total, message)
 
 
 def caller() -> CallerKind:
-    """Return who started the running call: `user`, or `agent` for a model, an MCP client and what they run in turn.
+    """Return who started the running call: `user`, or `agent` for a model or an MCP client.
 
-    A tool that another tool calls has the caller of that one, and a tool in a model's script the model. Use this to
-    refuse what only the user may do.
+    A nested call has the caller of the outer one: if a model's script runs a tool that calls your tool, the caller is
+    `agent`. Use this to refuse operations that are reserved to the user::
+
+        if caller() == "agent":
+            raise ToolFailed("Only the user may publish. Ask them to run this tool.")
     """
-    return _Place.host.caller()
+    return _Current.host.caller()
 
 
 def log(message: str) -> None:
-    """Shows a line to whoever watches the call, while the tool runs."""
-    _Place.host.log(message)
+    """Show a message while the tool runs; in a plain script, print it to standard error."""
+    _Current.host.log(message)

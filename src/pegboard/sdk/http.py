@@ -1,75 +1,81 @@
-"""HTTP without exceptions for what HTTP does every day."""
+"""HTTP requests that return errors instead of raising them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable
-from typing import Any, Literal, Protocol, overload  # Any: JSON from elsewhere, and what a client's `request` takes
+from typing import Any, Literal, Protocol, overload  # Any: JSON of servers, and the arguments of a client's `request`
 
 from pegboard.sdk.granted import get_secret
 
 _LONGEST_BODY = 500
 
-Answer = tuple[Literal[True], Any] | tuple[Literal[False], str]
-"""Whether it went well, and the data or else what went wrong."""
+SafeResult = tuple[Literal[True], Any] | tuple[Literal[False], str]
+"""`(True, data)` or `(False, error message)`."""
 
 
 class Response(Protocol):
-    """What is used of a client's responses."""
+    """Required attributes of a client's responses."""
 
     @property
     def status_code(self) -> int:
-        """The status."""
+        """HTTP status."""
 
     @property
     def text(self) -> str:
-        """The body as text."""
+        """Body as text."""
 
     @property
-    def headers(self) -> Any:  # noqa: ANN401 - every library has a class of its own for them
-        """The headers, by their names in any case."""
+    def headers(self) -> Any:  # noqa: ANN401 - every library has its own class
+        """Headers; names are case-insensitive."""
 
     def json(self) -> Any:  # noqa: ANN401 - see above
-        """Parses the body."""
+        """Parse the body as JSON."""
 
 
 class Client(Protocol):
-    """`httpx.Client`, and whatever is like it."""
+    """Interface of `httpx.Client` and compatible clients."""
 
-    def request(self, method: str, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401 - the client knows them
-        """Sends a request."""
+    def request(self, method: str, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401 - up to the client
+        """Send a request."""
 
 
 class AsyncClient(Protocol):
-    """`httpx.AsyncClient`, and whatever is like it."""
+    """Interface of `httpx.AsyncClient` and compatible clients."""
 
-    def request(self, method: str, *args: Any, **kwargs: Any) -> Awaitable[Response]:  # noqa: ANN401 - as above
-        """Sends a request."""
+    def request(self, method: str, *args: Any, **kwargs: Any) -> Awaitable[Response]:  # noqa: ANN401 - up to the client
+        """Send a request."""
 
 
 @overload
-def safe_request(client: AsyncClient, method: str, url: str, **kwargs: Any) -> Awaitable[Answer]: ...  # noqa: ANN401
+def safe_request(client: AsyncClient, method: str, url: str, **kwargs: Any) -> Awaitable[SafeResult]: ...  # noqa: ANN401
 @overload
-def safe_request(client: Client, method: str, url: str, **kwargs: Any) -> Answer: ...  # noqa: ANN401 - see above
+def safe_request(client: Client, method: str, url: str, **kwargs: Any) -> SafeResult: ...  # noqa: ANN401 - see above
 def safe_request(
     client: AsyncClient | Client,
     method: str,
     url: str,
     **kwargs: Any,
-) -> Answer | Awaitable[Answer]:
-    """Sends a request, and says how it went instead of raising.
+) -> SafeResult | Awaitable[SafeResult]:
+    """Send a request and return `(True, data)` or `(False, message)` instead of raising.
+
+    Example::
+
+        ok, data = safe_request(httpx.Client(timeout=10), "GET", "https://api.example.org/items", params={"q": "desk"})
+        if not ok:
+            raise ToolFailed(data)
 
     Args:
-        client: An `httpx.Client`, or an `httpx.AsyncClient`: then await what this gives.
-        method: `GET`, `POST` and so on.
-        url: Where to.
-        **kwargs: What else the client's `request` takes: `params`, `json`, `headers`, `timeout` and so on.
+        client: An `httpx.Client` or an `httpx.AsyncClient`. With the latter, await the return value.
+        method: HTTP method, such as `GET`.
+        url: URL of the request.
+        **kwargs: Further arguments of the client's `request`: `params`, `json`, `headers`, `timeout` and so on.
 
     Returns:
-        `(True, data)`: parsed JSON where the response is JSON, else its text.
-        `(False, "HTTP error (STATUS): BODY")` for 4xx and 5xx, and for a redirect that the client doesn't follow; the
-        body is cut at 500 characters.
-        `(False, "Request failed: MESSAGE")` where no response came: no connection, a timeout, a URL that is none.
+        `(True, data)` on success: the parsed JSON, or the text of any other content type.
+        `(False, "HTTP error (STATUS): BODY")` for 4xx and 5xx responses, and for redirects that the client doesn't
+        follow. The body is truncated to 500 characters.
+        `(False, "Request failed: MESSAGE")` without a response: no connection, a timeout, or an invalid URL.
     """
     errors = _errors(client)
     try:
@@ -77,39 +83,39 @@ def safe_request(
     except errors as error:
         return False, _failed(error)
     if isinstance(sent, Awaitable):
-        return _awaited(sent, errors)
+        return _await_response(sent, errors)
     return _answer(sent)
 
 
 def api_headers(secret_name: str, header_name: str = "Authorization", prefix: str = "Bearer ") -> dict[str, str]:
-    """Builds the header that carries an API key.
+    """Return the HTTP header with an API key.
 
     Args:
-        secret_name: The secret, which the pack is granted by naming it here as a literal.
-        header_name: The header.
-        prefix: What stands before the key.
+        secret_name: Name of the secret. Write it as a literal: naming it here grants it to the pack.
+        header_name: Name of the header.
+        prefix: Text before the key.
 
     Returns:
-        The header; nothing where the secret is missing.
+        A dictionary with the header; empty if the secret is missing.
     """
     secret = get_secret(secret_name)
-    # a line break at the end, as keys from files have, would be refused with the key in the message
+    # keys from files end in a line break, and clients would reject it with the key in the error message
     return {header_name: prefix + secret.strip()} if secret else {}
 
 
-async def _awaited(sent: Awaitable[Response], errors: tuple[type[Exception], ...]) -> Answer:
+async def _await_response(sent: Awaitable[Response], errors: tuple[type[Exception], ...]) -> SafeResult:
     try:
         return _answer(await sent)
     except errors as error:
         return False, _failed(error)
-    except ExceptionGroup as group:  # what came of attempts at several addresses
+    except ExceptionGroup as group:  # several addresses of a host were tried
         _, others = group.split(errors)
         if others is not None:
             raise
         return False, _failed(group.exceptions[0])
 
 
-def _answer(response: Response) -> Answer:
+def _answer(response: Response) -> SafeResult:
     status = response.status_code
     location = response.headers.get("location")
     if status < 300 or (status < 400 and location is None):
@@ -123,7 +129,7 @@ def _data(response: Response) -> Any:  # noqa: ANN401 - see above
     if kind.endswith(("/json", "+json")):
         try:
             return response.json()
-        except (ValueError, RecursionError):  # it only says that it is JSON
+        except (ValueError, RecursionError):  # invalid JSON despite the content type
             pass
     return response.text
 
@@ -133,7 +139,7 @@ def _failed(error: Exception) -> str:
 
 
 def _errors(client: object) -> tuple[type[Exception], ...]:
-    """Gives the exceptions that mean no response: Python's own, and those of the client's library."""
+    """Return the exceptions that mean a missing response: Python's, and those of the client's library."""
     found: list[type[Exception]] = [OSError, UnicodeError, OverflowError]
     for cls in type(client).__mro__:
         library = sys.modules.get(cls.__module__.partition(".")[0])

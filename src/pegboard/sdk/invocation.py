@@ -1,67 +1,67 @@
-"""Running a function, asynchronous or not, to its end."""
+"""Synchronous calls of tool functions, including coroutines and generators."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Mapping
 from types import GeneratorType
-from typing import Any  # what functions of packs take and return may be anything
+from typing import Any  # functions of packs accept and return any value
 
 from pegboard.sdk.failure import ToolFailed
 
 
 def run(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]) -> object:
-    """Runs the function of a tool in this process.
+    """Run the function of a tool in this process and return its result.
 
     Args:
-        tool: Its qualified name, for messages.
-        function: The function.
-        arguments: By the names of its parameters, or their other names.
+        tool: Qualified name, for error messages.
+        function: Function of the tool.
+        arguments: Arguments by parameter name or alias.
 
     Raises:
-        TypeError: The arguments don't fit its parameters.
-        ToolFailed: It failed in its author's words.
-        RuntimeError: It raised anything else, which is the cause.
+        TypeError: The arguments don't match its parameters.
+        ToolFailed: The function raised `ToolFailed`.
+        RuntimeError: The function raised another exception, which is the cause.
     """
-    fitting = _fitting(tool, function, arguments)
+    bound = _bind(tool, function, arguments)
     try:
-        return resolved(function(**fitting))
+        return resolve(function(**bound))
     except ToolFailed:
         raise
     except Exception as error:
         raise RuntimeError(f"{tool} failed: {type(error).__name__}: {error}") from error
 
 
-def resolved(value: Any) -> object:  # noqa: ANN401 - see above
-    """Awaits what must be awaited, and collects what comes bit by bit."""
+def resolve(value: Any) -> object:  # noqa: ANN401 - see above
+    """Await an awaitable, and collect the items of a generator into a list; return other values unchanged."""
     if isinstance(value, GeneratorType):
         return list(value)
     if hasattr(value, "__await__"):
-        return resolved(_run(_awaited(value)))
+        return resolve(_run(_await_value(value)))
     if hasattr(value, "__aiter__"):
-        return _run(_collected(value))
+        return _run(_collect(value))
     return value
 
 
-def _fitting(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]) -> dict[str, object]:
+def _bind(tool: str, function: Callable[..., Any], arguments: Mapping[str, object]) -> dict[str, object]:
     import inspect
 
-    _, renamed = getattr(function, "__pegboard_aliases__", ((), {}))
-    proper = {other: name for name, others in renamed.items() for other in others}
-    fitting: dict[str, object] = {}
+    _, aliases = getattr(function, "__pegboard_aliases__", ((), {}))
+    parameters = {alias: name for name, others in aliases.items() for alias in others}
+    bound: dict[str, object] = {}
     for given, value in arguments.items():
-        name = proper.get(given, given)
-        if name in fitting:
+        name = parameters.get(given, given)
+        if name in bound:
             raise TypeError(f"{tool} got {name} twice, under two of its names.")
-        fitting[name] = value
+        bound[name] = value
     try:
-        inspect.signature(function).bind(**fitting)
+        inspect.signature(function).bind(**bound)
     except TypeError as error:
         raise TypeError(f"{tool}: {error}.") from None
-    return fitting
+    return bound
 
 
 def _run(coroutine: Coroutine[Any, Any, object]) -> object:
-    """Runs a coroutine to its end: here, or in a thread of its own where an event loop runs here already."""
+    """Run a coroutine to completion; in a separate thread if this one already runs an event loop."""
     import asyncio
 
     try:
@@ -75,9 +75,9 @@ def _run(coroutine: Coroutine[Any, Any, object]) -> object:
         return executor.submit(copy_context().run, asyncio.run, coroutine).result()
 
 
-async def _awaited(value: Awaitable[object]) -> object:
+async def _await_value(value: Awaitable[object]) -> object:
     return await value
 
 
-async def _collected(value: AsyncIterable[object]) -> list[object]:
+async def _collect(value: AsyncIterable[object]) -> list[object]:
     return [item async for item in value]

@@ -1,4 +1,4 @@
-"""Looking for a library without importing it."""
+"""Probes for installed libraries, without importing them."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 
 from pegboard.sdk.distributions import installed_as
-from pegboard.sdk.findings import Found, judged
+from pegboard.sdk.findings import ProbeResult, check_version
 
 
 class Libraries:
-    """The libraries of this interpreter, as they are installed now."""
+    """Installed libraries of this interpreter."""
 
     def __init__(self) -> None:
         self._providers: Mapping[str, Sequence[str]] | None = None
 
-    def find(self, name: str, min_version: str | None) -> Found:
-        """Looks for a library; nothing of it is imported, not even the packages above a dotted name.
+    def find(self, name: str, min_version: str | None) -> ProbeResult:
+        """Probe for a library without importing it or the parent packages of a dotted name.
 
         Args:
-            name: What is imported, or the name that it is installed by.
-            min_version: The least version that will do.
+            name: Import name or distribution name.
+            min_version: Lowest version that works.
         """
         try:
             spec = _spec(name)
             version = self._version(name, spec) if spec else _installed_version(name)
-        except Exception as error:  # noqa: BLE001 - finders and metadata of other libraries may raise anything
-            return Found("error", error=f"Looking for `{name}` failed: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - import hooks and metadata of other libraries may raise anything
+            return ProbeResult("error", error=f"Looking for `{name}` failed: {type(error).__name__}: {error}")
         if spec is None and version is None:
-            return Found("missing", error=f"`{name}` is not installed.")
-        return judged(name, version, _place(spec), min_version)
+            return ProbeResult("missing", error=f"`{name}` is not installed.")
+        return check_version(name, version, _path_of(spec), min_version)
 
     def _version(self, name: str, spec: ModuleSpec) -> str | None:
-        """Gives the version of what was installed so that `name` can be imported; None for what came with Python."""
+        """Return the version of the distribution that provides `name`; None for the standard library."""
         known = _recorded_version(name, spec)
         if known is not None:
             return known
-        # This reads what every library has installed, and takes a tenth of a second.
+        # Reading the file lists of all distributions takes 100 ms.
         if self._providers is None:
             self._providers = metadata.packages_distributions()
         providers = sorted(set(self._providers.get(name.partition(".")[0], ())))
@@ -49,9 +49,9 @@ class Libraries:
 
 
 def _recorded_version(name: str, spec: ModuleSpec) -> str | None:
-    """Gives the version of what is installed by the name of what it provides, if it says that it installed that file.
+    """Return the version of the distribution with a matching name, if its `RECORD` lists the file of the library.
 
-    Its list of files is searched as text (PyPA, Recording installed projects: `RECORD` is CSV, a path first).
+    `RECORD` is a CSV file whose first column is the path; it is searched as text, which is faster than parsing.
     """
     if not spec.has_location or spec.origin is None:
         return None
@@ -70,7 +70,7 @@ def _recorded_version(name: str, spec: ModuleSpec) -> str | None:
 def _installed_version(name: str) -> str | None:
     try:
         return metadata.version(name.replace(".", "-"))
-    except (metadata.PackageNotFoundError, ValueError):  # ValueError: it can't be a name at all
+    except (metadata.PackageNotFoundError, ValueError):  # ValueError: not a valid name
         return None
 
 
@@ -82,7 +82,7 @@ def _spec(name: str) -> ModuleSpec | None:
     for part in below:
         if spec is None or spec.submodule_search_locations is None:
             return None
-        # By its last name alone: by the whole one, Python would look for the packages above among those imported.
+        # with the full name, Python would search the imported parent packages
         spec = PathFinder.find_spec(part, list(spec.submodule_search_locations))
     return spec
 
@@ -90,11 +90,11 @@ def _spec(name: str) -> ModuleSpec | None:
 def _top_spec(name: str) -> ModuleSpec | None:
     try:
         return find_spec(name)
-    except ValueError:  # something without a spec was put among the modules by that name
+    except ValueError:  # the module in `sys.modules` has no spec
         return PathFinder.find_spec(name)
 
 
-def _place(spec: ModuleSpec | None) -> str | None:
+def _path_of(spec: ModuleSpec | None) -> str | None:
     if spec is None:
         return None
     if spec.has_location:

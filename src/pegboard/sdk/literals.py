@@ -1,4 +1,4 @@
-"""What can be known of a value without running the file: literals, constants, enum members, plain arithmetic."""
+"""Static evaluation of expressions: literals, constants, enumeration members, plain arithmetic."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _EMPTY: dict[str, JsonValue] = {
     "builtins.float": 0.0,
     "builtins.bool": False,
 }
-"""What the constructors give without arguments."""
+"""Values of constructors without arguments."""
 
 _TEXTS = frozenset(
     {
@@ -55,33 +55,32 @@ _TEXTS = frozenset(
         "builtins.str",
     }
 )
-"""Constructors whose one argument is also how their value is written in JSON."""
-
+"""Constructors whose only argument is also the JSON form of their value."""
 
 _COLLECTIONS = frozenset({"builtins.frozenset", "builtins.set", "builtins.tuple", "builtins.list"})
 
 
-class UnreadableError(Exception):
-    """The value is known only to the running program."""
+class NotLiteralError(Exception):
+    """The value can't be determined without running the file."""
 
 
 def read(node: ast.AST, scope: Scope) -> JsonValue:
-    """Gives the value of an expression as JSON has it (tuples and sets become lists).
+    """Return the value of an expression as JSON; tuples and sets become lists.
 
     Args:
-        node: The expression.
-        scope: The names of the file it stands in.
+        node: Expression.
+        scope: Scope of its file.
 
     Raises:
-        UnreadableError: It can't be known, JSON can't hold it, or it is very large.
+        NotLiteralError: The value is dynamic, has no JSON form, or is too large.
     """
     if type(node) is ast.Constant and (node.value is None or node.value is True or node.value is False):
         return node.value
-    return _Reader(scope).read(node)
+    return _LiteralReader(scope).read(node)
 
 
-class _Reader:
-    """One reading of a value, with limits: constants that multiply one another could fill the memory."""
+class _LiteralReader:
+    """State of one evaluation, with limits: nested constants could otherwise exhaust memory."""
 
     __slots__ = ("depth", "left", "scope")
 
@@ -91,11 +90,11 @@ class _Reader:
         self.left = _MOST_NODES
 
     def read(self, node: ast.AST) -> JsonValue:
-        """Gives the value of one expression."""
+        """Return the value of one expression."""
         read = _READERS.get(type(node))
         self.left -= 1
         if read is None or self.left < 0 or self.depth > _DEEPEST:
-            raise UnreadableError
+            raise NotLiteralError
         self.depth += 1
         try:
             return read(node, self)
@@ -104,7 +103,7 @@ class _Reader:
 
     @contextmanager
     def inside(self, scope: Scope) -> Iterator[None]:
-        """Reads what stands in another file, for a while."""
+        """Resolve names in the scope of another file, inside the `with` block."""
         outside, self.scope = self.scope, scope
         try:
             yield
@@ -113,31 +112,31 @@ class _Reader:
 
 
 def text(node: ast.AST | None, scope: Scope) -> str | None:
-    """Gives the value of an expression if it is a known string, else None."""
+    """Return the value of an expression if it is a static string, or None."""
     if node is None:
         return None
     try:
         value = read(node, scope)
-    except UnreadableError:
+    except NotLiteralError:
         return None
     return value if isinstance(value, str) else None
 
 
 def is_enum(node: ast.AST | None, scope: Scope) -> bool:
-    """Tells whether a node is an enumeration that this file defines."""
+    """Return whether a node defines an enumeration."""
     return isinstance(node, ast.ClassDef) and not _ENUMS.isdisjoint(scope.lineage(node).foreign)
 
 
 def enum_members(node: ast.ClassDef, scope: Scope) -> dict[str, JsonValue]:
-    """Gives the members of an enumeration of this file with their values.
+    """Return the members of an enumeration with their values.
 
     Raises:
-        UnreadableError: A value can't be known.
+        NotLiteralError: A value is dynamic.
     """
-    return _members(node, _Reader(scope))
+    return _members(node, _LiteralReader(scope))
 
 
-def _members(node: ast.ClassDef, reader: _Reader) -> dict[str, JsonValue]:
+def _members(node: ast.ClassDef, reader: _LiteralReader) -> dict[str, JsonValue]:
     members: dict[str, JsonValue] = {}
     foreign = reader.scope.lineage(node).foreign
     texts = "enum.StrEnum" in foreign
@@ -148,14 +147,14 @@ def _members(node: ast.ClassDef, reader: _Reader) -> dict[str, JsonValue]:
             continue
         for target in assign.targets:
             if len(members) > _MOST_MEMBERS:
-                raise UnreadableError
+                raise NotLiteralError
             if isinstance(target, ast.Name) and not target.id.startswith("_"):
                 members[target.id] = _member(assign.value, reader, target.id, members, texts=texts, flags=flags)
     return members
 
 
 def _member(
-    node: ast.expr, reader: _Reader, name: str, before: dict[str, JsonValue], *, texts: bool, flags: bool
+    node: ast.expr, reader: _LiteralReader, name: str, before: dict[str, JsonValue], *, texts: bool, flags: bool
 ) -> JsonValue:
     if isinstance(node, ast.Call) and reader.scope.qualified(node.func) == "enum.auto":
         if texts:
@@ -167,7 +166,7 @@ def _member(
     return reader.read(node)
 
 
-def _constant(node: ast.Constant, reader: _Reader) -> JsonValue:
+def _constant(node: ast.Constant, reader: _LiteralReader) -> JsonValue:
     value = node.value
     if value is None or isinstance(value, bool):
         return value
@@ -178,11 +177,11 @@ def _constant(node: ast.Constant, reader: _Reader) -> JsonValue:
     if isinstance(value, str) and len(value) <= _LONGEST and _is_sound(value):
         reader.left -= len(value) // 16
         return value
-    raise UnreadableError
+    raise NotLiteralError
 
 
 def _is_sound(value: str) -> bool:
-    """Tells whether a string can be written as UTF-8 (lone surrogates can't)."""
+    """Return whether a string can be encoded as UTF-8; lone surrogates can't."""
     if value.isascii():
         return True
     try:
@@ -192,21 +191,21 @@ def _is_sound(value: str) -> bool:
     return True
 
 
-def _items(node: ast.List | ast.Tuple | ast.Set, reader: _Reader) -> JsonValue:
+def _items(node: ast.List | ast.Tuple | ast.Set, reader: _LiteralReader) -> JsonValue:
     return [reader.read(item) for item in node.elts]
 
 
-def _mapping(node: ast.Dict, reader: _Reader) -> JsonValue:
+def _mapping(node: ast.Dict, reader: _LiteralReader) -> JsonValue:
     result: dict[str, JsonValue] = {}
     for key_node, value_node in zip(node.keys, node.values, strict=True):
         key = None if key_node is None else reader.read(key_node)
         if not isinstance(key, str):
-            raise UnreadableError
+            raise NotLiteralError
         result[key] = reader.read(value_node)
     return result
 
 
-def _signed(node: ast.UnaryOp, reader: _Reader) -> JsonValue:
+def _signed(node: ast.UnaryOp, reader: _LiteralReader) -> JsonValue:
     value = reader.read(node.operand)
     if isinstance(node.op, ast.Not):
         return not value
@@ -215,53 +214,53 @@ def _signed(node: ast.UnaryOp, reader: _Reader) -> JsonValue:
             return -value
         if isinstance(node.op, ast.UAdd):
             return value
-    raise UnreadableError
+    raise NotLiteralError
 
 
-def _computed(node: ast.BinOp, reader: _Reader) -> JsonValue:
+def _computed(node: ast.BinOp, reader: _LiteralReader) -> JsonValue:
     left, right = reader.read(node.left), reader.read(node.right)
     if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
         if len(left) + len(right) > _LONGEST:
-            raise UnreadableError
+            raise NotLiteralError
         return left + right
     if isinstance(left, int | float) and isinstance(right, int | float):
-        return _reckoned(node.op, left, right)
-    raise UnreadableError
+        return _calculate(node.op, left, right)
+    raise NotLiteralError
 
 
-def _reckoned(op: ast.operator, left: float, right: float) -> float:
+def _calculate(op: ast.operator, left: float, right: float) -> float:
     if isinstance(op, ast.Pow | ast.LShift):
         if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right <= _WIDEST_BITS // 8:
-            raise UnreadableError
+            raise NotLiteralError
         if isinstance(op, ast.Pow) and left.bit_length() * right > _WIDEST_BITS:
-            raise UnreadableError
+            raise NotLiteralError
         result: float = left << right if isinstance(op, ast.LShift) else left**right
     else:
         compute = _OPERATORS.get(type(op))
         if compute is None:
-            raise UnreadableError
+            raise NotLiteralError
         try:
             result = compute(left, right)
         except (ArithmeticError, ValueError) as error:
-            raise UnreadableError from error
+            raise NotLiteralError from error
     if isinstance(result, int):
         if result.bit_length() > _WIDEST_BITS:
-            raise UnreadableError
+            raise NotLiteralError
     elif not math.isfinite(result):
-        raise UnreadableError
+        raise NotLiteralError
     return result
 
 
-def _name(node: ast.Name, reader: _Reader) -> JsonValue:
+def _name(node: ast.Name, reader: _LiteralReader) -> JsonValue:
     found = reader.scope.find(node)
     if found is None:
-        raise UnreadableError
+        raise NotLiteralError
     with reader.inside(found.scope):
         return reader.read(found.definition)
 
 
-def _attribute(node: ast.Attribute, reader: _Reader) -> JsonValue:
-    """Reads `Color.RED`, also as `Color.RED.value` and `Color.RED.name`."""
+def _attribute(node: ast.Attribute, reader: _LiteralReader) -> JsonValue:
+    """Read `Color.RED`, `Color.RED.value` or `Color.RED.name`."""
     if node.attr in {"value", "name"} and isinstance(node.value, ast.Attribute):
         value = _of_enum(node.value, reader)
         if value is not None:
@@ -271,40 +270,40 @@ def _attribute(node: ast.Attribute, reader: _Reader) -> JsonValue:
         return value[0]
     found = reader.scope.find(node)
     if found is None:
-        raise UnreadableError
+        raise NotLiteralError
     with reader.inside(found.scope):
         return reader.read(found.definition)
 
 
-def _of_enum(node: ast.Attribute, reader: _Reader) -> tuple[JsonValue] | None:
-    """Gives the value of `Color.RED`, in a tuple; None if that is no enumeration."""
+def _of_enum(node: ast.Attribute, reader: _LiteralReader) -> tuple[JsonValue] | None:
+    """Return the value of `Color.RED` in a tuple, or None if `Color` is not an enumeration."""
     owner = reader.scope.find(node.value)
     if owner is None or not isinstance(owner.definition, ast.ClassDef) or not is_enum(owner.definition, owner.scope):
         return None
     with reader.inside(owner.scope):
         members = _members(owner.definition, reader)
     if node.attr not in members:
-        raise UnreadableError
+        raise NotLiteralError
     return (members[node.attr],)
 
 
-def _call(node: ast.Call, reader: _Reader) -> JsonValue:
+def _call(node: ast.Call, reader: _LiteralReader) -> JsonValue:
     name = reader.scope.qualified(node.func)
     if name is None or node.keywords:
-        raise UnreadableError
+        raise NotLiteralError
     if not node.args:
         if name in {"pathlib.Path", "pathlib.PurePath"}:
             return "."
         if name not in _EMPTY:
-            raise UnreadableError
+            raise NotLiteralError
         empty = _EMPTY[name]
         return empty.copy() if isinstance(empty, list | dict) else empty
     value = reader.read(node.args[0])
     if len(node.args) > 1:
-        raise UnreadableError
+        raise NotLiteralError
     if (name in _TEXTS and isinstance(value, str)) or (name in _COLLECTIONS and isinstance(value, list)):
         return value
-    raise UnreadableError
+    raise NotLiteralError
 
 
 _READERS: dict[type[ast.AST], Callable[..., JsonValue]] = {

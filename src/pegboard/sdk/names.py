@@ -1,4 +1,4 @@
-"""Names of tools that aren't there."""
+"""Error messages for unknown tools, with suggestions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _MOST = 3
 
 
 def not_found(tool: str, packs: Mapping[str, Sequence[str]]) -> ValueError:
-    """Builds the error for a name that is no tool's.
+    """Build the error for an unknown tool.
 
     Args:
-        tool: The name.
-        packs: The packs there are, each with the names of its tools.
+        tool: Requested name.
+        packs: Available packs, each with the names of its tools.
     """
     pack, dot, function = tool.partition(".")
     if not dot:
@@ -22,21 +22,21 @@ def not_found(tool: str, packs: Mapping[str, Sequence[str]]) -> ValueError:
             for pack, functions in packs.items()
             if near in functions
         ]
-        return ValueError(f"A tool is called by its full name, pack.tool: {tool} has no dot.{question(close)}")
+        return ValueError(f"Tool not found: {tool}. Write its full name, pack.tool.{suggestion(close)}")
     if pack not in packs:
         return ValueError(f"Pack not found: {pack}")
     close = [f"{pack}.{near}" for near in nearest(function, packs[pack])]
     known = "" if close else f" The pack has: {', '.join(packs[pack]) or 'no tools'}."
-    return ValueError(f"Tool not found: {tool}.{question(close)}{known}")
+    return ValueError(f"Tool not found: {tool}.{suggestion(close)}{known}")
 
 
 def nearest(name: str, known: Sequence[str]) -> list[str]:
-    """Gives those of the known names that someone who wrote `name` may have meant, the nearest first."""
+    """Return the known names that are similar to `name`, most similar first."""
     from difflib import get_close_matches
 
     return get_close_matches(name, dict.fromkeys(known), n=_MOST)
 
 
-def question(close: Sequence[str]) -> str:
-    """Asks whether one of the near names was meant; nothing where there is none."""
+def suggestion(close: Sequence[str]) -> str:
+    """Return the sentence that suggests similar names; empty if `close` is."""
     return f" Did you mean {' or '.join(close)}?" if close else ""

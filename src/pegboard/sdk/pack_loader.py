@@ -1,4 +1,4 @@
-"""Importing the file of a pack in a plain script."""
+"""Import of pack files in plain scripts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from types import ModuleType
 
 
 def load(file: str) -> ModuleType:
-    """Imports a pack.
+    """Import a pack.
 
-    Its folder is a package of a private name, so that a pack called `json` shadows nothing; there, `import _helper`
-    means the helper beside it.
+    The pack's folder becomes a package with a private name, so that a pack called `json` shadows nothing. Inside it,
+    `import _helper` imports the helper module of the same folder.
 
     Args:
-        file: Its absolute path.
+        file: Absolute path of the pack.
 
     Raises:
-        BaseException: Whatever its top level raises.
+        BaseException: Any exception raised at the top level of the pack.
     """
     folder = Path(file).parent
     return _load(_package(folder), folder, Path(file).stem)
 
 
 def unload(file: str) -> None:
-    """Forget a pack that `load` imported, so that it is imported again."""
+    """Forget a pack that `load` imported, so that the next `load` imports it again."""
     path = Path(file)
     sys.modules.pop(f"{_package(path.parent)}.{path.stem}", None)
 
@@ -62,7 +62,7 @@ def _load(package: str, folder: Path, stem: str) -> ModuleType:
 
 
 class _Importer:
-    """The import statement of packs: helpers beside them come first, everything else is as ever."""
+    """Import function of packs: finds helper modules of the same folder first."""
 
     def __init__(self, package: str, folder: Path) -> None:
         self._package = package
@@ -80,7 +80,7 @@ class _Importer:
             return _load(self._package, self._folder, name)
         if level == 1:
             for each in [name] if name else fromlist or ():
-                if self._is_helper(each):  # loaded here, so that it may import helpers too
+                if self._is_helper(each):  # loaded here so that it can import helpers too
                     helper = _load(self._package, self._folder, each)
                     setattr(sys.modules[self._package], each, helper)
         return builtins.__import__(name, globals, locals, fromlist or (), level)

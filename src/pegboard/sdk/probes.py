@@ -1,57 +1,57 @@
-"""Looking for what tools need: programs, libraries, secrets."""
+"""Probes for the requirements of tools: programs, libraries, secrets."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from pegboard.sdk.findings import Found
+from pegboard.sdk.findings import ProbeResult
 from pegboard.sdk.libraries import Libraries
 from pegboard.sdk.programs import Programs
-from pegboard.sdk.requirements import Requirement
+from pegboard.sdk.requirements import DeclaredRequirement
 
 TIMEOUT = 5.0
-"""Seconds that a program may take to tell its version."""
+"""Time limit for a program to print its version, in seconds."""
 
 FindSecret = Callable[[str], tuple[str | None, str]]
-"""Takes a secret's name; gives where it comes from, or None and why it is missing. Never its value."""
+"""Function that returns the source of a secret, or None and why it is missing; never its value."""
 
 
 def probe(
-    requirement: Requirement,
+    requirement: DeclaredRequirement,
     *,
     find_secret: FindSecret,
     environ: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
-) -> Found:
-    """Looks for one thing; see `probe_all`."""
+) -> ProbeResult:
+    """Probe for one requirement; see `probe_all`."""
     [(_, found)] = probe_all([requirement], find_secret=find_secret, environ=environ, timeout=timeout)
     return found
 
 
 def probe_all(
-    requirements: Iterable[Requirement],
+    requirements: Iterable[DeclaredRequirement],
     *,
     find_secret: FindSecret,
     environ: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
     stopped: Callable[[], bool] = lambda: False,
-) -> Iterator[tuple[Requirement, Found]]:
-    """Looks for many things at once, in the thread that iterates.
+) -> Iterator[tuple[DeclaredRequirement, ProbeResult]]:
+    """Probe for several requirements concurrently, in the thread that iterates.
 
-    Libraries are looked for in this interpreter, and nothing of them is imported. Programs are run, all together;
-    those that still run when the iterator is closed are killed.
+    Libraries are searched in this interpreter without importing them. Programs run concurrently; closing the iterator
+    kills those still running. Never raises.
 
     Args:
-        requirements: What to look for; what is named twice is looked for once.
-        find_secret: Tells where a secret comes from.
-        environ: The environment that programs are looked for and run in; this process's own by default. Programs
-            need no secrets to tell their version: give them none.
-        timeout: Seconds that each program may take.
-        stopped: Tells, whenever it is asked, whether nobody wants to know any more; the iterator then ends at once.
+        requirements: Requirements to probe for; duplicates are probed once.
+        find_secret: Function that returns the source of a secret.
+        environ: Environment of the programs, with the PATH to search; this process's own by default. Pass it without
+            secrets: programs print their version without them.
+        timeout: Time limit of each program, in seconds.
+        stopped: Function that returns whether to cancel; the iterator then ends immediately.
 
     Yields:
-        Each requirement with what was found, as soon as that is known. Nothing makes it raise.
+        Each requirement with its result, as soon as it is available.
     """
     wanted = dict.fromkeys(requirements)
     libraries = Libraries()
@@ -79,6 +79,6 @@ def probe_all(
             yield from programs.answers()
 
 
-def _secret(name: str, find_secret: FindSecret) -> Found:
+def _secret(name: str, find_secret: FindSecret) -> ProbeResult:
     source, reason = find_secret(name)
-    return Found("missing", error=reason) if source is None else Found("ok", path=source)
+    return ProbeResult("missing", error=reason) if source is None else ProbeResult("ok", path=source)

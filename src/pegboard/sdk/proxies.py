@@ -1,58 +1,59 @@
-"""Calling the tools of other packs."""
+"""Calls of the tools of other packs."""
 
 from __future__ import annotations
 
 from pegboard.sdk.host import installed
-from pegboard.sdk.names import nearest, question
+from pegboard.sdk.names import nearest, suggestion
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
-    from typing import Any  # tools take and return anything
+    from typing import Any  # tools accept and return any value
 
 
 def call_tool(tool: str, /, **arguments: Any) -> Any:  # noqa: ANN401 - see above
-    """Calls a tool and gives what it returns.
+    """Call a tool of any pack and return its result.
 
-    It waits for the answer, in an asynchronous tool too; there, `await asyncio.to_thread(call_tool, …)` leaves the
-    event loop free meanwhile.
+    The call blocks. In an asynchronous tool, use `await asyncio.to_thread(call_tool, …)` to keep the event loop free::
+
+        files = call_tool("fs.list_dir", path="src")
 
     Args:
-        tool: Its qualified name, `pack.tool`.
-        **arguments: Its arguments.
+        tool: Qualified name, `pack.tool`.
+        **arguments: Arguments of the tool.
 
     Raises:
-        ValueError: There is no such tool.
-        TypeError: The arguments don't fit its parameters.
-        ToolFailed: It failed in its author's words.
-        RuntimeError: It failed otherwise.
+        ValueError: The tool does not exist.
+        TypeError: The arguments don't match its parameters.
+        ToolFailed: The tool raised `ToolFailed`.
+        RuntimeError: The tool raised another exception.
     """
     return installed().call(tool, arguments)
 
 
-def get_pack(name: str) -> Pack | None:
-    """Return a pack, whose attributes are its tools: `get_pack("fs").list_dir(path="src")`.
+def get_pack(name: str) -> PackProxy | None:
+    """Return another pack, with its tools as attributes: `get_pack("fs").list_dir(path="src")`.
 
     Args:
-        name: The pack's name.
+        name: Name of the pack.
 
     Returns:
-        The pack; None if there is no pack with this name.
+        The pack, or None if it does not exist.
     """
     host = installed()
     host.refresh()
-    return Pack(name) if name in host.packs() else None
+    return PackProxy(name) if name in host.packs() else None
 
 
-class Pack:
-    """Another pack, as `get_pack` returns it."""
+class PackProxy:
+    """PackProxy returned by `get_pack`."""
 
     __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, function: str) -> Tool:
-        # copying and pickling ask for names such as these, of objects without attributes, too
+    def __getattr__(self, function: str) -> ToolProxy:
+        # copying and pickling look up such names, even before `_name` is set
         if function == "_name" or (function.startswith("__") and function.endswith("__")):
             raise AttributeError(function)
         tool = _found(self._name, function)
@@ -60,28 +61,28 @@ class Pack:
             installed().refresh()
             tool = _found(self._name, function)
         if tool is None:
-            close = question(nearest(function, installed().packs().get(self._name, ())))
+            close = suggestion(nearest(function, installed().packs().get(self._name, ())))
             raise AttributeError(f"The pack {self._name} has no tool {function}.{close}")
-        return Tool(tool)
+        return ToolProxy(tool)
 
     def __dir__(self) -> list[str]:
         return sorted(installed().packs().get(self._name, ()))
 
-    def __reduce__(self) -> tuple[type[Pack], tuple[str]]:
-        return Pack, (self._name,)
+    def __reduce__(self) -> tuple[type[PackProxy], tuple[str]]:
+        return PackProxy, (self._name,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pack) and self._name == other._name
+        return isinstance(other, PackProxy) and self._name == other._name
 
     def __hash__(self) -> int:
-        return hash((Pack, self._name))
+        return hash((PackProxy, self._name))
 
     def __repr__(self) -> str:
         return f"<pack {self._name}>"
 
 
 def _found(pack: str, function: str) -> str | None:
-    """Return the qualified name of a pack's tool, by its name or another one."""
+    """Return the qualified name of a pack's tool by its name or alias, or None."""
     host = installed()
     if function in host.packs().get(pack, ()):
         return f"{pack}.{function}"
@@ -92,7 +93,7 @@ def _found(pack: str, function: str) -> str | None:
     return None
 
 
-class Tool:
+class ToolProxy:
     """A tool of another pack."""
 
     __slots__ = ("_name",)
@@ -101,23 +102,23 @@ class Tool:
         self._name = name
 
     def __call__(self, /, *positional: Any, **arguments: Any) -> Any:  # noqa: ANN401 - see above
-        """Call it; see `call_tool`.
+        """Call the tool; see `call_tool`.
 
         Raises:
-            TypeError: An argument was given by position.
+            TypeError: An argument is positional.
         """
         if positional:
-            raise TypeError(f"{self._name} takes its arguments by name only.")
+            raise TypeError(f"{self._name} accepts keyword arguments only.")
         return call_tool(self._name, **arguments)
 
-    def __reduce__(self) -> tuple[type[Tool], tuple[str]]:
-        return Tool, (self._name,)
+    def __reduce__(self) -> tuple[type[ToolProxy], tuple[str]]:
+        return ToolProxy, (self._name,)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tool) and self._name == other._name
+        return isinstance(other, ToolProxy) and self._name == other._name
 
     def __hash__(self) -> int:
-        return hash((Tool, self._name))
+        return hash((ToolProxy, self._name))
 
     def __repr__(self) -> str:
         return f"<tool {self._name}>"

@@ -1,40 +1,42 @@
-"""The report on what tools need and whether it is there."""
+"""Report on the requirements of tools and their status."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pegboard.sdk.findings import Row, row
+from pegboard.sdk.findings import RequirementRow, report_row
 from pegboard.sdk.host import Host, installed
 from pegboard.sdk.names import not_found
 from pegboard.sdk.probes import probe_all
-from pegboard.sdk.requirements import Requirement
-from pegboard.sdk.source import Reading, parsed, read_requirements
+from pegboard.sdk.requirements import DeclaredRequirement
+from pegboard.sdk.source import DeclaredRequirements, parse_file, read_requirements
 
 
-def check_deps(tool: str | None = None) -> list[Row]:
-    """Looks for what tools need.
+def check_deps(tool: str | None = None) -> list[RequirementRow]:
+    """Check the requirements of tools and return their status.
 
-    Nothing is imported for it, and whatever is wrong with a program or library is told in its row. Programs are run
-    all at once, each for five seconds at most.
+    Libraries are not imported. Programs run concurrently to print their versions, each for at most five seconds::
+
+        missing = [row["name"] for row in check_deps("ripgrep") if row["status"] != "ok"]
 
     Args:
-        tool: A tool (`ripgrep.search`) or a whole pack (`ripgrep`); every tool if left out.
+        tool: Tool (`ripgrep.search`) or pack (`ripgrep`); all tools by default.
 
     Returns:
-        One row for each thing that each tool needs, in the order of the packs and their tools: `tool`, `kind`, `name`,
-        `status` (`ok`, `missing`, `outdated` or `error`), `version`, `minVersion`, `path`, `install` and `error`.
+        One row per requirement of each tool, in the order of the packs and tools. Each row has the keys `tool`,
+        `kind` (`cli`, `lib` or `secret`), `name`, `status` (`ok`, `missing`, `outdated` or `error`), `version`,
+        `minVersion`, `path`, `install` and `error`.
 
     Raises:
-        ValueError: There is no such tool or pack.
+        ValueError: The tool or pack does not exist.
     """
     host = installed()
     needs = list(_needs(host, tool))
     found = dict(probe_all((requirement for _, requirement in needs), find_secret=host.find_secret))
-    return [row(name, requirement, found[requirement]) for name, requirement in needs]
+    return [report_row(name, requirement, found[requirement]) for name, requirement in needs]
 
 
-def _needs(host: Host, wanted: str | None) -> Iterator[tuple[str, Requirement]]:
+def _needs(host: Host, wanted: str | None) -> Iterator[tuple[str, DeclaredRequirement]]:
     packs, sources = host.packs(), host.sources()
     pack, _, function = (wanted or "").partition(".")
     if wanted is not None and (pack not in packs or (function and function not in packs[pack])):
@@ -46,6 +48,6 @@ def _needs(host: Host, wanted: str | None) -> Iterator[tuple[str, Requirement]]:
                 yield f"{name}.{each}", requirement
 
 
-def _reading(file: str | None) -> Reading:
-    tree = parsed(file) if file else None
-    return read_requirements(tree) if tree else Reading()
+def _reading(file: str | None) -> DeclaredRequirements:
+    tree = parse_file(file) if file else None
+    return read_requirements(tree) if tree else DeclaredRequirements()

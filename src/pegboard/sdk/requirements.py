@@ -1,6 +1,6 @@
-"""Decorators that say what a tool needs from the machine it runs on.
+"""Decorators that declare the requirements of a tool: programs, libraries and secrets.
 
-Each stands above a function, as often as it takes, or alone as a statement of the module, and then holds for the whole
+Apply them to a function, any number of times. As a statement at the top level of the module, they apply to the whole
 pack::
 
     requires_secret("SEARCH_KEY", hint="https://example.org/account")
@@ -8,7 +8,8 @@ pack::
     @requires_cli("rg", min_version="13", install="apt install ripgrep")
     def search(*, pattern: str) -> list[str]: ...
 
-They are read from the source without running it, so their arguments must be literals.
+Pegboard shows missing requirements before a tool runs. It reads the decorators from the source without running it, so
+their arguments must be literals.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     ToolT = TypeVar("ToolT", bound=Callable[..., object])
 
 
-class Requirement:
-    """One thing that a tool needs; two that say the same are equal.
+class DeclaredRequirement:
+    """DeclaredRequirement of a tool, as declared by a decorator.
 
     Args:
-        kind: A program, a library or a secret.
-        name: What it is called: on the PATH, in an import, in the environment.
-        version_flag: What a program is asked for its version with.
-        min_version: The least version that will do.
-        install: How to get it, in the author's words.
+        kind: `cli` for a program, `lib` for a library, `secret` for a secret.
+        name: Name on the PATH, import name, or name of the secret.
+        version_flag: Argument that makes a program print its version.
+        min_version: Lowest version that works.
+        install: Installation hint of the author.
     """
 
     __slots__ = ("install", "kind", "min_version", "name", "version_flag")
@@ -51,73 +52,74 @@ class Requirement:
         self.install = install
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Requirement) and self._said() == other._said()
+        return isinstance(other, DeclaredRequirement) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._said())
+        return hash(self._key())
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"Requirement({said})"
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"DeclaredRequirement({fields})"
 
-    def _said(self) -> tuple[str | None, ...]:
+    def _key(self) -> tuple[str | None, ...]:
         return self.kind, self.name, self.version_flag, self.min_version, self.install
 
 
 def requires_cli(
     name: str, version_flag: str = "--version", min_version: str | int | None = None, install: str | None = None
 ) -> Callable[[ToolT], ToolT]:
-    """Declare that a tool, or the pack, requires a program.
+    """Declare that a tool, or the whole pack, requires a program.
 
     Args:
-        name: What it is called on the PATH; no path.
-        version_flag: What makes it print its version, `-V` or `version --client`, say. It is run without asking
-            anybody, so anything that doesn't look like such a flag is not run. Empty: it is enough that it is there.
-        min_version: The lowest version that works, as text (a version is no decimal number), or as an integer.
-        install: How to get it: a command, or a sentence.
+        name: Name of the program on the PATH, without a folder.
+        version_flag: Argument that makes the program print its version, such as `-V` or `version --client`. Pegboard
+            runs the program with it without approval, and therefore only with arguments that look like version flags.
+            Pass an empty string to check only that the program exists.
+        min_version: Lowest version that works, as text or an integer. Not a float: `1.10` would equal `1.1`.
+        install: How to install it: a command or a sentence.
     """
-    return _noting(
+    return _decorator(
         name,
-        Requirement("cli", name, version_flag=version_flag, min_version=min_version, install=install),
+        DeclaredRequirement("cli", name, version_flag=version_flag, min_version=min_version, install=install),
     )
 
 
 def requires_lib(
     name: str, min_version: str | int | None = None, install: str | None = None
 ) -> Callable[[ToolT], ToolT]:
-    """Says that a tool, or the pack, requires a library.
+    """Declare that a tool, or the whole pack, requires a Python library.
 
     Args:
-        name: What is imported (`yaml`, `google.cloud.storage`), or the name it is installed by.
-        min_version: The least version that will do.
-        install: How to get it: a command, or a sentence.
+        name: Import name (`yaml`, `google.cloud.storage`) or distribution name (`pyyaml`).
+        min_version: Lowest version that works, as text or an integer. Not a float: `1.10` would equal `1.1`.
+        install: How to install it: a command or a sentence.
     """
-    return _noting(name, Requirement("lib", name, min_version=min_version, install=install))
+    return _decorator(name, DeclaredRequirement("lib", name, min_version=min_version, install=install))
 
 
 def requires_secret(name: str, hint: str | None = None) -> Callable[[ToolT], ToolT]:
-    """Says that a tool, or the pack, needs a secret; the pack may then read it with `get_secret`.
+    """Declare that a tool, or the whole pack, requires a secret, and grant it to the pack.
 
     Args:
-        name: What it is called, as an environment variable is: `SEARCH_KEY`.
-        hint: Where to get one.
+        name: Name of the secret, written like an environment variable: `SEARCH_KEY`.
+        hint: Where users get the secret: a URL or a sentence.
     """
-    return _noting(name, Requirement("secret", name, install=hint))
+    return _decorator(name, DeclaredRequirement("secret", name, install=hint))
 
 
-def noted(tool: object) -> tuple[Requirement, ...]:
-    """Gives what was said above a function, topmost first."""
-    said: tuple[Requirement, ...] = getattr(tool, "__pegboard_requirements__", ())
-    return said
+def requirements_of(tool: object) -> tuple[DeclaredRequirement, ...]:
+    """Return the requirements declared on a function, topmost first."""
+    declared: tuple[DeclaredRequirement, ...] = getattr(tool, "__pegboard_requirements__", ())
+    return declared
 
 
-def _noting(name: object, requirement: Requirement) -> Callable[[ToolT], ToolT]:
+def _decorator(name: object, requirement: DeclaredRequirement) -> Callable[[ToolT], ToolT]:
     if callable(name):  # a decorator without parentheses; discovery reports it
         return name
 
-    def note(tool: ToolT) -> ToolT:
-        # any attribute may be set on a function; decorators run from the lowest up
-        tool.__pegboard_requirements__ = (requirement, *noted(tool))  # type: ignore[attr-defined]
+    def decorate(tool: ToolT) -> ToolT:
+        # functions accept any attribute; the lowest decorator runs first
+        tool.__pegboard_requirements__ = (requirement, *requirements_of(tool))  # type: ignore[attr-defined]
         return tool
 
-    return note
+    return decorate

@@ -1,4 +1,4 @@
-"""What the names of a file stand for, learned from its syntax tree: imports, classes, functions, assignments."""
+"""Static resolution of the names in a file: imports, classes, functions, assignments."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 Binding = str | ast.AST
-"""What a name stands for: the dotted name that was imported, or what defines it (a class, the value of `x = value`)."""
+"""Meaning of a name: the dotted name of an import, or the defining node (a class, the value of `x = value`)."""
 
 Helpers = Callable[[str], "Scope | None"]
-"""Gives the names of a helper beside the file, by the helper's name: `_models`; None where there is none."""
+"""Function that returns the scope of a helper module of the same folder by its name (`_models`), or None."""
 
 _MOST_STEPS = 10
-"""Helpers that a name may be passed on by."""
+"""Maximum number of helper modules that re-export a name."""
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -25,18 +25,18 @@ class Statement(NamedTuple):
 
     node: ast.stmt
     branched: bool
-    """Whether it stands inside an `if` or `try`, so that another branch may define the same name."""
+    """Whether it is inside an `if` or `try`, so that another branch may define the same name."""
     typing_only: bool
     """Whether only type checkers see it."""
 
 
 def statements(body: Sequence[ast.stmt], *, branched: bool = False, typing_only: bool = False) -> Iterator[Statement]:
-    """Gives the statements of a module or class, those inside `if`, `try` and `with` too, the likelier branch last.
+    """Yield the statements of a module or class, including those in `if`, `try` and `with`; the likelier branch last.
 
     Args:
-        body: The statements as they stand.
-        branched: Whether the body is itself a branch.
-        typing_only: Whether the body is seen by type checkers only.
+        body: Statements of the block.
+        branched: Whether the block is itself a branch.
+        typing_only: Whether only type checkers see the block.
     """
     for node in body:
         if isinstance(node, ast.If):
@@ -67,12 +67,11 @@ def _branches(node: ast.If, *, branched: bool, typing_only: bool) -> Iterator[St
 
 
 class Lineage(NamedTuple):
-    """Where a class comes from.
+    """Ancestors of a class.
 
     Attributes:
-        ours: The classes of this file and its helpers that it is made of, those it builds upon first, itself last;
-            each with the names of its file.
-        foreign: The dotted names of all bases that come from elsewhere.
+        ours: The class and its ancestors from the same file and its helpers, base classes first, each with its scope.
+        foreign: Dotted names of all other base classes.
     """
 
     ours: tuple[tuple[Scope, ast.ClassDef], ...]
@@ -80,18 +79,21 @@ class Lineage(NamedTuple):
 
 
 class Scope:
-    """The names of one file.
+    """Names of one file.
+
+    Args:
+        tree: Syntax tree of the file.
+        file: Path of the file; empty if unknown.
+        helpers: Function that finds helper modules of the same folder.
 
     Attributes:
-        file: The file's path; empty where it has none.
-        names: What each name stands for at the end of the file.
-        stars: The modules that everything was imported from.
-        type_parameters: The names in brackets of `def f[T]`, `class C[T]` and `type X[T]`, which stand for any type.
-        body: The file's statements, flattened.
+        names: Binding of each name at the end of the file.
+        stars: Modules of all `from module import *`.
+        type_parameters: Names in the brackets of `def f[T]`, `class C[T]` and `type X[T]`.
+        body: Statements of the file, flattened.
     """
 
     def __init__(self, tree: ast.Module, file: str = "", helpers: Helpers | None = None) -> None:
-        """Takes a file's syntax tree, its path, and what finds the helpers beside it."""
         self.file = file
         self.names: dict[str, Binding] = {}
         self.stars: list[str] = []
@@ -103,13 +105,13 @@ class Scope:
             bind = _BINDERS.get(type(statement.node))
             if bind:
                 bind(self, statement.node)
-            for parameter in getattr(statement.node, "type_params", ()):  # from Python 3.12 on
+            for parameter in getattr(statement.node, "type_params", ()):  # since Python 3.12
                 self.type_parameters.add(parameter.name)
 
     def qualified(self, node: ast.AST) -> str | None:
-        """Gives the dotted name that a name or attribute stands for (`t.Optional` → `typing.Optional`).
+        """Return the dotted name that a name or attribute refers to (`t.Optional` → `typing.Optional`).
 
-        A builtin is `builtins.NAME`. What the file defines itself, or what is no name, gives None.
+        A builtin is `builtins.NAME`. Definitions of the file itself, and other expressions, return None.
         """
         if isinstance(node, ast.Attribute):
             base = self.qualified(node.value)
@@ -126,19 +128,19 @@ class Scope:
         return f"{self.stars[-1]}.{node.id}" if self.stars else None
 
     def definition(self, node: ast.AST) -> ast.AST | None:
-        """Gives the node that defines a name in this file, or None."""
+        """Return the node that defines a name in this file, or None."""
         if not isinstance(node, ast.Name):
             return None
         binding = self.names.get(node.id)
         return binding if isinstance(binding, ast.AST) else None
 
-    def find(self, node: ast.AST) -> Found | None:
-        """Gives what defines a name in this file, or in the helper that it was imported from; else None."""
+    def find(self, node: ast.AST) -> NameDefinition | None:
+        """Return the definition of a name in this file or in the helper module that it is imported from, or None."""
         scope = self
         for _ in range(_MOST_STEPS):
             definition = scope.definition(node)
             if definition is not None and isinstance(node, ast.Name):
-                return Found(scope, node.id, definition)
+                return NameDefinition(scope, node.id, definition)
             module, _, name = (scope.qualified(node) or "").lstrip(".").rpartition(".")
             helper = scope._helpers(module) if scope._helpers and _is_helper(module) else None
             if helper is None:
@@ -147,7 +149,7 @@ class Scope:
         return None
 
     def lineage(self, node: ast.ClassDef) -> Lineage:
-        """Gives the ancestors of a class of this file."""
+        """Return the ancestors of a class of this file."""
         known = self._lineages.get(node)
         if known:
             return known
@@ -171,13 +173,13 @@ class Scope:
         return lineage
 
 
-class Found(NamedTuple):
-    """What defines a name.
+class NameDefinition(NamedTuple):
+    """Definition of a name.
 
     Attributes:
-        scope: The names of the file that it is in.
-        name: What it is called there.
-        definition: The class, or the value of `x = value`.
+        scope: Scope of the file that contains the definition.
+        name: Name in that file.
+        definition: Class, or value of `x = value`.
     """
 
     scope: Scope
@@ -252,21 +254,21 @@ if hasattr(ast, "TypeAlias"):
 
 
 def _static_truth(test: ast.expr) -> bool | None:
-    """Tells how a condition comes out here, where that can be told: type checking, the Python version, `__main__`."""
+    """Return the value of a condition on type checking, the Python version or `__main__`; None for any other."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         truth = _static_truth(test.operand)
-        # `if not TYPE_CHECKING` has a body that runs and an `else` that doesn't.
+        # the body of `if not TYPE_CHECKING` runs, its `else` doesn't
         if _ends_with(test.operand, "TYPE_CHECKING"):
             return True
         return None if truth is None else not truth
     if isinstance(test, ast.Constant):
         return bool(test.value)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _compared(test.left, test.ops[0], test.comparators[0])
+        return _compare(test.left, test.ops[0], test.comparators[0])
     return None
 
 
-def _compared(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
+def _compare(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> bool | None:
     if isinstance(left, ast.Name) and left.id == "__name__" and isinstance(right, ast.Constant):
         return (right.value == "__main__") is isinstance(operator, ast.NotEq)
     if not _ends_with(left, "version_info"):

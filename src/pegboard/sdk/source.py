@@ -1,4 +1,4 @@
-"""What a pack needs and which secrets it names, read from its source without running it."""
+"""Static reading of the requirements and secrets that a pack's source declares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pegboard.sdk.requirements import Requirement
+from pegboard.sdk.requirements import DeclaredRequirement
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -17,7 +17,7 @@ _FIELDS = {
     "requires_lib": ("name", "min_version", "install"),
     "requires_secret": ("name", "hint"),
 }
-"""The parameters of the decorators, in their order."""
+"""Decorator → its parameters, in order."""
 
 _SECRET_ARGUMENT = {
     "requires_secret": (0, "name"),
@@ -25,62 +25,62 @@ _SECRET_ARGUMENT = {
     "api_headers": (0, "secret_name"),
     "lazy_client": (1, "secret_name"),
 }
-"""Whose literal arguments name a secret: the position and the keyword."""
+"""Function → the position and name of the argument that is the name of a secret."""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Something that is known only to the running program, and therefore doesn't count."""
+    """Declaration that is ignored because its arguments are not literals."""
 
     line: int
     function: str | None
-    """The function that it stands above, or inside; None for the module."""
+    """Function that it decorates or is inside of; None at the top level."""
     message: str
     fix: str
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What the source of a pack says."""
+class DeclaredRequirements:
+    """Requirements and secrets declared in the source of a pack."""
 
-    pack: tuple[Requirement, ...] = ()
-    """What holds for every tool."""
-    functions: Mapping[str, tuple[Requirement, ...]] = field(default_factory=dict)
-    """What stands above each function that has any; `of` gives it together with the pack's."""
+    pack: tuple[DeclaredRequirement, ...] = ()
+    """Requirements of every tool."""
+    functions: Mapping[str, tuple[DeclaredRequirement, ...]] = field(default_factory=dict)
+    """Function → requirements declared on it, without those of the pack."""
     secrets: Mapping[str, int] = field(default_factory=dict)
-    """The secrets that the pack may read, each with the first line that names it."""
+    """Secret granted to the pack → first line that names it."""
     extras: frozenset[str] = frozenset()
-    """Those of them that nothing is lacking without."""
+    """Secrets that the tools work completely without."""
     unreadable: tuple[Unreadable, ...] = ()
 
-    def of(self, function: str) -> tuple[Requirement, ...]:
-        """Gives all that one tool needs, each thing once."""
+    def of(self, function: str) -> tuple[DeclaredRequirement, ...]:
+        """Return the requirements of one tool, including those of the pack, without duplicates."""
         return tuple(dict.fromkeys((*self.pack, *self.functions.get(function, ()))))
 
 
-def read_requirements(tree: ast.Module) -> Reading:
-    """Reads what the tools of a pack need, and the secrets that it names.
+def read_requirements(tree: ast.Module) -> DeclaredRequirements:
+    """Return the requirements and secrets that a pack declares.
 
-    It looks at every node: a file without the word `pegboard` in it need not be read.
+    This visits every node. Skip files that don't contain the word `pegboard`.
 
     Args:
-        tree: The pack's source, parsed.
+        tree: Syntax tree of the pack.
     """
-    return _Reader(tree).reading()
+    return _SourceReader(tree).reading()
 
 
-def parsed(file: str) -> ast.Module | None:
-    """Parses a file; None if it can't be read, or is no Python."""
+def parse_file(file: str) -> ast.Module | None:
+    """Parse a file; return None if it can't be read or is not valid Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Python has to say of a pack's strings is for its author
+            warnings.simplefilter("ignore")  # warnings about a pack's strings concern only its author
             return ast.parse(Path(file).read_bytes(), file)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Gives the statements that run when a module is imported, those inside `if`, `try` and `with` too."""
+    """Yield the statements that run when a module is imported, including those in `if`, `try` and `with`."""
     for node in body:
         match node:
             case ast.If(body=first, orelse=other):
@@ -94,16 +94,16 @@ def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
                 yield node
 
 
-class _Unknown(Exception):  # noqa: N818 - it reads as a sentence where it is raised
-    """The value is known only to the running program."""
+class _DynamicError(Exception):
+    """The value can't be determined without running the file."""
 
 
-class _WrongError(Exception):
-    """The parameter of this name isn't a text."""
+class _NotTextError(Exception):
+    """The argument with this name is not text."""
 
 
-class _Reader:
-    """One reading of one tree."""
+class _SourceReader:
+    """Reader of one syntax tree."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
@@ -112,11 +112,11 @@ class _Reader:
         self._values = _values(self._body)
         self._unreadable: dict[tuple[int, str], Unreadable] = {}
 
-    def reading(self) -> Reading:
+    def reading(self) -> DeclaredRequirements:
         functions = {
             node.name: tuple(found)
             for node in self._body
-            if isinstance(node, Function) and (found := list(self._above(node)))
+            if isinstance(node, Function) and (found := list(self._declared_on(node)))
         }
         pack = [
             requirement
@@ -124,60 +124,65 @@ class _Reader:
             if isinstance(node, ast.Expr) and (requirement := self._requirement(node.value, None))
         ]
         secrets, extras = self._secrets()
-        return Reading(tuple(pack), functions, secrets, extras, tuple(self._unreadable.values()))
+        return DeclaredRequirements(tuple(pack), functions, secrets, extras, tuple(self._unreadable.values()))
 
-    def _above(self, node: Function) -> Iterator[Requirement]:
+    def _declared_on(self, node: Function) -> Iterator[DeclaredRequirement]:
         for decorator in node.decorator_list:
             bare = (self._dotted(decorator) or "").removeprefix("pegboard.sdk.").rpartition(".")[2]
             if bare in _FIELDS:
                 self._report(
-                    decorator, node.name, f"`@{bare}` has no arguments.", f'Name what is required: `@{bare}("...")`.'
+                    decorator, node.name, f"`@{bare}` has no arguments.", f'Name the requirement: `@{bare}("...")`.'
                 )
                 continue
-            said = self._values.get(decorator.id) if isinstance(decorator, ast.Name) else decorator
-            requirement = self._requirement(said, node.name)
+            value = self._values.get(decorator.id) if isinstance(decorator, ast.Name) else decorator
+            requirement = self._requirement(value, node.name)
             if requirement:
                 yield requirement
 
-    def _requirement(self, node: ast.expr | None, function: str | None) -> Requirement | None:
-        name = self._ours(node)
-        if name not in _FIELDS or not isinstance(node, ast.Call):
+    def _requirement(self, node: ast.expr | None, function: str | None) -> DeclaredRequirement | None:
+        decorator = self._sdk_function(node)
+        if decorator not in _FIELDS or not isinstance(node, ast.Call):
             return None
         try:
-            said = self._said(node, _FIELDS[name])
-        except _WrongError as wrong:
-            self._report(node, function, f"`@{name}({wrong}=…)` is not text.", f'Write `{wrong}="..."`.')
+            arguments = self._arguments(node, _FIELDS[decorator])
+        except _NotTextError as wrong:
+            self._report(node, function, f"`@{decorator}({wrong}=…)` is not text.", f'Write `{wrong}="..."`.')
             return None
-        except _Unknown:
+        except _DynamicError:
             self._report(
-                node, function, f"`@{name}` is known only to the running program.", "Write its arguments as literals."
+                node,
+                function,
+                f"`@{decorator}` can't be read without running the file.",
+                "Write its arguments as literals.",
             )
             return None
-        thing = said.get("name")
-        if not thing:
-            self._report(node, function, f"`@{name}` names nothing.", "Name what is needed.")
+        name = arguments.get("name")
+        if not name:
+            self._report(
+                node, function, f"`@{decorator}` has no name.", f'Name the requirement: `@{decorator}("...")`.'
+            )
             return None
-        install = said.get("hint") if name == "requires_secret" else said.get("install")
-        flag = said.get("version_flag")
-        return Requirement(
-            "cli" if name == "requires_cli" else "lib" if name == "requires_lib" else "secret",
-            thing,
+        install = arguments.get("hint") if decorator == "requires_secret" else arguments.get("install")
+        flag = arguments.get("version_flag")
+        return DeclaredRequirement(
+            "cli" if decorator == "requires_cli" else "lib" if decorator == "requires_lib" else "secret",
+            name,
             version_flag="--version" if flag is None else flag,
-            min_version=said.get("min_version"),
+            min_version=arguments.get("min_version"),
             install=install,
         )
 
-    def _said(self, call: ast.Call, fields: Sequence[str]) -> dict[str, str | None]:
+    def _arguments(self, call: ast.Call, fields: Sequence[str]) -> dict[str, str | None]:
         if len(call.args) > len(fields):
-            raise _Unknown
+            raise _DynamicError
         nodes: dict[str | None, ast.expr] = dict(zip(fields, call.args, strict=False))
         nodes |= {keyword.arg: keyword.value for keyword in call.keywords}
-        said: dict[str, str | None] = {}
+        arguments: dict[str, str | None] = {}
         for name, node in nodes.items():
             if name not in fields:
-                raise _Unknown
-            said[str(name)] = self._field(str(name), node)
-        return said
+                raise _DynamicError
+            arguments[str(name)] = self._field(str(name), node)
+        return arguments
 
     def _field(self, name: str, node: ast.expr) -> str | None:
         if isinstance(node, ast.Name):
@@ -185,44 +190,45 @@ class _Reader:
         if isinstance(node, ast.Constant) and type(node.value) is int and name == "min_version":
             return str(node.value)
         if isinstance(node, ast.Constant) and not isinstance(node.value, str | None):
-            raise _WrongError(name)  # a float, say: version 1.10 is not 1.1
+            raise _NotTextError(name)  # such as a float: version 1.10 is not 1.1
         return self._text(node)
 
     def _text(self, node: ast.expr) -> str | None:
-        """Gives the text that an expression is, or that the name of a constant stands for."""
+        """Return the text of a literal, or of the constant that a name refers to."""
         if isinstance(node, ast.Name):
             node = self._values.get(node.id, node)
         if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, str)):
             return node.value
-        raise _Unknown
+        raise _DynamicError
 
     def _secrets(self) -> tuple[dict[str, int], frozenset[str]]:
         found: dict[str, int] = {}
-        missed: set[str] = set()
+        required: set[str] = set()
         for call, function in _calls(self._tree):
-            name = self._ours(call)
+            name = self._sdk_function(call)
             if name not in _SECRET_ARGUMENT:
                 continue
             position, keyword = _SECRET_ARGUMENT[name]
             given = [item.value for item in call.keywords if item.arg == keyword] or call.args[position : position + 1]
             try:
                 secret = self._text(given[0]) if given else None
-            except _Unknown:
-                if name not in _FIELDS:  # that was told already, with all its arguments
+            except _DynamicError:
+                if name not in _FIELDS:  # decorators are reported with all their arguments
                     self._report(
                         call,
                         function,
-                        f"Which secret `{name}` reads here is known only to the running program, so it isn't granted.",
-                        "Name it as a literal, or in `secrets` of the pack's configuration.",
+                        f"The secret of `{name}` is not granted, because its name can't be read without running the "
+                        "file.",
+                        "Write the name as a literal, or add it to `secrets` in the pack's configuration.",
                     )
                 continue
             if secret:
                 found[secret] = min(call.lineno, found.get(secret, call.lineno))
-                missed.update(() if _is_extra(call) else (secret,))
-        return found, frozenset(found.keys() - missed)
+                required.update(() if _is_extra(call) else (secret,))
+        return found, frozenset(found.keys() - required)
 
-    def _ours(self, node: ast.expr | None) -> str | None:
-        """Gives the name of the SDK's function that an expression calls."""
+    def _sdk_function(self, node: ast.expr | None) -> str | None:
+        """Return the name of the SDK function that an expression calls, or None."""
         if not isinstance(node, ast.Call):
             return None
         dotted = self._dotted(node.func)
@@ -243,12 +249,12 @@ class _Reader:
 
 
 def _is_extra(call: ast.Call) -> bool:
-    said = [item.value for item in call.keywords if item.arg == "extra"]
-    return bool(said) and isinstance(said[0], ast.Constant) and said[0].value is True
+    values = [item.value for item in call.keywords if item.arg == "extra"]
+    return bool(values) and isinstance(values[0], ast.Constant) and values[0].value is True
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Gives the names under which a file has the SDK and what is in it; `*` where it took everything."""
+    """Yield the names under which a file imports the SDK and its functions; `*` for a star import."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "pegboard":
             for name in node.names:
@@ -260,7 +266,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _values(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
-    """Gives what the module's names stand for that are assigned exactly once."""
+    """Return the values of the module's names that are assigned exactly once."""
     found: dict[str, ast.expr] = {}
     again: set[str] = set()
     for node in body:
@@ -275,7 +281,7 @@ def _values(body: Iterable[ast.stmt]) -> dict[str, ast.expr]:
 
 
 def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str | None]]:
-    """Gives every call in a file with the module-level function that it stands in or above."""
+    """Yield every call in a file with the top-level function that it is inside of or decorates, or None."""
     waiting: list[tuple[ast.AST, str | None]] = [(tree, None)]
     while waiting:
         node, function = waiting.pop()

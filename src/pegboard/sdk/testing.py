@@ -1,13 +1,13 @@
-"""For the tests of a pack: a host with chosen config, secrets and packs.
+"""Test support for packs: a host with chosen configuration, secrets and packs.
 
-A test imports its pack as any module, and calls its functions::
+Import the pack like any module and call its functions::
 
     from pegboard.sdk import testing
-    import shelf
+    import stock
 
-    def test_counting_in_dozens() -> None:
-        with testing.host(config={"shelf": {"unit": "dozen"}}, secrets={"SHELF_KEY": "s3cret"}) as host:
-            assert shelf.count(thing="hammer") == 0.25
+    def test_count_in_dozens() -> None:
+        with testing.host(config={"stock": {"unit": "dozen"}}, secrets={"STOCK_KEY": "s3cret"}) as host:
+            assert stock.count(item="hammer") == 0.25
         assert host.logged == ["counted"]
 """
 
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple  # Any: functions of packs take and return anything
+from typing import TYPE_CHECKING, Any, NamedTuple  # Any: functions of packs accept and return any value
 
 from pegboard.sdk.host import Host, install, installed
-from pegboard.sdk.shelf import Shelf
+from pegboard.sdk.local_packs import LocalPacks
 
 if TYPE_CHECKING:
     from pegboard.sdk.host import CallerKind
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Functions = Mapping[str, Callable[..., Any]]
 
 
-class Progress(NamedTuple):
-    """What a tool said of how far it is."""
+class ReportedProgress(NamedTuple):
+    """Arguments of one call of `progress`."""
 
     done: float
     total: float | None
@@ -35,12 +35,12 @@ class Progress(NamedTuple):
 
 
 class ChosenHost(Host):
-    """A host that gives what a test has chosen, and keeps what was said.
+    """Host with the values chosen by a test. It records progress and messages.
 
     Args:
-        config: The config of each pack.
-        secrets: The secrets there are; a pack gets only those that it is granted.
-        packs: Packs to call, or to call in the place of others: the functions of each by name.
+        config: Configuration of each pack.
+        secrets: Available secrets. A pack receives only those granted to it.
+        packs: Packs to add or replace: functions by name, by pack.
         caller: Who starts the calls.
     """
 
@@ -52,22 +52,22 @@ class ChosenHost(Host):
         caller: CallerKind = "user",
     ) -> None:
         self.logged: list[str] = []
-        """The lines that tools logged."""
-        self.progressed: list[Progress] = []
-        """What tools said of how far they are."""
-        self._own_shelf = Shelf([], secrets, packs, config)
+        """Messages of all calls of `log`."""
+        self.progressed: list[ReportedProgress] = []
+        """Arguments of all calls of `progress`."""
+        self._own_packs = LocalPacks([], secrets, packs, config)
         self._called_by = caller
 
     def progress(self, done: float, total: float | None, message: str) -> None:
-        """Keeps how far the tool is."""
-        self.progressed.append(Progress(done, total, message))
+        """Record the reported progress."""
+        self.progressed.append(ReportedProgress(done, total, message))
 
     def caller(self) -> CallerKind:
-        """Return the caller that the test has chosen."""
+        """Return the chosen caller."""
         return self._called_by
 
     def log(self, message: str) -> None:
-        """Keeps a line."""
+        """Record a message."""
         self.logged.append(message)
 
 
@@ -79,19 +79,19 @@ def host(
     packs: Mapping[str, Functions] | None = None,
     caller: CallerKind = "user",
 ) -> Iterator[ChosenHost]:
-    """Puts a host of one's choice behind the functions of the SDK, for a while.
+    """Use chosen configuration, secrets and packs inside the `with` block.
 
-    Nothing comes from the environment or the packs path of the machine. Packs that the test has imported can be
-    called beside the chosen ones.
+    The environment and the packs path of the machine are ignored. `call_tool` finds the chosen packs and the packs
+    that the test has imported.
 
     Args:
-        config: The config of each pack, as `[packs.NAME]` would have it.
-        secrets: The secrets there are, by name. A pack gets only those that it is granted, as ever.
-        packs: Packs to call, or to call in the place of others: the functions of each by name.
-        caller: Who starts the calls: the user, or an agent.
+        config: Configuration of each pack, like the tables `[packs.NAME]`.
+        secrets: Available secrets by name. A pack receives only those granted to it.
+        packs: Packs to add or replace: functions by name, by pack.
+        caller: Who starts the calls: `user` or `agent`.
 
     Yields:
-        The host, whose `logged` and `progressed` tell what tools have said.
+        The host, with recorded messages in `logged` and recorded progress in `progressed`.
     """
     before = installed()
     chosen = ChosenHost(config or {}, secrets or {}, packs or {}, caller)

@@ -1,4 +1,4 @@
-"""Finding a version in what a program prints, and comparing two."""
+"""Extraction of versions from the output of programs, and their comparison."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
 
 _SUFFIX = r"(?:[-._~]?(?:alpha|beta|rc|pre|dev|a|b|p)[-.]?\d+|[a-z]\b)?"
 _DOTTED = re.compile(rf"(?<![A-Za-z0-9.])[A-Za-z]{{0,2}}(\d+(?:\.\d+)+{_SUFFIX})")
-"""`14.1.0`, `v18.19.0`, `go1.21.5`, `3.3a`, `9.2p1`, `3.13.0rc1`."""
+"""Versions such as `14.1.0`, `v18.19.0`, `go1.21.5`, `3.3a`, `9.2p1`, `3.13.0rc1`."""
 
 _WHOLE = re.compile(r"(?:^|\bversion\b)[\s:]*v?(\d+)\b", re.IGNORECASE)
-"""A number without dots counts only where nothing else can be meant."""
+"""Versions without dots, at the start of a line or after the word `version`."""
 
 _IN_BRACKETS = re.compile(r"\([^()]*\)")
-_NOISE = ("Picked up ",)  # Java tells about its variables first
+_NOISE = ("Picked up ",)  # Java prints its environment variables first
 _MOST_LINES = 40
 
 
 def version_in(text: str, program: str) -> str | None:
-    """Finds a program's version in what it printed.
+    """Return the version in the output of a program, or None.
 
     Args:
-        text: What it printed when it was asked for its version.
-        program: Its name.
+        text: Output of the program when run with its version flag.
+        program: Name of the program.
     """
     lines = [line.strip() for line in text.splitlines()[:_MOST_LINES] if line.strip() and not line.startswith(_NOISE)]
-    # A line that speaks of the program's version is better than one that speaks of the library below it.
-    speaking = re.compile(rf"\bversion\b|(?<![\w-]){re.escape(program)}(?![\w-])", re.IGNORECASE)
-    lines = [line for line in lines if speaking.search(line)] or lines
+    # other lines name the versions of libraries
+    mention = re.compile(rf"\bversion\b|(?<![\w-]){re.escape(program)}(?![\w-])", re.IGNORECASE)
+    lines = [line for line in lines if mention.search(line)] or lines
     for line in lines:
-        # In brackets stands what it was packaged or built as, unless that is all there is.
+        # brackets usually contain the version of the package or build
         found = _DOTTED.search(_IN_BRACKETS.sub(" ", line)) or _DOTTED.search(line)
         if found:
             return found[1]
@@ -45,13 +45,12 @@ def version_in(text: str, program: str) -> str | None:
 
 
 def is_older(version: str, least: str) -> bool:
-    """Tells whether a version is older than another.
+    """Return whether a version is older than another.
 
-    `14.0.0-rc1` is older than `14.0.0`; letters and packagers' marks that mean no pre-release (`9.2p1`, `3.3a`) don't
-    count.
+    `14.0.0-rc1` is older than `14.0.0`. Suffixes that don't mark a pre-release (`9.2p1`, `3.3a`) are ignored.
 
     Raises:
-        ValueError: One of them is no version.
+        ValueError: One of them is not a version.
     """
     return _read(version) < _read(least)
 
@@ -59,12 +58,12 @@ def is_older(version: str, least: str) -> bool:
 def _read(text: str) -> Version:
     from packaging.version import InvalidVersion, Version
 
-    # `3.3a` is the release after `3.3`, not an alpha before it
+    # `3.3a` is the release after `3.3`, not an alpha of it
     text = re.sub(r"(?<=\d)[a-z]$", "", text.strip())
     try:
         return Version(text)
     except InvalidVersion:
         numbers = re.match(r"v?(\d+(?:\.\d+)*)", text)
         if numbers is None:
-            raise ValueError(f"“{text}” is no version.") from None
+            raise ValueError(f"“{text}” is not a version.") from None
         return Version(numbers[1])

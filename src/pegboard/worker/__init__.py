@@ -1,11 +1,10 @@
-"""The child process that tools run in.
+"""Child process in which tools run.
 
-`serve` is the process: it takes one request after another and answers each. `calling` makes the call: on the way it
-passes `loading` (a pack's file becomes a module), `arguments` (JSON becomes what the function's annotations ask for),
-the function itself, and `values` (what it returned becomes JSON) or `failures` (what it raised becomes an error).
-`surroundings` puts back afterwards what the tool changed in the process; `leftovers` notices what can't be put back,
-like threads that go on, after which the process is not used again. `wire` tells how both sides write to each other;
-`inbox` reads what comes, replies to what the tool asks of Pegboard among it.
+`serve` receives requests and sends answers. `invocation` runs a call: `loader` imports the pack, `arguments` converts
+JSON to the annotated types, and `values` and `errors` convert the return value or the exception to JSON. After the
+call, `isolation` restores the state of the process, and `leftovers` detects changes that can't be undone, after which
+the process is not reused. `wire` describes the protocol, and `inbox` reads requests and replies. `keeper` is the parent
+process, which kills all that the worker started.
 
-Everything here is the standard library, and little of it: a cold start is waited for.
+These modules use only fast parts of the standard library, because calls wait for the start of a worker.
 """

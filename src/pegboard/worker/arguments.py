@@ -1,4 +1,4 @@
-"""From JSON to what a function's annotations ask for."""
+"""Conversion of JSON arguments to the types of a function's annotations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pegboard.sdk.host import log
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any  # arguments may be anything
+    from typing import Any  # arguments have any type
 
-    Annotation = Any  # what an author writes behind the colon may be anything
+    Annotation = Any  # annotations may be any object
 
 _NATIVE = {str, int, float, bool, list, dict, type(None), None, object}
 _NATIVE_BY_NAME = {
@@ -26,14 +26,14 @@ _NATIVE_BY_NAME = {
     ("collections.abc", "Collection"),
     ("collections.abc", "Iterable"),
 }
-"""Types for which a JSON value does as it is, beside Python's own."""
+"""Types besides Python's own whose JSON values need no conversion."""
 
 _MAPPINGS = {("builtins", "dict"), ("collections.abc", "Mapping"), ("collections.abc", "MutableMapping")}
 _LISTS = {("builtins", "list"), *_NATIVE_BY_NAME} - {("typing", "Any"), *_MAPPINGS}
 
 
-class Unfit(Exception):  # noqa: N818 - it reads as a sentence where it is raised
-    """Arguments that can't be made into what the function asks for; `.faults` has a path and a message of each."""
+class ConversionError(Exception):
+    """Arguments can't be converted to the annotated types; `faults` contains the path and message of each."""
 
     def __init__(self, faults: Sequence[dict[str, str]]) -> None:
         super().__init__("; ".join(fault["message"] for fault in faults))
@@ -41,10 +41,10 @@ class Unfit(Exception):  # noqa: N818 - it reads as a sentence where it is raise
 
 
 class Parameters:
-    """What a function's parameters ask for; most are content with JSON values as they are.
+    """Converter for the arguments of one function. Most parameters need no conversion.
 
     Args:
-        function: The function, decorated or not.
+        function: Function, possibly decorated.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -57,7 +57,9 @@ class Parameters:
             for name, annotation in getattr(inner, "__annotations__", {}).items()
             if name != "return"
         }
-        self._integers = {name: mend for name, annotation in annotations.items() if (mend := _integers_in(annotation))}
+        self._integers = {
+            name: convert for name, annotation in annotations.items() if (convert := _integer_converter(annotation))
+        }
         self._paths = {name: path for name, annotation in annotations.items() if (path := _path_type(annotation))}
         self._foreign = [
             name
@@ -66,22 +68,22 @@ class Parameters:
         ]
         defaults = _defaults_of(inner)
         self._fields = {name: value for name, value in defaults.items() if _is_field(value)}
-        # `when: date = None`, as it is often written
+        # `when: date = None` is common
         self._nullable = {name for name, value in defaults.items() if value is None}
         self._adapters: dict[str, Any] | None = None
 
     def fit(self, args: dict[str, Any]) -> dict[str, Any]:
-        """Gives the keywords to call the function with.
+        """Return the keyword arguments for the function.
 
         Args:
-            args: A JSON object; changed in place.
+            args: Arguments as JSON; changed in place.
 
         Raises:
-            Unfit: Some don't fit; all of them at once.
+            ConversionError: Some arguments can't be converted. It lists all of them.
         """
-        for name, mend in self._integers.items():
+        for name, convert in self._integers.items():
             if name in args:
-                args[name] = mend(args[name])
+                args[name] = convert(args[name])
         for name, path in self._paths.items():
             if isinstance(args.get(name), str):
                 args[name] = path(args[name])
@@ -109,11 +111,11 @@ class Parameters:
                     for wrong in error.errors(include_url=False, include_context=False, include_input=False)
                 ]
         if faults:
-            raise Unfit(faults)
+            raise ConversionError(faults)
 
 
 def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, Any]:
-    """Builds a converter for each of the named parameters; says so where pydantic has none."""
+    """Return pydantic's converters for these parameters, and log those that pydantic doesn't support."""
     import typing
 
     from pydantic import TypeAdapter
@@ -121,7 +123,7 @@ def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, A
 
     try:
         annotations = typing.get_type_hints(function, include_extras=True)
-    except Exception:  # noqa: BLE001 - an annotation runs the author's code; one that can't be had asks for nothing
+    except Exception:  # noqa: BLE001 - annotations run the author's code; parameters without a known type are not converted
         annotations = {name: _evaluated(function.__annotations__[name], function) for name in names}
     adapters = {}
     with _typed_dicts_for_pydantic():
@@ -130,16 +132,16 @@ def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, A
                 adapters[name] = TypeAdapter(annotations[name])
             except (PydanticUserError, PydanticUndefinedAnnotation, TypeError, NameError) as error:
                 reason = str(error).partition("\n")[0]
-                log(f"{function.__name__} gets {name} as JSON has it, as it can't be made into its type: {reason}")
+                log(f"{function.__name__} receives {name} unconverted, because its type is not supported: {reason}")
     return adapters
 
 
 @contextmanager
 def _typed_dicts_for_pydantic() -> Iterator[None]:
-    """Lets pydantic take every TypedDict, wherever it stands in a type.
+    """Make pydantic accept the TypedDict classes of `typing`, inside the `with` block.
 
-    Before Python 3.12 it takes only those of `typing_extensions`, as those of `typing` may not know what they inherited
-    from a generic one; it tells them by the module of their metaclass.
+    Before Python 3.12, pydantic accepts only those of `typing_extensions`, because those of `typing` lose information
+    about generic base classes. It distinguishes them by the module of their metaclass.
     """
     if sys.version_info >= (3, 12):
         yield
@@ -159,37 +161,37 @@ def _typed_dicts_for_pydantic() -> Iterator[None]:
 
 
 def _evaluated(annotation: Annotation, function: Callable[..., Any]) -> Annotation:
-    """Gives what an annotation written as text stands for, or the text where that can't be had."""
+    """Return the object that a quoted annotation refers to, or the text if it can't be evaluated."""
     if not isinstance(annotation, str):
         return annotation
     names = getattr(function, "__globals__", {})
     if annotation.isidentifier():
         return names.get(annotation, getattr(builtins, annotation, annotation))
     try:
-        return eval(annotation, names)  # noqa: S307 - the pack's own text, in the pack's own process
-    except Exception:  # noqa: BLE001 - an annotation runs the author's code; one that can't be had asks for nothing
+        return eval(annotation, names)  # noqa: S307 - the pack's own code in the pack's own process
+    except Exception:  # noqa: BLE001 - annotations run the author's code; parameters without a known type are not converted
         return annotation
 
 
-def _integers_in(annotation: Annotation) -> Callable[[Any], Any] | None:
-    """Gives what makes 3.0 into 3 wherever the annotation asks for an integer, as both are one to JSON Schema.
+def _integer_converter(annotation: Annotation) -> Callable[[Any], Any] | None:
+    """Return a function that converts 3.0 to 3 at every integer in the annotation, or None if it contains no integer.
 
-    None where it asks for none. What the value has in place of a list or an object is left as it is.
+    JSON Schema treats both numbers as integers. The function returns values of other types unchanged.
     """
     if hasattr(annotation, "__metadata__"):
-        return _integers_in(annotation.__origin__)
+        return _integer_converter(annotation.__origin__)
     if annotation is int:
         return _integer
     if _is_union(annotation):
-        return _integers_in_either(annotation.__args__)
+        return _union_converter(annotation.__args__)
     if isinstance(annotation, type) and hasattr(annotation, "__total__"):
-        return _integers_in_fields(annotation)
+        return _fields_converter(annotation)
     called = _called(getattr(annotation, "__origin__", None))
     args: tuple[Annotation, ...] = getattr(annotation, "__args__", ())
     if called in _MAPPINGS and len(args) == 2:
-        return _integers_in_values(args[1])
+        return _values_converter(args[1])
     if called in _LISTS and len(args) == 1:
-        return _integers_in_items(args[0])
+        return _items_converter(args[0])
     return None
 
 
@@ -197,57 +199,59 @@ def _integer(value: object) -> object:
     return int(value) if type(value) is float and value.is_integer() else value
 
 
-def _integers_in_items(annotation: Annotation) -> Callable[[Any], Any] | None:
-    mend = _integers_in(annotation)
-    if mend is None:
+def _items_converter(annotation: Annotation) -> Callable[[Any], Any] | None:
+    convert = _integer_converter(annotation)
+    if convert is None:
         return None
 
-    def mend_items(value: object) -> object:
-        if not isinstance(value, list) or (mend is _integer and float not in set(map(type, value))):
+    def convert_items(value: object) -> object:
+        if not isinstance(value, list) or (convert is _integer and float not in set(map(type, value))):
             return value
-        return [mend(item) for item in value]
+        return [convert(item) for item in value]
 
-    return mend_items
+    return convert_items
 
 
-def _integers_in_values(annotation: Annotation) -> Callable[[Any], Any] | None:
-    mend = _integers_in(annotation)
-    return mend and (
-        lambda value: {key: mend(item) for key, item in value.items()} if isinstance(value, dict) else value
+def _values_converter(annotation: Annotation) -> Callable[[Any], Any] | None:
+    convert = _integer_converter(annotation)
+    return convert and (
+        lambda value: {key: convert(item) for key, item in value.items()} if isinstance(value, dict) else value
     )
 
 
-def _integers_in_fields(annotation: Annotation) -> Callable[[Any], Any] | None:
-    mends = {name: mend for name, field in annotation.__annotations__.items() if (mend := _integers_in(field))}
-    return (mends or None) and (
+def _fields_converter(annotation: Annotation) -> Callable[[Any], Any] | None:
+    converters = {
+        name: convert for name, field in annotation.__annotations__.items() if (convert := _integer_converter(field))
+    }
+    return (converters or None) and (
         lambda value: (
-            {key: mends[key](item) if key in mends else item for key, item in value.items()}
+            {key: converters[key](item) if key in converters else item for key, item in value.items()}
             if isinstance(value, dict)
             else value
         )
     )
 
 
-def _integers_in_either(annotations: Sequence[Annotation]) -> Callable[[Any], Any] | None:
-    """Mends by the first alternative that has integers where the value is such a number, list or object."""
-    mends = [
-        mend
+def _union_converter(annotations: Sequence[Annotation]) -> Callable[[Any], Any] | None:
+    """Return a function that applies the first converter of the alternatives that changes the value."""
+    converters = [
+        convert
         for annotation in annotations
-        if (mend := _integers_in(annotation)) and not (mend is _integer and float in annotations)
+        if (convert := _integer_converter(annotation)) and not (convert is _integer and float in annotations)
     ]
 
-    def mend_first(value: object) -> object:
-        for mend in mends:
-            mended = mend(value)
-            if mended is not value:
-                return mended
+    def convert_first(value: object) -> object:
+        for convert in converters:
+            converted = convert(value)
+            if converted is not value:
+                return converted
         return value
 
-    return mend_first if mends else None
+    return convert_first if converters else None
 
 
 def _path_type(annotation: Annotation) -> Callable[[str], object] | None:
-    """Gives the class of paths that is asked for: so common that pydantic is not loaded for it alone."""
+    """Return the annotated class of paths, or None; paths are common, and pydantic is slow to import."""
     if _is_union(annotation) and len(annotation.__args__) == 2 and type(None) in annotation.__args__:
         annotation = next(arg for arg in annotation.__args__ if arg is not type(None))
     module, name = _called(annotation)
@@ -256,7 +260,7 @@ def _path_type(annotation: Annotation) -> Callable[[str], object] | None:
 
 
 def _is_native(annotation: Annotation) -> bool:
-    """Whether every JSON value that fits the annotation's schema already is what it asks for."""
+    """Return whether JSON values that match the annotation's schema need no conversion."""
     metadata = getattr(annotation, "__metadata__", None)
     if metadata is not None:
         return _is_native(annotation.__origin__) and not any(hasattr(item, "func") for item in metadata)
@@ -267,7 +271,7 @@ def _is_native(annotation: Annotation) -> bool:
         return all(type(value) in _NATIVE for value in annotation.__args__)
     if _called(origin) in _MAPPINGS and len(annotation.__args__) == 2:
         key, value = annotation.__args__
-        return _takes_any_text(key) and _is_native(value)
+        return _is_any_text(key) and _is_native(value)
     if origin is not None:
         return _is_native(origin) and all(map(_is_native, annotation.__args__))
     if isinstance(annotation, type) and hasattr(annotation, "__total__"):
@@ -275,7 +279,7 @@ def _is_native(annotation: Annotation) -> bool:
     return _is_one_of(annotation)
 
 
-def _takes_any_text(key: Annotation) -> bool:
+def _is_any_text(key: Annotation) -> bool:
     return key is str or _called(key) == ("typing", "Any")
 
 
@@ -306,11 +310,11 @@ def _defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _is_field(default: object) -> bool:
-    """Whether a default is written as pydantic's `Field(…)`, which Python would pass on as it is."""
+    """Return whether a default is pydantic's `Field(…)`, which Python would pass to the function unresolved."""
     return _called(type(default)) == ("pydantic.fields", "FieldInfo")
 
 
 def _pointer(path: Sequence[str | int]) -> str:
-    if path[-1] == "[key]":  # so says pydantic where it is the key itself that doesn't fit
+    if path[-1] == "[key]":  # pydantic's path of an invalid key
         path = path[:-1]
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

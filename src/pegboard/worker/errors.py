@@ -1,4 +1,4 @@
-"""What a tool raised, as an error."""
+"""Conversion of exceptions to errors of an answer."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _OWN_FILES = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - pathlib is too
 
 
 def failure(code: str, message: str, detail: str | None = None, traceback: str | None = None) -> dict[str, object]:
-    """Builds the error of an answer."""
+    """Return the error of an answer."""
     return {"code": code, "message": _cut(message, _LONGEST_MESSAGE), "detail": detail, "traceback": traceback}
 
 
 def raised(error: BaseException, file: str, detail: str | None = None) -> dict[str, object]:
-    """Builds the error for an exception that came out of a pack.
+    """Return the error for an exception raised by a pack.
 
     Args:
-        error: The exception.
-        file: The pack's file; the traceback begins there.
-        detail: The kind of failure, unless the exception itself tells a better one.
+        error: Exception.
+        file: File of the pack; the traceback starts there.
+        detail: Kind of failure, unless the exception implies a more specific one.
     """
     message = described(error)
     missing = _missing_library(error)
@@ -42,17 +42,17 @@ def raised(error: BaseException, file: str, detail: str | None = None) -> dict[s
 
 
 def described(error: BaseException) -> str:
-    """Gives the exception's type and text in one string, whatever its own `__str__` does."""
+    """Return the type and text of an exception, even if its `__str__` raises."""
     name = type(error).__name__
     try:
         text = str(error)
-    except BaseException as second:  # noqa: BLE001 - the author's code raises what it likes, `SystemExit` too
-        text = f"(its text can't be had: __str__ raised {type(second).__name__})"
+    except BaseException as second:  # noqa: BLE001 - the author's code may raise anything, including `SystemExit`
+        text = f"(no message: __str__ raised {type(second).__name__})"
     return f"{name}: {text}" if text else name
 
 
 def _traceback_of(error: BaseException, file: str) -> str | None:
-    """Formats the traceback from the first frame in `file` on; None where there is no such frame."""
+    """Return the formatted traceback from the first frame in `file`, or None if it contains none."""
     try:
         from traceback import TracebackException
 
@@ -61,13 +61,13 @@ def _traceback_of(error: BaseException, file: str) -> str | None:
             del trace.stack[0]
         if not trace.stack and not isinstance(error, SyntaxError):
             return None
-        _without_our_frames(trace, set())
+        _remove_own_frames(trace, set())
         return _cut("".join(trace.format()), _LONGEST_TRACEBACK)
-    except Exception:  # noqa: BLE001 - formatting runs the author's code, and no traceback is better than no answer
+    except Exception:  # noqa: BLE001 - formatting runs the author's code; an answer without traceback is still useful
         return None
 
 
-def _without_our_frames(trace: TracebackException | None, seen: set[int]) -> None:
+def _remove_own_frames(trace: TracebackException | None, seen: set[int]) -> None:
     if trace is None or id(trace) in seen:
         return
     seen.add(id(trace))
@@ -75,11 +75,11 @@ def _without_our_frames(trace: TracebackException | None, seen: set[int]) -> Non
         frame for frame in trace.stack if not frame.filename.startswith((_OWN_FILES, "<frozen importlib"))
     ]
     for other in (trace.__cause__, trace.__context__, *(trace.exceptions or ())):
-        _without_our_frames(other, seen)
+        _remove_own_frames(other, seen)
 
 
 def _missing_library(error: BaseException) -> str | None:
-    """Gives the import name of the library whose absence the exception tells of."""
+    """Return the import name of the missing library that caused the exception, or None."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return None
     top = error.name.partition(".")[0]
@@ -89,4 +89,4 @@ def _missing_library(error: BaseException) -> str | None:
 def _cut(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
-    return f"{text[: longest // 2]}\n… {len(text) - longest:,} characters left out …\n{text[-longest // 2 :]}"
+    return f"{text[: longest // 2]}\n… {len(text) - longest:,} characters omitted …\n{text[-longest // 2 :]}"

@@ -1,4 +1,4 @@
-"""What comes down the pipe: requests, and replies to what a tool asks while it runs."""
+"""Input pipe of the worker: requests, and replies to questions of running tools."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker 
 if TYPE_CHECKING:
     from _thread import LockType
     from collections.abc import Callable
-    from typing import Any  # a message, whose fields `wire` describes
+    from typing import Any  # fields of messages, described in `wire`
 
 _CHUNK = 65_536
 
 
 class Inbox:
-    """Reads the pipe, in no thread of its own: of all who wait one reads, and hands the others what is theirs.
+    """Reader of the input pipe without a thread of its own: one of the waiting threads reads for all.
 
     Args:
-        descriptor: The pipe's end.
+        descriptor: Read end of the pipe.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -32,28 +32,28 @@ class Inbox:
         self._has_ended = False
 
     def request(self) -> dict[str, Any] | None:
-        """Waits for the next request; None once there will be no more."""
+        """Wait for the next request; return None at the end of the pipe."""
         with self._reading:
             while not self._requests and not self._has_ended:
                 self._read()
         return self._requests.pop(0) if self._requests else None
 
     def reply(self, number: int, ask: Callable[[], None]) -> dict[str, Any]:
-        """Asks, and waits for the reply; any number of threads may do so at once.
+        """Send a question and wait for the reply. Thread-safe.
 
         Args:
-            number: The number of the question, which no other has.
-            ask: Sends it.
+            number: Unique number of the question.
+            ask: Function that sends the question.
 
         Raises:
-            RuntimeError: There will be no reply.
+            RuntimeError: The pipe was closed without a reply.
         """
         waiting = self._waiting[number] = _Waiting()
         try:
             ask()
             while waiting.reply is None:
                 if self._has_ended:
-                    raise RuntimeError("Pegboard went away during the call.")
+                    raise RuntimeError("Pegboard ended during the call.")
                 if self._reading.acquire(blocking=False):
                     try:
                         self._read_for(waiting)
@@ -64,9 +64,9 @@ class Inbox:
             return waiting.reply
         finally:
             del self._waiting[number]
-            self._let_another_read()
+            self._wake_next_reader()
 
-    def _let_another_read(self) -> None:
+    def _wake_next_reader(self) -> None:
         for waiting in [*self._waiting.values()]:
             if waiting.reply is None:
                 waiting.wake()
@@ -85,20 +85,20 @@ class Inbox:
             self._pieces.clear()
         self._pieces.append(rest)
         for line in lines:
-            self._hand_out(loads(line))
+            self._dispatch(loads(line))
 
-    def _hand_out(self, message: dict[str, Any]) -> None:
+    def _dispatch(self, message: dict[str, Any]) -> None:
         if "reply" not in message:
             self._requests.append(message)
             return
         waiting = self._waiting.get(message["reply"])
-        if waiting is not None:  # else whoever asked was interrupted
+        if waiting is not None:  # otherwise the waiting thread was interrupted
             waiting.reply = message
             waiting.wake()
 
 
 class _Waiting:
-    """One thread that waits: for its reply, or for its turn to read."""
+    """Thread that waits for its reply or for its turn to read."""
 
     def __init__(self) -> None:
         self.reply: dict[str, Any] | None = None
@@ -106,5 +106,5 @@ class _Waiting:
         self.turn.acquire()
 
     def wake(self) -> None:
-        with suppress(RuntimeError):  # it was woken already
+        with suppress(RuntimeError):  # already awake
             self.turn.release()

@@ -1,4 +1,4 @@
-"""One call of a tool, and what comes of it."""
+"""Execution of one call in the worker process."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from time import perf_counter
 from types import GeneratorType
 
 from pegboard.sdk.failure import ToolFailed
-from pegboard.worker.arguments import Unfit
+from pegboard.worker.arguments import ConversionError
 from pegboard.worker.errors import failure, raised
 from pegboard.worker.leftovers import is_unfinished_business
-from pegboard.worker.loader import NoSuchTool, Shelf, Tool
-from pegboard.worker.values import NotSerialisable, encode
+from pegboard.worker.loader import LoadedPacks, LoadedTool, ToolMissingError
+from pegboard.worker.values import NotSerializableError, encode
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from asyncio import Runner
     from collections.abc import AsyncIterable, Awaitable, Coroutine, Mapping
-    from typing import Any  # what a tool takes and returns may be anything
+    from typing import Any  # tools accept and return any value
 
 _BALLAST = 4 * 2**20
-"""Bytes that are let go when memory is out, so that there is enough to say so."""
+"""Bytes released when memory is exhausted, so that the error can be reported."""
 
 
-class Outcome:
-    """What came of a call.
+class CallOutcome:
+    """Result of a call.
 
     Args:
-        data: The result, as JSON.
-        error: Why it failed, if it did.
-        spent: Whether the process should not be used again.
+        data: Result as JSON.
+        error: Error, or None.
+        spent: Whether the process must not be reused.
     """
 
     def __init__(self, data: bytes = b"null", error: dict[str, object] | None = None, *, spent: bool = False) -> None:
@@ -40,23 +40,23 @@ class Outcome:
 
 
 class Caller:
-    """Calls tools: synchronous ones as they are, asynchronous ones on one event loop of its own."""
+    """Caller of synchronous and asynchronous tools. The latter share one event loop."""
 
     def __init__(self) -> None:
         self.ms = 0.0
-        """How many milliseconds the last tool took, the loading of its pack left out."""
-        self._shelf = Shelf()
+        """Duration of the last call in milliseconds, without loading the pack."""
+        self._packs = LoadedPacks()
         self._runner: Runner | None = None
         self._left_tasks = False
         self._ballast = bytes(_BALLAST)
 
-    def call(self, file: str, function: str, args: dict[str, Any]) -> Outcome:
-        """Calls a function of a pack; whatever it does short of ending the process becomes an outcome.
+    def call(self, file: str, function: str, args: dict[str, Any]) -> CallOutcome:
+        """Call a function of a pack. Every exception becomes an outcome.
 
         Args:
-            file: The pack's file.
-            function: The function's name.
-            args: Its arguments as JSON has them; changed in place.
+            file: File of the pack.
+            function: Name of the function.
+            args: Arguments as JSON; changed in place.
         """
         self.ms = 0.0
         self._left_tasks = False
@@ -65,63 +65,63 @@ class Caller:
         return outcome
 
     def file_of(self, namespace: Mapping[str, object]) -> str | None:
-        """Gives the file of the pack, or of its helper, whose code has these globals."""
-        return self._shelf.file_of(namespace)
+        """Return the file of the pack or helper with these globals, or None."""
+        return self._packs.file_of(namespace)
 
     def close(self) -> None:
-        """Ends what asynchronous tools left open."""
+        """Close the event loop of asynchronous tools."""
         if self._runner is not None:
             self._runner.close()
 
-    def _outcome(self, file: str, function: str, args: dict[str, Any]) -> Outcome:
+    def _outcome(self, file: str, function: str, args: dict[str, Any]) -> CallOutcome:
         try:
-            return self._attempted(file, function, args)
+            return self._attempt(file, function, args)
         except MemoryError as error:
             self._ballast = b""
             _clear_frames(error)
-            return Outcome(error=raised(error, file), spent=True)
-        except BaseException as error:  # noqa: BLE001 - a tool raises what it likes, `SystemExit` too
-            return Outcome(error=raised(error, file), spent=not isinstance(error, Exception))
+            return CallOutcome(error=raised(error, file), spent=True)
+        except BaseException as error:  # noqa: BLE001 - tools may raise anything, including `SystemExit`
+            return CallOutcome(error=raised(error, file), spent=not isinstance(error, Exception))
 
-    def _attempted(self, file: str, function: str, args: dict[str, Any]) -> Outcome:
+    def _attempt(self, file: str, function: str, args: dict[str, Any]) -> CallOutcome:
         try:
-            tool = self._shelf.pack(file).tool(function)
-        except NoSuchTool:
-            return Outcome(error=failure("tool_not_found", f"{file} has no function {function} any more."))
+            tool = self._packs.pack(file).tool(function)
+        except ToolMissingError:
+            return CallOutcome(error=failure("tool_not_found", f"{file} no longer defines the function {function}."))
         except MemoryError:
             raise
-        except BaseException as error:  # noqa: BLE001 - a pack's top level raises what it likes
-            return Outcome(error=raised(error, file, "import_failed"), spent=not isinstance(error, Exception))
+        except BaseException as error:  # noqa: BLE001 - the top level of a pack may raise anything
+            return CallOutcome(error=raised(error, file, "import_failed"), spent=not isinstance(error, Exception))
         try:
-            return Outcome(encode(self._returned(tool, args)))
-        except Unfit as unfit:
-            return Outcome(error={**failure("invalid_args", f"Invalid arguments: {unfit}"), "faults": unfit.faults})
+            return CallOutcome(encode(self._run_tool(tool, args)))
+        except ConversionError as unfit:
+            return CallOutcome(error={**failure("invalid_args", f"Invalid arguments: {unfit}"), "faults": unfit.faults})
         except ToolFailed as failed:
-            return _as_said(failed)
-        except NotSerialisable as unfit:
-            return Outcome(error=failure("execution_error", str(unfit), "not_serialisable"))
+            return _failed_outcome(failed)
+        except NotSerializableError as unfit:
+            return CallOutcome(error=failure("execution_error", str(unfit), "not_serialisable"))
 
-    def _returned(self, tool: Tool, args: dict[str, Any]) -> object:
+    def _run_tool(self, tool: LoadedTool, args: dict[str, Any]) -> object:
         tool.scope.enter()
         args = tool.parameters.fit(args)
         began = perf_counter()
         try:
-            return self._resolved(tool.function(**args))
+            return self._resolve(tool.function(**args))
         finally:
             self.ms = (perf_counter() - began) * 1000
 
-    def _resolved(self, value: Any) -> object:  # noqa: ANN401 - a tool returns what it likes
-        """Awaits what must be awaited, and collects what comes bit by bit."""
+    def _resolve(self, value: Any) -> object:  # noqa: ANN401 - tools return any value
+        """Await an awaitable, and collect the items of a generator into a list; return other values unchanged."""
         if isinstance(value, GeneratorType):
             return list(value)
         if hasattr(value, "__await__"):
-            return self._resolved(self._run(_awaited(value)))
+            return self._resolve(self._run(_await_value(value)))
         if hasattr(value, "__aiter__"):
-            return self._run(_collected(value))
+            return self._run(_collect(value))
         return value
 
     def _run(self, coroutine: Coroutine[Any, Any, object]) -> object:
-        # one loop for the life of the process, so that clients with open connections work in the next call too
+        # one event loop per process, so that open connections of clients also work in the next call
         if self._runner is None:
             from asyncio import Runner
 
@@ -135,35 +135,35 @@ class Caller:
             self._left_tasks = any(map(is_unfinished_business, all_tasks(self._runner.get_loop())))
 
 
-async def _awaited(value: Awaitable[object]) -> object:
+async def _await_value(value: Awaitable[object]) -> object:
     return await value
 
 
-async def _collected(value: AsyncIterable[object]) -> list[object]:
+async def _collect(value: AsyncIterable[object]) -> list[object]:
     return [item async for item in value]
 
 
-def _as_said(failed: ToolFailed) -> Outcome:
+def _failed_outcome(failed: ToolFailed) -> CallOutcome:
     message = str(failed.message)
     try:
         data = encode(failed.data)
-    except NotSerialisable as unfit:
+    except NotSerializableError as unfit:
         data, message = b"null", f"{message} ({unfit})"
     code = None if failed.code is None else str(failed.code)
-    return Outcome(data, {**failure("execution_error", message, code), "said": True})
+    return CallOutcome(data, {**failure("execution_error", message, code), "said": True})
 
 
 def _clear_frames(error: BaseException) -> None:
-    """Frees what the functions held that an exception came through; their lines stay known."""
+    """Release the local variables in the traceback of an exception; its lines stay known."""
     trace = error.__traceback__
     while trace is not None:
-        with suppress(RuntimeError):  # it is still running
+        with suppress(RuntimeError):  # the frame is still running
             trace.tb_frame.clear()
         trace = trace.tb_next
 
 
 def flush_native() -> None:
-    """Flushes what native code printed; such code comes mostly with `ctypes`, which is not imported for this alone."""
+    """Flush the output of native code, if `ctypes` is loaded."""
     ctypes = sys.modules.get("ctypes")
     if ctypes is not None:
         ctypes.CDLL(None).fflush(None)

@@ -1,4 +1,4 @@
-"""What a tool finds around it in the process, and what is put back after it."""
+"""State of the worker process that tools may change, and its restoration after each call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import time
 from _operator import attrgetter, itemgetter
 
-# those of `signal` build enums: 20 times dearer
+# the functions of `signal` create enumeration members and take 20 times as long
 from _signal import getsignal, pthread_sigmask  # type: ignore[import-not-found]
 from contextlib import suppress
 
@@ -20,7 +20,7 @@ from pegboard.worker.keeper import limit_of_tasks
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any  # a handler may be anything that `signal` takes, and so may what is watched
+    from typing import Any  # signal handlers and watched objects have any type
 
 _UNCHANGEABLE = {signal.SIGKILL, signal.SIGSTOP}
 _SIGNALS = tuple(int(number) for number in signal.valid_signals() if number not in _UNCHANGEABLE)
@@ -46,34 +46,34 @@ _RELIED_ON = (
     (json, ("dump", "dumps", "load", "loads", "JSONDecoder", "JSONEncoder")),
     (time, ("monotonic", "perf_counter", "sleep", "time")),
 )  # fmt: skip
-"""What this process and nearly every tool use of Python's own: all that is watched for patches."""
+"""Attributes of the standard library that are checked for patches: those that this process and most tools use."""
 
 _MODULES = ("builtins", "json", "os", "sys", "time", "pegboard.sdk", "pegboard.sdk.host")
 
 
 def confine(memory_limit: int) -> None:
-    """Limits this process and all that it starts: no core files, and at most `memory_limit` bytes of data each."""
+    """Limit this process and its child processes: no core files, and at most `memory_limit` bytes of data each."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-    with suppress(OSError, ValueError):  # a lower limit stands already, or the system has none
+    with suppress(OSError, ValueError):  # a lower limit is set, or the system has none
         resource.setrlimit(kind, (memory_limit, memory_limit))
     tasks, (_, most) = limit_of_tasks(), resource.getrlimit(resource.RLIMIT_NPROC)
     if tasks and (most == resource.RLIM_INFINITY or tasks < most):
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NPROC, (tasks, tasks))
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:  # noqa: PTH123 - pathlib is too heavy
-        score.write("500")  # where memory runs out all the same, a tool goes before the app
+        score.write("500")  # if the system runs out of memory, it should kill a tool before Pegboard
 
 
-class Scope:
-    """The environment and the import path, which a pack may set up for itself while it is loaded."""
+class ImportScope:
+    """Environment variables and import path, which a pack may change for itself while it is loaded."""
 
     def __init__(self) -> None:
         self._environ = _environ().copy()
         self._path = sys.path.copy()
 
     def enter(self) -> None:
-        """Makes the process as it was when this scope was made."""
+        """Restore the environment and import path from the creation of this scope."""
         if _environ() != self._environ:
             os.environ.clear()
             os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in self._environ.items()})
@@ -82,7 +82,7 @@ class Scope:
 
 
 class Originals:
-    """Python's own functions and modules as they were before any tool could put others in their place."""
+    """Functions and modules of the standard library before any tool could replace them."""
 
     def __init__(self) -> None:
         self._watched: list[tuple[Callable[[Any], Any], object, dict[str, Any], tuple[str, ...]]]
@@ -91,7 +91,7 @@ class Originals:
         self._before = [read(place) for read, place, _, _ in self._watched]
 
     def restore(self) -> bool:
-        """Puts them back; False if some had been replaced, as other code may hold on to the replacements."""
+        """Restore all of them; return False if some were replaced, as other code may still use the replacements."""
         try:
             if [read(place) for read, place, _, _ in self._watched] == self._before:
                 return True
@@ -102,11 +102,11 @@ class Originals:
         return False
 
 
-class Surroundings:
-    """The process as a tool should find it."""
+class ProcessState:
+    """State of the process before a call: environment, streams, working directory, signal handlers and so on."""
 
     def __init__(self) -> None:
-        self.scope = Scope()
+        self.scope = ImportScope()
         self._originals = Originals()
         self._environment = _environ()
         self._folder = _present_folder()
@@ -120,20 +120,20 @@ class Surroundings:
         self._trace, self._profile = sys.gettrace(), sys.getprofile()
 
     def extend(self, variables: Mapping[str, str]) -> None:
-        """Add to the environment, for as long as the process runs; its packs are loaded with it."""
+        """Add environment variables permanently."""
         if any(os.environ.get(name) != value for name, value in variables.items()):
             os.environ.update(variables)
-            self.scope = Scope()
+            self.scope = ImportScope()
 
     def restore(self) -> bool:
-        """Puts everything back as it was; False if that can't be done, so that the process should not be used again."""
+        """Restore the state; return False if that failed and the process must not be reused."""
         if sys.gettrace() is not self._trace:
             sys.settrace(self._trace)
         if sys.getprofile() is not self._profile:
             sys.setprofile(self._profile)
         try:
             return self._restore()
-        except Exception:  # noqa: BLE001 - what a tool put in the place of something may do anything when it is touched
+        except Exception:  # noqa: BLE001 - objects that a tool installed may raise anything
             return False
 
     def _restore(self) -> bool:
@@ -170,7 +170,7 @@ class Surroundings:
         try:
             if os.getcwd() == self._folder:  # noqa: PTH109 - pathlib is too heavy for a worker
                 return True
-        except FileNotFoundError:  # the tool went into a folder that is gone
+        except FileNotFoundError:  # the tool changed to a folder that was deleted
             pass
         try:
             os.chdir(self._folder)
@@ -182,16 +182,16 @@ class Surroundings:
 def _present_folder() -> str:
     try:
         return os.getcwd()  # noqa: PTH109 - pathlib is too heavy for a worker
-    except FileNotFoundError:  # it was deleted under us
+    except FileNotFoundError:  # it was deleted
         os.chdir("/")
         return "/"
 
 
 def _environ() -> dict[bytes, bytes]:
-    # the mapping underneath: comparing os.environ itself decodes every name and value, at every call
+    # the underlying mapping; comparing os.environ itself would decode every name and value
     return os.environ._data  # type: ignore[attr-defined,no-any-return] # noqa: SLF001
 
 
 def _files() -> tuple[tuple[int, int], ...]:
-    """Which files the three standard descriptors are."""
+    """Return the device and inode of the three standard descriptors."""
     return tuple((status.st_dev, status.st_ino) for status in map(os.fstat, (0, 1, 2)))

@@ -1,16 +1,16 @@
-"""The parent of one worker: it ends everything that the worker started, however the worker or the app ends.
+"""Parent process of one worker. It kills all processes that the worker started, however the worker or Pegboard ends.
 
-The app starts this process; it forks the worker and stays small. On Linux it is a *subreaper*: a process that a tool
-started and that detached itself (`setsid`, a double fork, closed descriptors) becomes a child of the worker or, once
-the worker has ended, of the keeper. So nothing leaves the tree, which the keeper measures when asked and kills at the
-end. Elsewhere only the worker's process group is found.
+Pegboard starts this process, which forks the worker. On Linux it is a *subreaper*: a process that a tool started and
+that detached itself (`setsid`, a double fork, closed descriptors) becomes a child of the worker or, after the worker's
+end, of the keeper. So every process stays in the tree, which the keeper measures on request and kills at the end. On
+other systems, only the worker's process group is found.
 
-This is for tools that go wrong, and no sandbox: what a tool detached survives if the tool also kills the keeper, and so
-does what it asks a service of the system to start.
+This protects against defective tools. It is not a sandbox: a detached process survives if the tool also kills the
+keeper, and so does a process started by a service of the system.
 
-The keeper and the app share a socket. The app sends `MEASURE`, and closes its direction to have everything killed; that
-also happens when the app itself dies. The keeper writes one line at its end: `exit STATUS`, as `subprocess` counts, or
-`memory` or `processes`, the limit that was exceeded.
+The keeper and Pegboard share a socket. Pegboard sends `MEASURE`, or closes its direction to kill all processes, which
+also happens if Pegboard crashes. At its end, the keeper writes one line: `exit STATUS` with a status as in
+`subprocess`, or the exceeded limit, `memory` or `processes`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 MEASURE = b"m"
 MOST_PROCESSES = 512
-"""Processes that one call may have at a time."""
+"""Maximum number of concurrent processes of one call."""
 
 _BESIDE_DATA = 32 * 2**20
-"""Bytes that a process uses beside those that its own limit counts: a tool should see that limit as an exception."""
+"""Bytes allowed beyond the limit of a single process, so that a tool hits that limit first, as an exception."""
 _REST, _LONGEST_REST = 20, 1.0
-"""How many times as long as it measured the keeper rests, but how many seconds at most."""
+"""Pause after a measurement: a multiple of its duration, and a maximum in seconds."""
 _ENOUGH_TASKS = 4096
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # from <linux/prctl.h>
 _IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
@@ -41,17 +41,17 @@ _PROC = "/proc"
 
 
 def main() -> None:
-    """Start the worker, and return in its process.
+    """Fork the worker, and return only in its process.
 
-    The command line has descriptors and a number: where the worker reads requests and writes answers, its memory limit
-    in bytes, and the socket to the app.
+    Command-line arguments: descriptor of the requests, descriptor of the answers, memory limit in bytes, descriptor of
+    the socket to Pegboard.
     """
     requests, answers, memory_limit, control = map(int, sys.argv[1:5])
     os.set_inheritable(control, False)
     handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _IGNORED}
     _control_process(_SET_CHILD_SUBREAPER, 1)
     keeper = os.getpid()
-    # before the fork, so that the end of the worker can't be missed
+    # before the fork, so that the end of the worker is not missed
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -69,7 +69,7 @@ def main() -> None:
     os.setsid()
     _control_process(_SET_CHILD_SUBREAPER, 1)
     _control_process(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != keeper:  # it was killed before the line above
+    if os.getppid() != keeper:  # the keeper was killed before the line above
         os._exit(1)
 
 
@@ -83,7 +83,7 @@ def _leave_descriptors(*descriptors: int) -> None:
 
 
 def _keep(worker: int, control: int, woken: int, memory_limit: int) -> None:
-    """Wait until the worker ends, exceeds a limit or is no longer wanted; then end all that it started."""
+    """Wait until the worker ends, exceeds a limit or is to be killed; then kill all processes that it started."""
     poll = select.poll()
     for descriptor in (control, woken):
         poll.register(descriptor, select.POLLIN)
@@ -100,25 +100,25 @@ def _keep(worker: int, control: int, woken: int, memory_limit: int) -> None:
             if not _read(control):
                 report = "exit -9"
             elif monotonic() - measured_at >= min(cost * _REST, _LONGEST_REST):
-                began = process_time()  # it may have to wait long for the processor
+                began = process_time()  # elapsed time would include waiting for the processor
                 report = _exceeded(memory_limit)
                 measured_at, cost = monotonic(), process_time() - began
-    # at once, and where there is no `/proc`; the group has this id for as long as anything is in it
+    # also works without `/proc`; the group keeps this id while it has members
     _kill_group(worker)
     _end_all()
-    with suppress(OSError):  # the app has ended
+    with suppress(OSError):  # Pegboard has ended
         os.write(control, report.encode())
 
 
 def _read(control: int) -> bytes:
     try:
         return os.read(control, 4096)
-    except OSError:  # the app has ended with something unread
+    except OSError:  # Pegboard has ended with unread data
         return b""
 
 
 def _end_all() -> None:
-    """Kill every process below this one, and wait until there are none."""
+    """Kill all descendants of this process and wait for them."""
     own_group = os.getpgrp()
     while True:
         tree = _tree()
@@ -135,29 +135,29 @@ def _end_all() -> None:
 
 
 def _kill_group(group: int) -> None:
-    with suppress(OSError):  # it has ended, or belongs to another user
+    with suppress(OSError):  # ended, or owned by another user
         os.killpg(group, signal.SIGKILL)
 
 
 def _kill(pid: int) -> None:
-    with suppress(OSError):  # it has ended, or belongs to another user
+    with suppress(OSError):  # ended, or owned by another user
         os.kill(pid, signal.SIGKILL)
 
 
 def _exceeded(memory_limit: int) -> str:
-    """Return which limit the processes below this one exceed together, or an empty text."""
+    """Return the limit that the descendants of this process exceed together, or an empty string."""
     tree = [pid for pid, _ in _tree()]
     if len(tree) > MOST_PROCESSES:
         return "processes"
     limit = memory_limit + _BESIDE_DATA
     if sum(map(_resident, tree)) <= limit:
         return ""
-    # forked processes share pages, which the sum above counts for each; this takes longer
+    # the sum above counts shared pages once per process; this one is exact but slower
     return "memory" if sum(map(_proportional, tree)) > limit else ""
 
 
 def _tree() -> list[tuple[int, int]]:
-    """Return the process id and group of every process below this one."""
+    """Return the process id and group of every descendant of this process."""
     children: dict[int, list[tuple[int, int]]] = {}
     for pid, parent, group in _processes():
         children.setdefault(parent, []).append((pid, group))
@@ -168,7 +168,7 @@ def _tree() -> list[tuple[int, int]]:
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Yield the id, parent and group of every process that can be seen; none where there is no `/proc`."""
+    """Yield the id, parent and group of every visible process; none without `/proc`."""
     try:
         names = os.listdir(_PROC)  # noqa: PTH208 - pathlib is too heavy for a worker
     except OSError:
@@ -182,12 +182,12 @@ def _processes() -> Iterator[tuple[int, int, int]]:
 
 
 def _resident(pid: int) -> int:
-    """Return the bytes of memory that a process fills, shared ones included; files that it only reads don't count."""
+    """Return the resident memory of a process in bytes, including shared memory but not mapped files."""
     return _sum(f"{_PROC}/{pid}/status", b"RssAnon", b"RssShmem")
 
 
 def _proportional(pid: int) -> int:
-    """Return the same, with its part only of what it shares with others."""
+    """Return the resident memory of a process in bytes, counting only its share of shared memory."""
     return _sum(f"{_PROC}/{pid}/smaps_rollup", b"Pss_Anon", b"Pss_Shmem") or _resident(pid)
 
 
@@ -200,25 +200,26 @@ def _content(file: str) -> bytes:
     try:
         with open(file, "rb") as content:  # noqa: PTH123 - pathlib is too heavy for a worker
             return content.read()
-    except OSError:  # the process has ended, or belongs to another user
+    except OSError:  # the process ended, or is owned by another user
         return b""
 
 
 def limit_of_tasks() -> int:
-    """Return how many processes and threads the user may have: enough, and no endless number; 0 if unknown.
+    """Return a generous limit for the user's processes and threads; 0 if their number is unknown.
 
-    The system counts them per user. It tells only how many there are in all, which is never fewer.
+    The limit applies to all tasks of the user. The system reports only the tasks of all users, which are at least as
+    many.
     """
     _, _, total = _content(f"{_PROC}/loadavg").rpartition(b"/")
     return int(total.split()[0]) + _ENOUGH_TASKS if total else 0
 
 
 def _control_process(option: int, value: int) -> None:
-    """Call `prctl`, which Python has no function for; do nothing where there is none."""
+    """Call `prctl`, for which Python has no function; do nothing on other systems."""
     if sys.platform != "linux":
         return
-    # what is beneath `ctypes`, at a third of its cost
+    # the implementation of `ctypes`, which imports in a third of the time
     import _ctypes
 
-    program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None means the program itself, as for `ctypes.CDLL`
+    program = _ctypes.dlopen(None, 0)  # type: ignore[arg-type] # None is the program itself, as in `ctypes.CDLL`
     _ctypes.call_function(_ctypes.dlsym(program, "prctl"), (option, value, 0, 0, 0))

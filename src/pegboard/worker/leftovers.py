@@ -1,4 +1,4 @@
-"""What goes on in the process, or is missing in it, after a tool has returned: what can't be put back."""
+"""Detection of threads, processes and changes that remain after a call and can't be undone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker 
 if TYPE_CHECKING:
     from asyncio import Task
     from types import CodeType
-    from typing import Any  # a task gives anything
+    from typing import Any  # tasks return any value
 
 _LIMITS = tuple(
     getattr(resource, name)
@@ -20,25 +20,25 @@ _LIMITS = tuple(
     if hasattr(resource, name)
 )
 _MOST_DESCRIPTORS = 256
-"""Descriptors that tools may leave open for their next call: a pool of connections, not a leak."""
+"""Number of descriptors that tools may leave open, such as a pool of connections; more are a leak."""
 
-_LOOKS = 20
-_LOOK_SECONDS = 0.001
-"""A thread that has done its work needs a moment to end, or to go back to its pool."""
+_CHECKS = 20
+_CHECK_INTERVAL = 0.001
+"""Seconds. A finished thread needs a moment to end or to return to its pool."""
 
 
 class Leftovers:
-    """Notices what a tool left; made before any has run."""
+    """Detector of leftovers. Create it before the first call."""
 
     def __init__(self) -> None:
         self._limits = _limits()
-        # who wants to change a limit imports this: only then they are looked at
+        # tools import `resource` to change limits, so the limits need checking only after an import
         sys.modules.pop("resource", None)
 
     def any(self) -> bool:
-        """Whether something is left that may disturb the next call."""
+        """Return whether leftovers may disturb the next call."""
         return (
-            bool(_count() and not _threads_come_to_rest())
+            bool(_count() and not _are_threads_idle())
             or ("resource" in sys.modules and _limits() != self._limits)
             or _has_children()
             or _has_many_descriptors()
@@ -46,7 +46,7 @@ class Leftovers:
 
 
 def is_unfinished_business(task: Task[Any]) -> bool:
-    """Whether a task that isn't done is the tool's own; that of a library's client may rest until next time."""
+    """Return whether an unfinished task belongs to the tool; tasks of libraries may continue in the next call."""
     code: CodeType | None = getattr(task.get_coro(), "cr_code", None)
     return code is not None and f"-packages{os.sep}" not in code.co_filename
 
@@ -55,23 +55,23 @@ def _limits() -> list[tuple[int, int]]:
     return [resource.getrlimit(limit) for limit in _LIMITS]
 
 
-def _threads_come_to_rest() -> bool:
-    """Whether all other threads end in a moment, or wait in a pool for work."""
-    for _ in range(_LOOKS):
+def _are_threads_idle() -> bool:
+    """Return whether all other threads end soon or wait in a pool for work."""
+    for _ in range(_CHECKS):
         pools = sys.modules.get("concurrent.futures.thread")
-        waiting = pools and pools._worker.__code__  # noqa: SLF001 - nothing public tells whether a pool's thread is idle
-        frames = sys._current_frames()  # noqa: SLF001 - `threading` itself has no other way either
+        waiting = pools and pools._worker.__code__  # noqa: SLF001 - no public way to detect an idle thread of a pool
+        frames = sys._current_frames()  # noqa: SLF001 - `threading` uses it too
         del frames[get_ident()]
         if _count() <= len(frames) and all(frame.f_code is waiting for frame in frames.values()):
             return True
-        sleep(_LOOK_SECONDS)
+        sleep(_CHECK_INTERVAL)
     return False
 
 
 def _has_children() -> bool:
-    """Whether there is a child process that is alive, or that nobody has waited for.
+    """Return whether a child process is alive, or has ended without a `wait`.
 
-    On Linux, a process that detached itself is our child too, as we are a subreaper.
+    On Linux, detached processes are children too, because this process is a subreaper.
     """
     if not hasattr(os, "waitid"):
         return False
@@ -85,7 +85,7 @@ def _has_children() -> bool:
 def _has_many_descriptors() -> bool:
     try:
         lowest_free = os.dup(0)
-    except OSError:  # there are as many as may be
+    except OSError:  # the limit is reached
         return True
     os.close(lowest_free)
     return lowest_free > _MOST_DESCRIPTORS

@@ -1,4 +1,4 @@
-"""From a pack's file to its functions."""
+"""Import of packs in the worker process."""
 
 from __future__ import annotations
 
@@ -10,94 +10,94 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
 from pegboard.worker.arguments import Parameters
-from pegboard.worker.isolation import Scope
+from pegboard.worker.isolation import ImportScope
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import CodeType
-    from typing import Any  # functions of packs take and return anything
+    from typing import Any  # functions of packs accept and return any value
 
     Stamp = tuple[int, int, int, int]
 
 _PREFIX = "_packs_"
 
 
-class NoSuchTool(Exception):  # noqa: N818 - it reads as a sentence where it is raised
-    """The file has no function of that name."""
+class ToolMissingError(Exception):
+    """The pack has no function with this name."""
 
 
-class Tool:
-    """A function of a pack.
+class LoadedTool:
+    """Function of a loaded pack.
 
     Args:
-        function: The function.
-        scope: What its pack found and left in the process when it was loaded.
+        function: Function of the tool.
+        scope: Environment after the pack was loaded.
     """
 
-    def __init__(self, function: Callable[..., Any], scope: Scope) -> None:
+    def __init__(self, function: Callable[..., Any], scope: ImportScope) -> None:
         self.function = function
         self.parameters = Parameters(function)
         self.scope = scope
 
 
-class Pack:
-    """A loaded file."""
+class LoadedPack:
+    """Loaded pack."""
 
-    def __init__(self, module: ModuleType, scope: Scope) -> None:
+    def __init__(self, module: ModuleType, scope: ImportScope) -> None:
         self._module = module
         self._scope = scope
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, LoadedTool] = {}
 
-    def tool(self, function: str) -> Tool:
-        """Gives one of its tools.
+    def tool(self, function: str) -> LoadedTool:
+        """Return a tool of the pack.
 
         Raises:
-            NoSuchTool: There is none of that name.
+            ToolMissingError: The pack has no function with this name.
         """
         if function not in self._tools:
             found = getattr(self._module, function, None)
             if not callable(found):
-                raise NoSuchTool(function)
-            self._tools[function] = Tool(found, self._scope)
+                raise ToolMissingError(function)
+            self._tools[function] = LoadedTool(found, self._scope)
         return self._tools[function]
 
 
-class Shelf:
-    """All packs that this process has loaded.
+class LoadedPacks:
+    """Packs loaded in this process.
 
-    Each folder of packs is a package of a private name, and its files are modules in it: a pack called `json` shadows
-    nothing, and two folders may have helpers of one name. `import _helper` in a pack is taken as `from . import
-    _helper` where the folder has such a file.
+    Each packs folder becomes a package with a private name, so that a pack called `json` shadows nothing and two
+    folders may contain helpers with the same name. If the folder contains `_helper.py`, `import _helper` in a pack
+    works like `from . import _helper`.
     """
 
     def __init__(self) -> None:
         self._packages: dict[str, str] = {}  # folder → package
-        self._packs: dict[str, Pack] = {}  # by module name, as everything below
+        self._packs: dict[str, LoadedPack] = {}  # by module name, like all below
         self._stamps: dict[str, tuple[str, Stamp | None]] = {}
         self._imports: dict[str, set[str]] = {}
         sys.meta_path.append(self)
 
-    def pack(self, file: str) -> Pack:
-        """Gives the pack in a file, loaded anew if it or a helper that it imports has changed.
+    def pack(self, file: str) -> LoadedPack:
+        """Return the pack in a file, reloaded if the file or a helper that it imports has changed.
 
         Raises:
-            BaseException: Whatever its top level raises; `FileNotFoundError` where the file is gone.
+            BaseException: Any exception raised at the top level of the pack; `FileNotFoundError` if it was deleted.
         """
         name = self._module_name(file)
         if name in self._packs and not self._forget_changed(name):
             return self._packs[name]
         _forget_folders()
-        before = Scope()
+        before = ImportScope()
         try:
             module = self._load(name, file)
-            self._packs[name] = Pack(module, Scope())
+            self._packs[name] = LoadedPack(module, ImportScope())
         finally:
             before.enter()
         return self._packs[name]
 
     def file_of(self, namespace: Mapping[str, object]) -> str | None:
-        """Gives the file whose module has these globals; None if it wasn't loaded here."""
+        """Return the file of the module with these globals, or None if it was not loaded here."""
         name = namespace.get("__name__")
         module = sys.modules.get(name) if isinstance(name, str) else None
         if module is None or vars(module) is not namespace or name not in self._stamps:
@@ -107,7 +107,7 @@ class Shelf:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Finds helpers, as Python asks for them under their private name."""
+        """Find helpers by their private name; part of Python's import protocol."""
         del path, target
         package, _, stem = fullname.partition(".")
         if not package.startswith(_PREFIX) or not stem.startswith("_"):
@@ -133,7 +133,7 @@ class Shelf:
         module = module_from_spec(spec)
         sys.modules[name] = module  # dataclasses and type hints look modules up by name
         try:
-            spec.loader.exec_module(module)  # type: ignore[union-attr] # _spec always sets one
+            spec.loader.exec_module(module)  # type: ignore[union-attr] # set by `_spec`
         except BaseException:
             self._forget(name)
             raise
@@ -144,7 +144,7 @@ class Shelf:
         self._imports[name] = set()
         loader = _Loader(name, file, {**vars(builtins), "__import__": self._importer(name.partition(".")[0])})
         spec = spec_from_file_location(name, file, loader=loader)
-        assert spec is not None, "there is a loader"
+        assert spec is not None, "it has a loader"
         return spec
 
     def _importer(self, package: str) -> Callable[..., ModuleType]:
@@ -171,18 +171,18 @@ class Shelf:
         return import_
 
     def _forget_changed(self, name: str) -> bool:
-        """Forgets every module of the folder that a changed file has a part in, if `name` is among them."""
-        changed = {module for module in self._needs(name) if self._has_changed(module)}
+        """If `name` depends on a changed file, forget all modules of the folder that do, and return True."""
+        changed = {module for module in self._dependencies(name) if self._has_changed(module)}
         if not changed:
             return False
         package = name.partition(".")[0]
         for module in [known for known in self._stamps if known.startswith(package + ".")]:
-            if changed & self._needs(module):
+            if changed & self._dependencies(module):
                 self._forget(module)
         return True
 
-    def _needs(self, name: str) -> set[str]:
-        """The module itself and the helpers that it imports, and they, and so on."""
+    def _dependencies(self, name: str) -> set[str]:
+        """Return the module itself and all helpers that it imports, directly or indirectly."""
         needs, unseen = {name}, [name]
         while unseen:
             further = self._imports.get(unseen.pop(), set()) - needs
@@ -200,11 +200,11 @@ class Shelf:
         self._imports.pop(name, None)
         sys.modules.pop(name, None)
         package, _, stem = name.partition(".")
-        vars(sys.modules[package]).pop(stem, None)  # where `from . import` would look first
+        vars(sys.modules[package]).pop(stem, None)  # otherwise `from . import` would find it
 
 
 class _Loader(SourceFileLoader):
-    """Compiles a file afresh: two edits within a second look alike to Python's cache of compiled files."""
+    """Loader without Python's cache of compiled files, which can't distinguish two edits within a second."""
 
     def __init__(self, name: str, file: str, builtin_names: dict[str, object]) -> None:
         super().__init__(name, file)
@@ -232,8 +232,8 @@ def _stamp(file: str) -> Stamp | None:
 
 
 def _forget_folders() -> None:
-    """Has the import system look into its folders again: a library may have been installed in the meantime."""
-    # importlib.invalidate_caches does this too, but from Python 3.13 on it loads importlib.metadata to do more
+    """Invalidate the import system's cache of folders, in case a library was installed meanwhile."""
+    # since Python 3.13, importlib.invalidate_caches also loads importlib.metadata, which is slow
     for finder in [*sys.path_importer_cache.values()]:
         if finder is not None and hasattr(finder, "invalidate_caches"):
             finder.invalidate_caches()

@@ -1,4 +1,4 @@
-"""The worker process: one request after another, each answered."""
+"""Main loop of the worker process: receives requests, runs them one by one, and sends answers."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from pegboard.sdk.failure import ToolFailed
 from pegboard.sdk.host import Host, install
 from pegboard.worker.errors import failure
 from pegboard.worker.inbox import Inbox
-from pegboard.worker.invocation import Caller, Outcome, flush_native
-from pegboard.worker.isolation import Surroundings, confine
+from pegboard.worker.invocation import Caller, CallOutcome, flush_native
+from pegboard.worker.isolation import ProcessState, confine
 from pegboard.worker.leftovers import Leftovers
-from pegboard.worker.values import NotSerialisable, encode
+from pegboard.worker.values import NotSerializableError, encode
 from pegboard.worker.wire import LONGEST_REST
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any  # a message, whose fields `wire` describes
+    from typing import Any  # fields of messages, described in `wire`
 
     from pegboard.sdk.host import CallerKind
 
 _PROGRESS_SECONDS = 0.02
 _LONGEST_PROGRESS_MESSAGE = 1_000
 _LOG_PIECE = 65_536
-"""Characters of a logged line that are passed on at a time: no message may be without end."""
+"""Maximum length of one log message in characters; longer ones are split."""
 
 
 def main() -> None:
-    """Serves until the requests end.
+    """Serve requests until the end of the pipe.
 
-    Its command line: the descriptors to read requests from and to write answers to, and the memory limit in bytes.
+    Command-line arguments: descriptor of the requests, descriptor of the answers, memory limit in bytes.
     """
     requests, answers, memory_limit = map(int, sys.argv[1:4])
     sys.argv[1:] = []
@@ -44,7 +44,7 @@ def main() -> None:
     for descriptor in (requests, answers):
         os.set_inheritable(descriptor, False)
     for stream in (sys.stdout, sys.stderr):
-        # line by line, so that it is seen while the tool runs; and nothing that a tool prints may fail
+        # line-buffered to show output while the tool runs; no output may raise an encoding error
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
     inbox = Inbox(requests)
     worker = Worker(answers, inbox)
@@ -54,18 +54,18 @@ def main() -> None:
 
 
 class Worker(Host):
-    """Answers requests, and passes on what tools say and ask meanwhile.
+    """Host of the tools in a worker process.
 
     Args:
-        answers: The descriptor to write to.
-        inbox: Where replies come from.
+        answers: Descriptor for answers and messages.
+        inbox: Source of replies.
     """
 
     def __init__(self, answers: int, inbox: Inbox) -> None:
         self._answers = answers
         self._inbox = inbox
         self._numbers = count(1)
-        self._names: dict[str, str] = {}  # of the packs, by their files
+        self._names: dict[str, str] = {}  # file → pack
         self._pack: str | None = None
         self._config: dict[str, object] = {}
         self._secrets: dict[str, str | None] = {}
@@ -78,13 +78,13 @@ class Worker(Host):
         self._progress_at = 0.0
         self._held_progress: bytes | None = None
         self._caller = Caller()
-        self._surroundings = Surroundings()
+        self._state = ProcessState()
         self._leftovers = Leftovers()
         install(self)
         self._write({"ready": self._process})
 
     def serve(self, request: dict[str, Any]) -> None:
-        """Answers one request."""
+        """Run one request and send its answer."""
         self._request = request["id"]
         self._pack = pack = request["pack"]
         self._names[request["file"]] = pack
@@ -94,13 +94,13 @@ class Worker(Host):
         self._progress_at = 0.0
         self._known_packs = None
         self._longest_question = request["limit"] + LONGEST_REST
-        install(self)  # a tool may have put another in its place
-        self._surroundings.extend(request.get("environment", {}))
+        install(self)  # a tool may have installed another host
+        self._state.extend(request.get("environment", {}))
         outcome = self._caller.call(request["file"], request["function"], request["args"])
-        if getpid() != self._process:  # a child that the tool forked came back from it
+        if getpid() != self._process:  # the tool forked, and the child returned too
             os._exit(0)
         self._pack, self._config, self._secrets = None, {}, {}
-        spent = not self._surroundings.restore() or outcome.spent or self._leftovers.any()
+        spent = not self._state.restore() or outcome.spent or self._leftovers.any()
         flush_native()
         self._write_held_progress()
         size = len(outcome.data)
@@ -116,12 +116,12 @@ class Worker(Host):
         self._write_line(encode(head)[:-1] + b',"data":' + outcome.data + b"}\n")
 
     def close(self) -> None:
-        """Ends what tools left open."""
+        """Close the event loop of asynchronous tools."""
         self._caller.close()
 
     def progress(self, done: float, total: float | None, message: str) -> None:
-        """Passes on how far the tool is: some 50 times a second at most, the last one always."""
-        said = {
+        """Send progress, at most 50 times per second; the last message is always sent."""
+        progress = {
             "id": self._request,
             "done": float(done),
             "total": None if total is None else float(total),
@@ -131,13 +131,13 @@ class Worker(Host):
             return
         with self._writing:
             now = perf_counter()
-            self._held_progress = encode(said) + b"\n"
+            self._held_progress = encode(progress) + b"\n"
             if now - self._progress_at >= _PROGRESS_SECONDS:
                 self._progress_at = now
                 self._write_held_progress()
 
     def log(self, message: str) -> None:
-        """Passes on a line of the tool's."""
+        """Send a message of the tool."""
         if getpid() != self._process:  # a forked child shares the pipe, but not the lock
             super().log(message)
             return
@@ -147,13 +147,13 @@ class Worker(Host):
                 self._write({"id": self._request, "log": text[start : start + _LOG_PIECE]})
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> object:
-        """Has Pegboard call another tool, in another process; see `Host.call`."""
+        """Call another tool through Pegboard, in another process; see `Host.call`."""
         if "." not in tool and tool not in self.aliases():
             raise self._not_found(tool)
         try:
             reply = self._reply({"call": tool, "args": dict(arguments)})
-        except NotSerialisable as unfit:
-            raise TypeError(f"The arguments of {tool} can't be written as JSON: {unfit.fault}.") from None
+        except NotSerializableError as unfit:
+            raise TypeError(f"{tool} was not called because its arguments have no JSON form: {unfit.fault}.") from None
         data = reply["data"] if reply["file"] is None else _read_whole(reply["file"])
         error = reply["error"]
         if error is None:
@@ -171,15 +171,15 @@ class Worker(Host):
         raise RuntimeError(f"{tool} failed: {message}")
 
     def packs(self) -> Mapping[str, Sequence[str]]:
-        """Gives the packs that may be called; see `Host.packs`."""
+        """Return the available packs; see `Host.packs`."""
         return {name: pack["tools"] for name, pack in self._all_packs().items()}
 
     def refresh(self) -> None:
-        """Ask again for the packs."""
+        """Discard the known packs, so that the next use requests them again."""
         self._known_packs = None
 
     def aliases(self) -> Mapping[str, str]:
-        """Return the other names of tools; see `Host.aliases`."""
+        """Return the aliases of all tools; see `Host.aliases`."""
         return {
             alias: f"{name}.{function}"
             for name, pack in self._all_packs().items()
@@ -187,39 +187,39 @@ class Worker(Host):
         }
 
     def sources(self) -> Mapping[str, str]:
-        """Gives the files of those packs that have one."""
+        """Return the source files of the packs that have one."""
         return {name: pack["file"] for name, pack in self._all_packs().items() if pack["file"]}
 
     def secret(self, pack: str | None, name: str) -> str | None:
-        """Gives a secret of the pack whose call runs; see `Host.secret`."""
+        """Return a secret of the running pack; see `Host.secret`."""
         if pack is not None and pack == self._pack and name in self._secrets:
             return self._secrets[name]
         if getpid() == self._process:
             self._write({"id": self._request, "refused": name})
-        from pegboard.sdk.granted import not_granted
+        from pegboard.sdk.secret_checks import not_granted_message
 
-        self.log(not_granted(pack or "?", name))
+        self.log(not_granted_message(pack or "?", name))
         return None
 
     def find_secret(self, name: str) -> tuple[str | None, str]:
-        """Gives where a secret comes from; see `Host.find_secret`."""
+        """Return the source of a secret; see `Host.find_secret`."""
         reply = self._reply({"secret": name})
         return reply["source"], reply["reason"]
 
     def config(self, pack: str | None) -> Mapping[str, object]:
-        """Gives the config of the pack whose call runs; nothing to others."""
+        """Return the configuration of the running pack; empty for others."""
         return self._config if pack is not None and pack == self._pack else {}
 
     def pack_of(self, namespace: Mapping[str, object]) -> str | None:
-        """Gives the pack whose code has these globals; None if it is none that has run here."""
+        """Return the pack that these module globals belong to, or None if it has not run in this process."""
         return self._names.get(self._caller.file_of(namespace) or "")
 
     def running_pack(self) -> str | None:
-        """Gives the pack whose call runs."""
+        """Return the pack whose call is running, or None."""
         return self._pack
 
     def caller(self) -> CallerKind:
-        """Return who started the call that runs."""
+        """Return who started the running call."""
         return self._called_by
 
     def _all_packs(self) -> dict[str, dict[str, Any]]:
@@ -234,13 +234,16 @@ class Worker(Host):
         return not_found(tool, self.packs())
 
     def _reply(self, question: dict[str, object]) -> dict[str, Any]:
-        """Asks Pegboard, and waits for the reply."""
+        """Send a question to Pegboard and wait for the reply."""
         if getpid() != self._process:
-            raise RuntimeError("A process that was forked off a tool can't ask Pegboard for anything.")
+            raise RuntimeError("A process forked by a tool can't use Pegboard. Call other tools before the fork.")
         number = next(self._numbers)
         line = encode({"id": self._request, "ask": number, **question}) + b"\n"
         if len(line) > self._longest_question:
-            raise RuntimeError(f"The arguments have {len(line):,} bytes; {self._longest_question:,} may be passed on.")
+            raise RuntimeError(
+                f"The arguments are too large: they have {len(line):,} bytes, and the limit is "
+                f"{self._longest_question:,}."
+            )
         return self._inbox.reply(number, lambda: self._write_line(line))
 
     def _write_held_progress(self) -> None:
@@ -258,8 +261,8 @@ class Worker(Host):
                 rest = rest[write(self._answers, rest) :]
 
 
-def _truncate(outcome: Outcome, file: str, limit: int) -> dict[str, object] | None:
-    """Writes large data whole into a file and leaves its head in the outcome, or an error if that can't be done."""
+def _truncate(outcome: CallOutcome, file: str, limit: int) -> dict[str, object] | None:
+    """Write large data to a file and keep only its start in the outcome; if that fails, set an error instead."""
     from pegboard.results.shorten import shorten
 
     size = len(outcome.data)
@@ -268,31 +271,31 @@ def _truncate(outcome: Outcome, file: str, limit: int) -> dict[str, object] | No
         shown, shown_bytes = shorten(loads(outcome.data), limit)
         outcome.data = encode(shown)
     except OSError as error:
-        message = f"The result of {size:,} bytes can't be kept in {file}: {error.strerror}."
+        message = f"The result of {size:,} bytes could not be written to {file}: {error.strerror}."
         outcome.data, outcome.error = b"null", failure("execution_error", message, "not_kept")
         return None
     except MemoryError:
-        message = f"The result of {size:,} bytes is too large for the memory that a tool may use."
+        message = f"The result of {size:,} bytes exceeds the memory limit of the tool."
         outcome.data, outcome.error = b"null", failure("execution_error", message, "out_of_memory")
         return None
     return {"shown_bytes": shown_bytes, "total_bytes": size, "file": file}
 
 
 def _read_whole(file: str) -> object:
-    """Reads what another call wrote, as it was too large to be passed on.
+    """Read the large result of another call from its file.
 
     Raises:
-        RuntimeError: It can't be read.
+        RuntimeError: The file can't be read.
     """
     try:
         with open(file, "rb") as whole:  # noqa: PTH123 - pathlib is too heavy for a worker
             return loads(whole.read())
     except OSError as error:
-        raise RuntimeError(f"The result that was kept in {file} can't be read: {error.strerror}.") from error
+        raise RuntimeError(f"The result in {file} could not be read: {error.strerror}.") from error
 
 
 def _write_whole(file: str, data: bytes) -> None:
-    """Write a result's file; nobody ever sees a part of it."""
+    """Write the file of a result atomically."""
     from pegboard import storage
 
     storage.make_folder(os.path.dirname(file))  # noqa: PTH120 - pathlib is too heavy for a worker

@@ -1,4 +1,4 @@
-"""What a tool returns, as JSON."""
+"""Conversion of return values to JSON."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Any  # what a tool returns may be anything
+    from typing import Any  # tools return any value
 
     from _typeshed import DataclassInstance
 
 DEPTH = 150
-"""How deep a result may be nested; what reads it further on gives up soon after."""
+"""Maximum nesting of a result; later stages fail soon beyond it."""
 
 _BIGGEST_INT_BITS = 14_000  # Python writes integers of at most 4,300 digits as text
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]+")
 
 
-class NotSerialisable(Exception):  # noqa: N818 - it reads as a sentence where it is raised
-    """A value has no JSON form; the message says which, where and why, and `fault` the last two."""
+class NotSerializableError(Exception):
+    """A value has no JSON form. The message contains the reason and path, and `fault` only these two."""
 
     def __init__(self, path: Sequence[str | int], reason: str) -> None:
         self.fault = f"{reason} at {_shown(path)}"
-        super().__init__(f"The result can't be written as JSON: {self.fault}.")
+        super().__init__(f"The result has no JSON form: {self.fault}.")
 
 
 def encode(value: object) -> bytes:
-    """Writes a value as JSON in UTF-8.
+    """Return a value as JSON in UTF-8.
 
-    What JSON has is written as it is. Dataclasses, pydantic models and mappings become objects; tuples, sets,
-    iterators and arrays become lists; enums their value; dates, paths, UUIDs and decimals text; bytes text, or base64
-    where they aren't UTF-8; NaN and the infinities text. Keys become text.
+    Dataclasses, pydantic models and mappings become objects. Tuples, sets, iterators and arrays become lists; sets are
+    sorted if possible. Enumeration members become their values. Dates, paths, UUIDs, decimals, NaN and the infinities
+    become text, and so do keys. Bytes become text, or base64 if they are not UTF-8.
 
     Raises:
-        NotSerialisable: Something in it has no JSON form, contains itself or is nested too deep.
+        NotSerializableError: A part has no JSON form, contains itself, or is nested too deeply.
     """
     try:
         text = _quick(value)
@@ -54,18 +54,18 @@ def encode(value: object) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return _LONE_SURROGATES.sub(_mended, text).encode()
+        return _LONE_SURROGATES.sub(_replace_surrogates, text).encode()
 
 
 def _thorough(value: object) -> str:
     try:
         return _quick(_plain(value, [], set()))
     except RecursionError:
-        raise NotSerialisable((), "something that unfolds without end") from None
+        raise NotSerializableError((), "an infinitely nested object") from None
 
 
 def _is_shallow(value: object) -> bool:
-    """Whether a value is surely not nested too deep; what is made of other types than JSON's is not looked at."""
+    """Return whether a value is certainly not nested too deeply; False if it contains other types than JSON's."""
     level = [value]
     for _ in range(DEPTH):
         lists = [item for item in level if isinstance(item, (list, tuple))]
@@ -79,32 +79,32 @@ def _is_shallow(value: object) -> bool:
     return False
 
 
-def _mended(found: re.Match[str]) -> str:
-    # pairs that stand for one character become it; halves without the other have no UTF-8 form
+def _replace_surrogates(found: re.Match[str]) -> str:
+    # pairs become the character that they encode; lone surrogates have no UTF-8 form
     return found[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _plain(value: object, path: list[str | int], above: set[int]) -> object:
-    """Gives the value in JSON's own types, or says where it has none."""
+    """Return the value in JSON's types, or raise an error with the path of a part that has no JSON form."""
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):
         if value.bit_length() > _BIGGEST_INT_BITS:
-            raise NotSerialisable(path, "an integer of more than 4,300 digits")
+            raise NotSerializableError(path, "an integer of more than 4,300 digits")
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else _no_number(value)
+        return value if math.isfinite(value) else _nonfinite(value)
     if id(value) in above:
-        raise NotSerialisable(path, "something that contains itself")
+        raise NotSerializableError(path, "an object that contains itself")
     if isinstance(value, (dict, list, tuple)) and len(path) >= DEPTH:
-        raise NotSerialisable(path[:5], f"something nested deeper than {DEPTH} levels")
+        raise NotSerializableError(path[:5], f"an object nested deeper than {DEPTH} levels")
     above.add(id(value))
     try:
         if isinstance(value, dict):
             return _plain_object(value, path, above)
         if isinstance(value, (list, tuple)):
             return [_plain(item, [*path, index], above) for index, item in enumerate(value)]
-        return _plain(_converted(value, path), path, above)
+        return _plain(_convert(value, path), path, above)
     finally:
         above.discard(id(value))
 
@@ -114,7 +114,7 @@ def _plain_object(value: dict[object, object], path: list[str | int], above: set
     for key, item in value.items():
         name = _key(key, path)
         if name in plain:
-            raise NotSerialisable(path, f"two keys that both become “{name}”")
+            raise NotSerializableError(path, f"two keys that both become “{name}”")
         plain[name] = _plain(item, [*path, name], above)
     return plain
 
@@ -123,33 +123,33 @@ def _key(key: object, path: list[str | int]) -> str:
     if isinstance(key, str):
         return key
     if key is None or isinstance(key, (bool, int, float)):
-        return _no_number(key) if isinstance(key, float) and not math.isfinite(key) else json.dumps(key)
-    text = None if isinstance(key, (tuple, frozenset)) else _converted(key, path)
+        return _nonfinite(key) if isinstance(key, float) and not math.isfinite(key) else json.dumps(key)
+    text = None if isinstance(key, (tuple, frozenset)) else _convert(key, path)
     if isinstance(text, (str, int, float)):
         return _key(text, path)
-    raise NotSerialisable(path, f"a key of type {_type_name(key)}")
+    raise NotSerializableError(path, f"a key of type {_type_name(key)}")
 
 
-def _no_number(value: float) -> str:
+def _nonfinite(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _converted(value: object, path: Sequence[str | int] = ()) -> object:
-    """Takes one step from a Python object towards JSON; its parts may need further steps."""
+def _convert(value: object, path: Sequence[str | int] = ()) -> object:
+    """Convert a Python object to a type closer to JSON; its parts may need further conversion."""
     for fits, convert in _CONVERSIONS:
         if fits(type(value)):
             return convert(value)
-    raise NotSerialisable(path, f"an object of type {_type_name(value)}")
+    raise NotSerializableError(path, f"an object of type {_type_name(value)}")
 
 
-def _converted_again(value: object) -> object:
-    """As `_converted`, for an attempt that is repeated if it fails: what can be read only once is left alone."""
+def _convert_repeatably(value: object) -> object:
+    """Convert like `_convert`, but reject iterators: they can't be read again in the second attempt."""
     if isinstance(value, Iterator):
         raise TypeError
     try:
-        return _converted(value)
-    except NotSerialisable as unfit:
-        raise TypeError from unfit  # the second attempt knows where in the result it is
+        return _convert(value)
+    except NotSerializableError as unfit:
+        raise TypeError from unfit  # the second attempt knows the path
 
 
 def _from_bytes(value: bytes | bytearray | memoryview) -> str:
@@ -178,13 +178,13 @@ def _from_dataclass(value: DataclassInstance) -> dict[str, object]:
 
 
 def _from_duration(value: timedelta) -> str:
-    """ISO 8601, as JSON Schema's format `duration` asks for."""
+    """Return a duration in ISO 8601, the format `duration` of JSON Schema."""
     length = abs(value)
     fraction = f".{length.microseconds:06}".rstrip("0") if length.microseconds else ""
     return f"{'-' if value.days < 0 else ''}P{length.days}DT{length.seconds}{fraction}S"
 
 
-# The first that fits wins. Types of heavy modules are told by name or attribute, so that nothing is imported for them.
+# The first match applies. Types of slow modules are recognized by name or attribute, without importing them.
 _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...] = (
     (lambda cls: issubclass(cls, Enum), lambda value: value.value),
     (lambda cls: issubclass(cls, (bytes, bytearray, memoryview)), _from_bytes),
@@ -201,7 +201,9 @@ _CONVERSIONS: tuple[tuple[Callable[[type], bool], Callable[[Any], object]], ...]
     (lambda cls: issubclass(cls, Iterator) and not hasattr(cls, "fileno"), list),
 )
 
-_quick = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_converted_again).encode
+_quick = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_convert_repeatably
+).encode
 
 
 def _type_name(value: object) -> str:

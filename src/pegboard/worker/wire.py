@@ -1,6 +1,6 @@
-"""What a worker and the executor write to each other: JSON objects, one a line, over two pipes of their own.
+"""Protocol between worker and executor: JSON objects, one per line, over two pipes.
 
-Executor → worker, one request at a time, and meanwhile a reply to whatever the tool asks::
+Executor → worker: one request at a time, and replies to the questions of the running tool::
 
     {"id": 7, "pack": "fs", "file": "/…/fs.py", "function": "read_file", "args": {…}, "keep": "/…/ab12.json",
      "limit": 1000000, "caller": "user" | "agent", "config": {…}, "secrets": {"NAME": "…" | null},
@@ -9,7 +9,7 @@ Executor → worker, one request at a time, and meanwhile a reply to whatever th
     {"reply": 2, "packs": {"fs": {"tools": ["read_file", …], "aliases": {…}, "file": "/…/fs.py"}, …}}
     {"reply": 3, "source": null | "environment", "reason": ""}
 
-Worker → executor, at the start and then for each request any number of those between, and one of the last::
+Worker → executor: `ready` at the start; then for each request any number of messages, and one answer with `data`::
 
     {"ready": 1234}
     {"id": 7, "log": "text"}
@@ -20,14 +20,18 @@ Worker → executor, at the start and then for each request any number of those 
     {"id": 7, "refused": "NAME"}
     {"id": 7, "ms": 1.5, "size": 12, "data": …, "error": null | {…}, "truncated": null | {…}, "spent": false}
 
-`caller` is who started the call, as `pegboard.sdk.caller` returns it.
-`ready` has the worker's process id. `keep` is where a result of more than `limit` bytes is written whole; where a reply
-names a `file`, all of the data is there. `config` and `secrets` are what the pack may know, and `environment` has
-variables for packs that aren't built in; each is left out if it is empty. A worker that received any of them
-runs that pack only. It reports which secret was `refused`, and may ask where one comes from, not its value.
-`spent` says that the worker should not be used again. `error` has `code`, `message`, `detail`, `faults`,
-`traceback`, and `said` where the tool's author worded it. What has another `id` than the request that runs is
-nobody's, and dropped.
+`caller`: who started the call, as in `pegboard.sdk.caller`.
+`keep`: file for a result larger than `limit` bytes. A reply with a `file` has its data there.
+`config`, `secrets`: configuration of the pack and secrets granted to it; omitted if empty.
+`environment`: variables for packs that are not built in; omitted if empty.
+    A worker that received `config`, `secrets` or `environment` runs only that pack.
+`ready`: process id of the worker.
+`ask` with `secret`: question for the source of a secret, not its value.
+`refused`: secret that was requested but not granted.
+`spent`: whether the worker must not be reused.
+`error`: has `code`, `message`, `detail`, `faults`, `traceback`, and `said` if the tool raised `ToolFailed`.
+
+Messages with another `id` than the running request are ignored.
 """
 
 from __future__ import annotations
@@ -39,13 +43,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LONGEST_REST = 8_000_000
-"""Bytes that a message may have beside its data: an error with all its faults, a long log line."""
+"""Maximum size of a message without its data in bytes, such as an error or a long log message."""
 
 
 def line(message: Mapping[str, object]) -> bytes:
-    """Writes a request; in ASCII, so that even text that has no UTF-8 form arrives.
+    """Return a message as a line of JSON, in ASCII to preserve text that has no UTF-8 form.
 
     Raises:
-        TypeError, ValueError, RecursionError: Something in it is no JSON.
+        TypeError, ValueError, RecursionError: The message has no JSON form.
     """
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Names that stand for types, of `typing`, `collections`, `pydantic` and others, each in one spelling."""
+"""Tables of named types of `typing`, `collections`, `pydantic` and others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def canonical(name: str | None) -> str | None:
-    """Gives one name to what `typing`, `typing_extensions` and `collections.abc` all have."""
+    """Return the name in `typing` for types of `typing_extensions` and `collections.abc`; other names unchanged."""
     if name is None:
         return None
     module, _, last = name.rpartition(".")
@@ -75,7 +75,7 @@ SIMPLE: dict[str, JsonObject] = {
     "pydantic.AwareDatetime": {"type": "string", "format": "date-time"},
     "pydantic.UUID4": {"type": "string", "format": "uuid4"},
 }
-"""The types that are written as one name."""
+"""Schemas of types without parameters."""
 
 CONSTRAINED: dict[str, str] = {
     "conint": "integer",
@@ -86,7 +86,7 @@ CONSTRAINED: dict[str, str] = {
 }
 
 WRAPPERS = frozenset({"typing.Final", "typing.ReadOnly", "typing.ClassVar", "dataclasses.InitVar"})
-"""What says how a field is used, not what it holds."""
+"""Wrappers that describe the use of a field, not its type."""
 
 LISTS = (
     "builtins.list",
@@ -134,4 +134,4 @@ BARE: dict[str, JsonObject] = {
     "collections.Counter": {"type": "object", "additionalProperties": True},
     "typing.Final": {},
 }
-"""The same without brackets."""
+"""Schemas of generic types without brackets."""

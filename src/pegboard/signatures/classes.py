@@ -1,6 +1,6 @@
-"""Classes as JSON Schema: pydantic models, dataclasses, TypedDicts, NamedTuples, enumerations.
+"""JSON Schemas of classes: pydantic models, dataclasses, TypedDicts, NamedTuples, functional enumerations.
 
-They are defined in the file at hand or in a helper beside it.
+The classes are defined in the pack or in a helper module of the same folder.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from pegboard.schema import docstrings
-from pegboard.sdk.literals import UnreadableError, read, text
+from pegboard.sdk.literals import NotLiteralError, read, text
 from pegboard.sdk.scope import Scope, statements
+from pegboard.signatures import docstrings
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from pegboard.models import JsonObject
-    from pegboard.schema.annotations import Annotations, Field
+    from pegboard.signatures.converter import Converter, FieldInfo
 
 _MODELS = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic_settings.BaseSettings"})
 _ROOT_MODELS = frozenset({"pydantic.RootModel", "pydantic.root_model.RootModel"})
@@ -29,7 +29,7 @@ _EXTRA: dict[str | None, bool] = {"forbid": False, "allow": True}
 
 
 class _Member(NamedTuple):
-    """A field as it is written in the body of a class."""
+    """FieldInfo in the body of a class."""
 
     name: str
     annotation: ast.expr
@@ -39,12 +39,12 @@ class _Member(NamedTuple):
     scope: Scope
 
 
-def schema(to: Annotations, node: ast.ClassDef) -> JsonObject | None:
-    """Gives the schema of a class, or None if it has no form in JSON.
+def schema(to: Converter, node: ast.ClassDef) -> JsonObject | None:
+    """Return the schema of a class, or None if it has no JSON form.
 
     Args:
-        to: What turns the fields' annotations into schemas.
-        node: The class; not an enumeration.
+        to: Converter for the annotations of its fields.
+        node: Class, but not an enumeration.
     """
     lineage = to.scope.lineage(node)
     if not lineage.foreign.isdisjoint(_ROOT_MODELS):
@@ -64,8 +64,8 @@ def schema(to: Annotations, node: ast.ClassDef) -> JsonObject | None:
     return None
 
 
-def functional_typed_dict(to: Annotations, call: ast.Call) -> JsonObject | None:
-    """Gives the schema of `TypedDict("Name", {"key": type})`, or None if it isn't written so."""
+def functional_typed_dict(to: Converter, call: ast.Call) -> JsonObject | None:
+    """Return the schema of `TypedDict("Name", {"key": type})`, or None for other arguments."""
     if len(call.args) != 2 or not isinstance(call.args[1], ast.Dict):
         return None
     total = not any(keyword.arg == "total" and _is_false(keyword.value) for keyword in call.keywords)
@@ -82,8 +82,8 @@ def functional_typed_dict(to: Annotations, call: ast.Call) -> JsonObject | None:
     return _with_required({"type": "object", "properties": properties}, required)
 
 
-def functional_named_tuple(to: Annotations, call: ast.Call) -> JsonObject | None:
-    """Gives the schema of `NamedTuple("Name", [("field", type)])`, or None if it isn't written so."""
+def functional_named_tuple(to: Converter, call: ast.Call) -> JsonObject | None:
+    """Return the schema of `NamedTuple("Name", [("field", type)])`, or None for other arguments."""
     if len(call.args) != 2 or not isinstance(call.args[1], ast.List | ast.Tuple):
         return None
     pairs = call.args[1].elts
@@ -92,12 +92,12 @@ def functional_named_tuple(to: Annotations, call: ast.Call) -> JsonObject | None
 
 
 def functional_enum(scope: Scope, call: ast.Call) -> list[JsonValue]:
-    """Gives the values of `Enum("Name", …)`; none if they can't be read."""
+    """Return the values of `Enum("Name", …)`; empty if they are dynamic."""
     if len(call.args) != 2:
         return []
     try:
         members = read(call.args[1], scope)
-    except UnreadableError:
+    except NotLiteralError:
         return []
     if isinstance(members, dict):
         return list(members.values())
@@ -112,7 +112,7 @@ def functional_enum(scope: Scope, call: ast.Call) -> list[JsonValue]:
     return list(range(1, len(names) + 1))
 
 
-def _root_model(to: Annotations, node: ast.ClassDef) -> JsonObject | None:
+def _root_model(to: Converter, node: ast.ClassDef) -> JsonObject | None:
     for member in _members(to.scope, node):
         if member.name == "root":
             return _field(to, member, member.default).schema
@@ -136,8 +136,8 @@ def _tuple_of(items: list[JsonObject]) -> JsonObject:
     }
 
 
-def _object(to: Annotations, node: ast.ClassDef, *, private: bool) -> JsonObject:
-    """Gives the schema of a class with fields; `private` counts fields whose names begin with an underscore."""
+def _object(to: Converter, node: ast.ClassDef, *, private: bool) -> JsonObject:
+    """Return the schema of a class with fields; `private` includes fields whose names start with an underscore."""
     documented = docstrings.read(_docstring(node))
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
@@ -164,7 +164,7 @@ def _object(to: Annotations, node: ast.ClassDef, *, private: bool) -> JsonObject
     return _with_required(result, required)
 
 
-def _field(to: Annotations, member: _Member, default: ast.expr | None) -> Field:
+def _field(to: Converter, member: _Member, default: ast.expr | None) -> FieldInfo:
     line = member.annotation.lineno
     if member.scope is to.scope:
         return to.field(member.annotation, default, line)
@@ -190,7 +190,7 @@ def _string(statement: ast.stmt | None) -> str | None:
 
 
 def _members(scope: Scope, node: ast.ClassDef) -> list[_Member]:
-    """Gives the fields of a class, inherited ones first; a later one of the same name takes the earlier one's place."""
+    """Return the fields of a class, inherited ones first; a field replaces an inherited one with the same name."""
     found: dict[str, _Member] = {}
     for home, ancestor in scope.lineage(node).ours:
         optional = any(keyword.arg == "total" and _is_false(keyword.value) for keyword in ancestor.keywords)
@@ -222,28 +222,28 @@ def _is_false(node: ast.expr) -> bool:
 
 
 _NOT_AN_ARGUMENT = ast.Constant(Ellipsis)
-"""Stands for `field(init=False)`."""
+"""Marker for `field(init=False)`."""
 
 _UNKNOWN = ast.Constant(Ellipsis)
-"""A default of which nothing is known but that there is one."""
+"""Marker for a default with an unknown value."""
 
 
 def _of_dataclass_field(scope: Scope, default: ast.expr) -> ast.expr | None:
-    """Gives the default that `dataclasses.field(...)` means; what is no such call is itself the default."""
+    """Return the default in `dataclasses.field(...)`; other expressions are the default themselves."""
     if not isinstance(default, ast.Call) or scope.qualified(default.func) != "dataclasses.field":
         return default
-    said = {keyword.arg: keyword.value for keyword in default.keywords}
-    if "init" in said and _is_false(said["init"]):
+    options = {keyword.arg: keyword.value for keyword in default.keywords}
+    if "init" in options and _is_false(options["init"]):
         return _NOT_AN_ARGUMENT
-    if "default" in said:
-        return said["default"]
-    if "default_factory" in said:
-        return ast.Call(func=said["default_factory"], args=[], keywords=[])
+    if "default" in options:
+        return options["default"]
+    if "default_factory" in options:
+        return ast.Call(func=options["default_factory"], args=[], keywords=[])
     return None
 
 
 def _extra(ours: tuple[tuple[Scope, ast.ClassDef], ...]) -> str | None:
-    """Gives what the nearest class says of unknown properties: `forbid`, `allow`, `ignore`."""
+    """Return the pydantic setting `extra` (`forbid`, `allow`, `ignore`) of the nearest class that sets it, or None."""
     for scope, node in reversed(ours):
         keywords = list(node.keywords)
         for statement in node.body:

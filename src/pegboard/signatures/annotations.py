@@ -1,8 +1,6 @@
-"""Annotations as JSON Schema, read from the syntax tree: nothing is evaluated, imported or run.
+"""Conversion of annotations to JSON Schema from the syntax tree, without evaluating or importing them.
 
-`Annotations` turns one node into one schema; the tables at the end say which function does it for which kind of node,
-generic type or call. The plain names are in `pegboard.schema.names`, classes of the file and of helpers beside it are
-the affair of `pegboard.schema.classes`, limits and notes that of `pegboard.schema.constraints`.
+`Annotations` converts a node to a schema. The table at the end lists the converter of each kind of node.
 """
 
 from __future__ import annotations
@@ -11,13 +9,15 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pegboard.schema import classes, constraints
-from pegboard.schema.definitions import Definition, Definitions, Report
-from pegboard.schema.names import BARE, CONSTRAINED, LISTS, MAPPINGS, SETS, SIMPLE, WRAPPERS, canonical
-from pegboard.schema.source import PARSED_AS, written
-from pegboard.sdk.literals import UnreadableError, enum_members, is_enum, read
+from pegboard.sdk.literals import NotLiteralError, enum_members, is_enum, read
+from pegboard.signatures import classes, constraints
+from pegboard.signatures.converter import FieldInfo
+from pegboard.signatures.definitions import Definition, Definitions, Report
+from pegboard.signatures.expressions import PARSED_AS, written
+from pegboard.signatures.generics import CALLED, GENERIC, choice
+from pegboard.signatures.names import BARE, CONSTRAINED, SIMPLE, WRAPPERS, canonical
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,37 +29,25 @@ if TYPE_CHECKING:
 
 _DEEPEST = 50
 _MOST_NODES = 3_000
-"""Aliases that multiply one another could fill the memory; no honest annotation comes near."""
+"""Limit for nested aliases, which could exhaust memory; real annotations are far smaller."""
 
 
-class TooLargeError(Exception):
-    """The annotation is nested too deeply or unfolds into too much."""
-
-
-class Field(NamedTuple):
-    """A parameter of a function or a field of a class.
-
-    Attributes:
-        schema: What values it takes.
-        required: Whether it must be given.
-        alias: The name it has in JSON, where another.
-    """
-
-    schema: JsonObject
-    required: bool
-    alias: str | None
+class AnnotationTooLargeError(Exception):
+    """The annotation is nested too deeply or too large."""
 
 
 class Annotations:
-    """Turns the annotations of one signature into schemas that share one `$defs`.
+    """Converter for the annotations of one signature, whose schemas share one `$defs`.
+
+    Args:
+        definitions: Definitions of the file.
+        report: Callback for parts that can't be resolved.
 
     Attributes:
-        scope: The names of the file, or of the helper whose definition is being read.
-        report: Takes what can't be resolved.
+        scope: Scope of the file, or of the helper module whose definition is being converted.
     """
 
     def __init__(self, definitions: Definitions, report: Report) -> None:
-        """Takes the definitions of the file, and what is told about everything that can't be resolved."""
         self.scope = definitions.scope
         self.report = report
         self._definitions = definitions
@@ -70,7 +58,7 @@ class Annotations:
         self._line: int | None = None
 
     def definitions(self) -> dict[str, JsonValue]:
-        """Gives what belongs into the root's `$defs`, and reports what in it couldn't be resolved."""
+        """Return the `$defs` of the root schema, and report their parts that can't be resolved."""
         if not self._used:
             return {}
         found: dict[str, JsonValue] = {}
@@ -81,27 +69,27 @@ class Annotations:
                 self.report(text, line)
         return found
 
-    def field(self, annotation: ast.expr | None, default: ast.expr | None = None, line: int | None = None) -> Field:
-        """Gives the schema of a parameter or field with its limits, notes and default.
+    def field(self, annotation: ast.expr | None, default: ast.expr | None = None, line: int | None = None) -> FieldInfo:
+        """Return the schema of a parameter or field with its constraints and default.
 
         Args:
-            annotation: Its annotation, or None.
-            default: Its default, or None.
-            line: Where it stands, if that isn't where the whole signature does.
+            annotation: Annotation, or None.
+            default: Default, or None.
+            line: Line of the field, if it is not the line of the signature.
         """
         self._line = line
         try:
             schema, beside = self._unwrapped(annotation)
-        except (TooLargeError, RecursionError):
+        except (AnnotationTooLargeError, RecursionError):
             self.say("its annotation is too large")
             schema, beside = {}, []
         if not beside and (default is None or type(default) is ast.Constant):
             if default is not None:
                 constraints.set_default(schema, default, self.scope)
-            return Field(schema, default is None, None)
+            return FieldInfo(schema, default is None, None)
         return self._described(schema, beside, default)
 
-    def _described(self, schema: JsonObject, beside: list[ast.expr | str], default: ast.expr | None) -> Field:
+    def _described(self, schema: JsonObject, beside: list[ast.expr | str], default: ast.expr | None) -> FieldInfo:
         facts = constraints.FieldFacts()
         optional: bool | None = None
         for node in beside:
@@ -117,10 +105,10 @@ class Annotations:
         if facts.discriminator and "anyOf" in schema:
             schema["oneOf"] = self._tagged(schema.pop("anyOf"), facts.discriminator)
             schema["discriminator"] = {"propertyName": facts.discriminator}
-        return Field(schema, not (facts.has_default if optional is None else optional), facts.alias)
+        return FieldInfo(schema, not (facts.has_default if optional is None else optional), facts.alias)
 
     def _tagged(self, variants: JsonValue, tag: str) -> JsonValue:
-        """Requires the tag of each variant that has it: a union is read by it, though classes give it a default."""
+        """Require the discriminator in each variant that has it, even if the class has a default for it."""
         if not isinstance(variants, list):
             return variants
         tagged: list[JsonValue] = []
@@ -133,11 +121,11 @@ class Annotations:
         return tagged
 
     def say(self, text: str) -> None:
-        """Reports something in the annotation at hand."""
+        """Report a problem in the current annotation."""
         self.report(text, self._line)
 
     def _unwrapped(self, annotation: ast.expr | None) -> tuple[JsonObject, list[ast.expr | str]]:
-        """Parts `Annotated[X, …]` and its like into the schema of X and what stands beside, innermost first."""
+        """Split `Annotated[X, …]` and wrappers into the schema of X and the other arguments, innermost first."""
         beside: list[ast.expr | str] = []
         node = annotation
         while node is not None:
@@ -160,14 +148,14 @@ class Annotations:
         return ({} if node is None else self.schema(node)), beside
 
     def schema(self, node: ast.expr) -> JsonObject:
-        """Gives the schema of one annotation; what can't be resolved is `{}` and reported.
+        """Return the schema of an annotation. Parts that can't be resolved are reported and become `{}`.
 
         Raises:
-            TooLargeError: It unfolds into too much.
+            AnnotationTooLargeError: The annotation is nested too deeply or too large.
         """
         self._left -= 1
         if self._left < 0 or self._depth > _DEEPEST:
-            raise TooLargeError
+            raise AnnotationTooLargeError
         if isinstance(node, ast.Name):
             known = self._plain.get(node.id)
             if known is not None:
@@ -182,27 +170,27 @@ class Annotations:
             self._depth -= 1
 
     def remember(self, name: str, schema: JsonObject) -> None:
-        """Keeps the schema of a plain type for the next time that it is met under this name."""
+        """Cache the schema of a simple type under this name."""
         self._plain[name] = schema
 
     def unresolved(self, node: ast.AST, why: str = "can't be resolved in this file") -> JsonObject:
-        """Reports a part of an annotation and gives the schema that takes everything."""
+        """Report a part of an annotation that can't be resolved, and return the schema that accepts any value."""
         self.say(f"`{written(node)}` {why}")
         return {}
 
     def union(self, variants: Sequence[ast.expr]) -> JsonObject:
-        """Gives the schema of `A | B | …`."""
+        """Return the schema of `A | B | …`."""
         found: list[JsonValue] = []
         for node in variants:
             schema = self.schema(node)
             if not schema:
                 return {}
             inner = schema.get("anyOf")
-            # A union with notes of its own stays one variant.
+            # a union with its own description remains one variant
             for variant in inner if isinstance(inner, list) and len(schema) == 1 else [schema]:
                 if variant not in found:
                     found.append(variant)
-        # "or null" reads best last.
+        # null last, as users expect it
         if {"type": "null"} in found and len(found) > 1:
             found.remove({"type": "null"})
             found.append({"type": "null"})
@@ -211,12 +199,12 @@ class Annotations:
         return {"anyOf": found}
 
     def defined(self, name: str, line: int, build: Callable[[], JsonObject | None]) -> JsonObject | None:
-        """Gives the reference to a class, which is built where that hasn't been done; None if it has no form in JSON.
+        """Return the reference to a class, which is converted on first use; None if it has no JSON form.
 
         Args:
-            name: The class's name.
-            line: Where it stands.
-            build: Gives its schema, or None if it has none.
+            name: Name of the class.
+            line: Line of its definition.
+            build: Function that returns its schema, or None if it has no JSON form.
         """
         key = self._definitions.key(self.scope, name)
         if self._definition(key, line, build).schema is None:
@@ -225,14 +213,14 @@ class Annotations:
         return _reference(key)
 
     def alias(self, name: str, value: ast.expr) -> JsonObject:
-        """Unfolds an alias; one that contains itself becomes a definition."""
+        """Return the schema of an alias; a recursive alias becomes a definition."""
         known = self._definitions
         key = known.key(self.scope, name)
         definition = self._definition(key, value.lineno, lambda: self.schema(value))
         schema = definition.schema or {}
         if definition.is_open or key in known.reached(definition.uses):
             if schema == _reference(key):
-                return self.unresolved(ast.Name(name), "means only itself")
+                return self.unresolved(ast.Name(name), "refers only to itself")
             self._used[key] = None
             return _reference(key)
         self._left -= definition.cost
@@ -242,34 +230,34 @@ class Annotations:
         return _copy(schema)
 
     def _definition(self, key: str, line: int, build: Callable[[], JsonObject | None]) -> Definition:
-        """Gives a definition, built where that hasn't been done, with what it uses and what is reported of it."""
+        """Return a definition, built on first use."""
         known = self._definitions.found
         if key in known:
             return known[key]
-        definition = known[key] = Definition()  # at once, so that what contains itself finds its reference
+        definition = known[key] = Definition()  # before `build`, for recursive types
         outside = self.report, self._used, self._depth, self._left, self._line
-        self.report = lambda text, where: definition.reports.append(self._placed(text, where or line))
+        self.report = lambda text, where: definition.reports.append(self._with_file(text, where or line))
         self._used, self._depth, self._left, self._line = definition.uses, 0, _MOST_NODES, None
         try:
             definition.schema = build()
             definition.cost = _MOST_NODES - self._left
             definition.is_open = False
-        except (TooLargeError, RecursionError):
+        except (AnnotationTooLargeError, RecursionError):
             del known[key]
             raise
         finally:
             self.report, self._used, self._depth, self._left, self._line = outside
         return definition
 
-    def _placed(self, text: str, line: int | None) -> tuple[str, int | None]:
-        """Gives a report with its line; of what stands in a helper, the line is told in words."""
+    def _with_file(self, text: str, line: int | None) -> tuple[str, int | None]:
+        """Return a report and its line; for a helper module, the text contains file and line instead."""
         if self.scope is self._definitions.scope or line is None:
             return text, line
         return f"{text} (line {line} of {PurePath(self.scope.file).name})", None
 
     @contextmanager
     def inside(self, scope: Scope) -> Iterator[None]:
-        """Takes names for what they mean in another file, for a while."""
+        """Resolve names in the scope of another file, inside the `with` block."""
         outside = self.scope, self._plain
         self.scope, self._plain = scope, self._definitions.plain(scope)
         try:
@@ -278,16 +266,16 @@ class Annotations:
             self.scope, self._plain = outside
 
     def unquoted(self, node: ast.Constant) -> ast.expr | None:
-        """Parses a quoted annotation; one that is no expression is reported and gives None."""
+        """Parse a quoted annotation; report an invalid one and return None."""
         text = str(node.value)
         try:
             return ast.parse(text.strip(), PARSED_AS, "eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self.unresolved(node, "is no type")
+            self.unresolved(node, "is not a type")
             return None
 
     def named(self, node: ast.expr) -> JsonObject | None:
-        """Gives the schema of a name that the file, or a helper of it, defines; None if neither does."""
+        """Return the schema of a name defined in the file or a helper module, or None."""
         found = self.scope.find(node)
         if found is None:
             return None
@@ -297,33 +285,33 @@ class Annotations:
             return self._local(node, found.name, found.definition)
 
     def _local(self, node: ast.expr, name: str, definition: ast.AST) -> JsonObject:
-        """Gives the schema of a name that the file defines: a class, an alias, a `NewType`."""
+        """Return the schema of a definition in the file: a class, an alias, a `NewType`."""
         if isinstance(definition, ast.ClassDef):
             if is_enum(definition, self.scope):
                 return self._enum(definition)
             reference = self.defined(name, definition.lineno, lambda: classes.schema(self, definition))
-            return reference or self.unresolved(node, "is a class without a form in JSON")
+            return reference or self.unresolved(node, "is a class without a JSON form")
         if isinstance(definition, ast.Call):
-            called = _CALLED.get(canonical(self.scope.qualified(definition.func)) or "")
+            called = CALLED.get(canonical(self.scope.qualified(definition.func)) or "")
             if called:
                 return called(self, name, definition)
         if isinstance(definition, ast.Name | ast.Attribute | ast.Subscript | ast.BinOp | ast.Call) or (
             isinstance(definition, ast.Constant) and isinstance(definition.value, str)
         ):
             return self.alias(name, definition)
-        return self.unresolved(node, "is no type")
+        return self.unresolved(node, "is not a type")
 
     def _enum(self, node: ast.ClassDef) -> JsonObject:
         choices = self._definitions.choices
         if node not in choices:
             try:
-                choices[node] = _choice(list(enum_members(node, self.scope).values()))
-            except UnreadableError:
+                choices[node] = choice(list(enum_members(node, self.scope).values()))
+            except NotLiteralError:
                 choices[node] = None
-        choice = choices[node]
-        if choice is None:
-            return self.unresolved(ast.Name(node.name), "has members that are known only to the running program")
-        return choice.copy() if choice else self.unresolved(ast.Name(node.name), "has no members")
+        schema = choices[node]
+        if schema is None:
+            return self.unresolved(ast.Name(node.name), "has members that can't be read without running the file")
+        return schema.copy() if schema else self.unresolved(ast.Name(node.name), "has no members")
 
 
 def _reference(name: str) -> JsonObject:
@@ -336,29 +324,13 @@ def _merge(facts: constraints.FieldFacts, more: constraints.FieldFacts) -> None:
     facts.discriminator = more.discriminator or facts.discriminator
 
 
-def _choice(values: list[JsonValue]) -> JsonObject:
-    """Gives the schema of a choice between values, with their type where they have one in common."""
-    unique = list({(type(value), repr(value)): value for value in values}.values())
-    kinds = {_KINDS.get(type(value)) for value in unique}
-    kind = kinds.pop() if len(kinds) == 1 else None
-    typed: JsonObject = {"type": kind} if kind else {}
-    if len(unique) == 1:
-        return {"const": unique[0], **typed}
-    if not unique:
-        return {}
-    return {"enum": unique, **typed}
-
-
-_KINDS: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
-
-
 def _constant(to: Annotations, node: ast.Constant) -> JsonObject:
     if node.value is None:
         return {"type": "null"}
     if isinstance(node.value, str):
         inner = to.unquoted(node)
         return {} if inner is None else to.schema(inner)
-    return to.unresolved(node, "is no type")
+    return to.unresolved(node, "is not a type")
 
 
 def _name(to: Annotations, node: ast.Name | ast.Attribute) -> JsonObject:
@@ -388,7 +360,7 @@ def _copy(schema: JsonObject) -> JsonObject:
 def _subscript(to: Annotations, node: ast.Subscript) -> JsonObject:
     name = canonical(to.scope.qualified(node.value))
     arguments = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    convert = _GENERIC.get(name) if name else None
+    convert = GENERIC.get(name) if name else None
     if convert:
         return convert(to, arguments)
     schema = to.named(node.value)
@@ -402,12 +374,12 @@ def _either(to: Annotations, node: ast.BinOp) -> JsonObject:
         variants.append(left.right)
         left = left.left
     if not variants:
-        return to.unresolved(node, "is no type")
+        return to.unresolved(node, "is not a type")
     return to.union([left, *reversed(variants)])
 
 
 def _call(to: Annotations, node: ast.Call) -> JsonObject:
-    """`conint(ge=1)` and its like."""
+    """Convert `conint(ge=1)` and similar calls."""
     name = to.scope.qualified(node.func)
     base = CONSTRAINED.get((name or "").removeprefix("pydantic.types.").removeprefix("pydantic."))
     if base is None:
@@ -420,129 +392,13 @@ def _call(to: Annotations, node: ast.Call) -> JsonObject:
     for keyword in node.keywords:
         try:
             value = read(keyword.value, to.scope)
-        except UnreadableError:
-            to.say(f"the value of `{keyword.arg}` is known only to the running program")
+        except NotLiteralError:
+            to.say(f"the value of `{keyword.arg}` can't be read without running the file")
             continue
         key = "pattern" if keyword.arg == "regex" else keyword.arg
         if key and value is not None:
             constraints.constrain(schema, key, value)
     return schema
-
-
-def _array(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    items = to.schema(arguments[0])
-    return {"type": "array", "items": items} if items else {"type": "array"}
-
-
-def _set(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    return {**_array(to, arguments), "uniqueItems": True}
-
-
-def _tuple(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    if len(arguments) == 2 and isinstance(arguments[1], ast.Constant) and arguments[1].value is Ellipsis:
-        return _array(to, arguments[:1])
-    if not arguments:
-        return {"type": "array", "maxItems": 0}
-    length = len(arguments)
-    return {
-        "type": "array",
-        "prefixItems": [to.schema(item) for item in arguments],
-        "minItems": length,
-        "maxItems": length,
-    }
-
-
-def _mapping(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    schema: JsonObject = {"type": "object"}
-    if len(arguments) != 2:
-        return {**schema, "additionalProperties": True}
-    keys = to.schema(arguments[0])
-    if keys.keys() & {"enum", "const", "pattern", "minLength", "maxLength", "format"}:
-        schema["propertyNames"] = keys
-    return {**schema, "additionalProperties": to.schema(arguments[1]) or True}
-
-
-def _counter(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    del to, arguments
-    return {"type": "object", "additionalProperties": {"type": "integer"}}
-
-
-def _optional(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    return to.union([*arguments, ast.Constant(None)])
-
-
-def _union(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    return to.union(arguments)
-
-
-def _literal(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    values: list[JsonValue] = []
-    for node in arguments:
-        inner = to.scope.definition(node)
-        target = inner if isinstance(inner, ast.Subscript) else node
-        if isinstance(target, ast.Subscript) and canonical(to.scope.qualified(target.value)) == "typing.Literal":
-            nested = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-            variants = [read_or_none(to, item) for item in nested]
-        else:
-            variants = [read_or_none(to, target)]
-        for variant in variants:
-            if variant is None:
-                return to.unresolved(node, "is no literal")
-            values.append(variant[0])
-    return _choice(values)
-
-
-def read_or_none(to: Annotations, node: ast.expr) -> tuple[JsonValue] | None:
-    """Gives the value of a literal, in a tuple, or None if it can't be read."""
-    try:
-        return (read(node, to.scope),)
-    except UnreadableError:
-        return None
-
-
-def _annotated(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    schema = to.schema(arguments[0])
-    for node in arguments[1:]:
-        constraints.apply(schema, node, to.scope, to.say)
-    return schema
-
-
-def _first(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    return to.schema(arguments[0])
-
-
-def _last(to: Annotations, arguments: list[ast.expr]) -> JsonObject:
-    return to.schema(arguments[-1])
-
-
-def _new_type(to: Annotations, name: str, call: ast.Call) -> JsonObject:
-    if len(call.args) != 2:
-        return to.unresolved(call, "is no type")
-    return to.alias(name, call.args[1])
-
-
-def _type_variable(to: Annotations, _name: str, call: ast.Call) -> JsonObject:
-    for keyword in call.keywords:
-        if keyword.arg == "bound":
-            return to.schema(keyword.value)
-    return to.union(call.args[1:]) if len(call.args) > 1 else {}
-
-
-def _typed_dict(to: Annotations, name: str, call: ast.Call) -> JsonObject:
-    return to.defined(name, call.lineno, lambda: classes.functional_typed_dict(to, call)) or to.unresolved(
-        call, "is no type"
-    )
-
-
-def _named_tuple(to: Annotations, name: str, call: ast.Call) -> JsonObject:
-    return to.defined(name, call.lineno, lambda: classes.functional_named_tuple(to, call)) or to.unresolved(
-        call, "is no type"
-    )
-
-
-def _functional_enum(to: Annotations, _name: str, call: ast.Call) -> JsonObject:
-    values = classes.functional_enum(to.scope, call)
-    return _choice(values) if values else to.unresolved(call, "has members that are known only to the running program")
 
 
 _NODES: dict[type[ast.AST], Callable[..., JsonObject]] = {
@@ -553,38 +409,3 @@ _NODES: dict[type[ast.AST], Callable[..., JsonObject]] = {
     ast.BinOp: _either,
     ast.Call: _call,
 }
-
-_GENERIC: dict[str, Callable[[Annotations, list[ast.expr]], JsonObject]] = {
-    **dict.fromkeys(LISTS, _array),
-    **dict.fromkeys(SETS, _set),
-    **dict.fromkeys(MAPPINGS, _mapping),
-    **dict.fromkeys(WRAPPERS, _first),
-    "builtins.tuple": _tuple,
-    "typing.Tuple": _tuple,
-    "collections.Counter": _counter,
-    "typing.Counter": _counter,
-    "typing.Optional": _optional,
-    "typing.Union": _union,
-    "typing.Literal": _literal,
-    "typing.Annotated": _annotated,
-    "typing.Required": _first,
-    "typing.NotRequired": _first,
-    "typing.Awaitable": _first,
-    "typing.Coroutine": _last,
-    "os.PathLike": lambda _to, _arguments: {"type": "string", "format": "path"},
-    "re.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},
-    "typing.Pattern": lambda _to, _arguments: {"type": "string", "format": "regex"},
-}
-"""The types that are written with brackets."""
-
-_CALLED: dict[str, Callable[[Annotations, str, ast.Call], JsonObject]] = {
-    "typing.NewType": _new_type,
-    "typing.TypeAliasType": _new_type,
-    "typing.TypeVar": _type_variable,
-    "typing.TypedDict": _typed_dict,
-    "typing.NamedTuple": _named_tuple,
-    "enum.Enum": _functional_enum,
-    "enum.IntEnum": _functional_enum,
-    "enum.StrEnum": _functional_enum,
-}
-"""The types that a file makes by a call: `UserId = NewType("UserId", int)`."""

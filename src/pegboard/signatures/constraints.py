@@ -1,4 +1,4 @@
-"""Limits and notes beside a type: `Annotated[int, Field(ge=1)]`, `= Field(5, description="…")`, `Ge(1)`, `Doc("…")`."""
+"""Constraints and descriptions of types: `Annotated[int, Field(ge=1)]`, `= Field(5)`, `Ge(1)`, `Doc("…")`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pegboard.sdk.literals import UnreadableError, read
+from pegboard.sdk.literals import NotLiteralError, read
 from pegboard.sdk.scope import Scope
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _LENGTHS = {
 _NOTES = {"description": "description", "title": "title", "examples": "examples", "deprecated": "deprecated"}
 
 FIELDS = frozenset({"pydantic.Field", "pydantic.fields.Field"})
-"""The functions that describe a field."""
+"""Functions that describe a field."""
 
 _POSITIONAL: dict[str, tuple[str, ...]] = {
     "annotated_types.Ge": ("ge",),
@@ -52,16 +52,16 @@ _POSITIONAL: dict[str, tuple[str, ...]] = {
     "pydantic.fields.Field": ("default",),
     "pydantic.WithJsonSchema": ("json_schema_extra",),
 }
-"""What is understood beside a type, and which arguments its positional values are."""
+"""Supported annotation → names of its positional arguments."""
 
 
 class FieldFacts:
-    """What `Field(...)` says that isn't part of the schema of the value.
+    """Facts from `Field(...)` that are not part of the schema.
 
     Attributes:
-        has_default: Whether the field may be left out.
-        alias: The name it has in JSON, where another.
-        discriminator: The property that tells the variants of a union apart.
+        has_default: Whether the field is optional.
+        alias: Name in JSON, if different.
+        discriminator: Property that distinguishes the variants of a union.
     """
 
     __slots__ = ("alias", "discriminator", "has_default")
@@ -73,23 +73,26 @@ class FieldFacts:
 
 
 def is_field(node: ast.AST | None, scope: Scope) -> bool:
-    """Tells whether an expression is a `Field(...)`."""
+    """Return whether an expression is a `Field(...)`."""
     return isinstance(node, ast.Call) and scope.qualified(node.func) in FIELDS
 
 
 def apply(schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[str], None]) -> FieldFacts:
-    """Adds what stands beside a type to its schema; what isn't known is left alone.
+    """Add an argument of `Annotated` to the schema of its type; ignore unknown ones.
 
     Args:
-        schema: The schema of the type, changed in place.
-        node: The call (or plain text, taken as the description).
-        scope: The names of the file.
-        report: Takes a sentence for each value that can't be read.
+        schema: Schema of the type, changed in place.
+        node: Call, or text as the description.
+        scope: Scope of the file.
+        report: Callback for values that can't be read.
+
+    Returns:
+        Facts that are not part of the schema.
     """
     facts = FieldFacts()
     if isinstance(node, ast.Constant):
         if isinstance(node.value, str):
-            _take(schema, "description", node, scope, report)
+            _read_constraint(schema, "description", node, scope, report)
         return facts
     if not isinstance(node, ast.Call):
         return facts
@@ -97,14 +100,14 @@ def apply(schema: JsonObject, node: ast.expr, scope: Scope, report: Callable[[st
     order = _POSITIONAL.get(name) if name else None
     if order is None:
         return facts
-    said = dict(zip(order, node.args, strict=False))
-    said.update((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg)
-    for key, value in said.items():
-        _say(schema, facts, key, value, scope, report)
+    arguments = dict(zip(order, node.args, strict=False))
+    arguments.update((keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg)
+    for key, value in arguments.items():
+        _apply_argument(schema, facts, key, value, scope, report)
     return facts
 
 
-def _say(
+def _apply_argument(
     schema: JsonObject, facts: FieldFacts, key: str, node: ast.expr, scope: Scope, report: Callable[[str], None]
 ) -> None:
     match key:
@@ -120,10 +123,10 @@ def _say(
         case "discriminator" if isinstance(node, ast.Constant) and isinstance(node.value, str):
             facts.discriminator = node.value
         case _:
-            _take(schema, key, node, scope, report)
+            _read_constraint(schema, key, node, scope, report)
 
 
-def _take(schema: JsonObject, key: str, node: ast.expr, scope: Scope, report: Callable[[str], None]) -> None:
+def _read_constraint(schema: JsonObject, key: str, node: ast.expr, scope: Scope, report: Callable[[str], None]) -> None:
     if (
         key not in _NUMBERS
         and key not in _LENGTHS
@@ -133,20 +136,20 @@ def _take(schema: JsonObject, key: str, node: ast.expr, scope: Scope, report: Ca
         return
     try:
         value = read(node, scope)
-    except UnreadableError:
-        report(f"the value of `{key}` is known only to the running program")
+    except NotLiteralError:
+        report(f"the value of `{key}` can't be read without running the file")
         return
     if value is not None:
         constrain(schema, key, value)
 
 
 def constrain(schema: JsonObject, key: str, value: JsonValue) -> None:
-    """Adds one constraint, named as pydantic names it, where it fits the type.
+    """Add a constraint with pydantic's name, if it applies to the type.
 
     Args:
-        schema: The schema, changed in place; of a union every variant that it fits.
+        schema: Schema, changed in place; in a union, all variants to which the constraint applies.
         key: `ge`, `min_length`, `pattern`, `description`, …
-        value: Its value; one of the wrong type is left out.
+        value: Value of the constraint; ignored if its type is wrong.
     """
     if key in _NOTES:
         if key == "examples" and not isinstance(value, list):
@@ -185,16 +188,16 @@ def _limit(schema: JsonObject, key: str, value: JsonValue) -> None:
 
 
 def set_default(schema: JsonObject, node: ast.expr, scope: Scope) -> None:
-    """Adds a default where it can be read; None as the default makes the schema take null.
+    """Add a default if it can be read statically. The default None makes the schema nullable.
 
     Args:
-        schema: The schema, changed in place.
-        node: The default's expression.
-        scope: The names of the file.
+        schema: Schema, changed in place.
+        node: Expression of the default.
+        scope: Scope of the file.
     """
     try:
         value = read(node, scope)
-    except UnreadableError:
+    except NotLiteralError:
         return
     if value is None:
         make_nullable(schema)
@@ -202,7 +205,7 @@ def set_default(schema: JsonObject, node: ast.expr, scope: Scope) -> None:
 
 
 def make_nullable(schema: JsonObject) -> None:
-    """Makes a schema take null beside what it takes."""
+    """Make a schema accept null."""
     variants = schema.get("anyOf")
     if isinstance(variants, list):
         if {"type": "null"} not in variants:

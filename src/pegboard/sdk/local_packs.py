@@ -1,4 +1,4 @@
-"""The packs of a plain script: those that were imported, and those on the packs path."""
+"""Packs of a plain script: the imported ones, and those on the packs path."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextvars import ContextVar
 from pathlib import Path
 from threading import RLock
 from types import FunctionType, ModuleType
-from typing import Any  # functions of packs take and return anything, and config holds anything
+from typing import Any  # functions and configuration of packs have any type
 
 from pegboard.sdk import decorators, exports
 from pegboard.sdk.failure import ToolFailed
-from pegboard.sdk.granted import flaw, not_granted
 from pegboard.sdk.invocation import run
 from pegboard.sdk.names import not_found
 from pegboard.sdk.pack_loader import load, unload
 from pegboard.sdk.scope import Scope
-from pegboard.sdk.source import parsed, read_requirements
+from pegboard.sdk.secret_checks import not_granted_message, secret_problem
+from pegboard.sdk.source import parse_file, read_requirements
 
 BUILT_IN_PACKS = str(Path(__file__).parents[1] / "packs")
 
@@ -28,16 +28,16 @@ _running: ContextVar[str | None] = ContextVar("running", default=None)
 
 
 def _ignore(*problem: object, line: int | None = None) -> None:
-    """Drop a problem of a pack: Pegboard reports it."""
+    """Ignore a problem of a pack; Pegboard's discovery reports it."""
     del problem, line
 
 
-class Source:
-    """The file of a pack, read and not run.
+class PackSource:
+    """Facts about a pack, read from its file without running it.
 
     Args:
-        file: Its absolute path.
-        tree: What stands in it.
+        file: Absolute path.
+        tree: Syntax tree of the file.
     """
 
     def __init__(self, file: str, tree: ast.Module) -> None:
@@ -47,7 +47,7 @@ class Source:
         self.name = exports.pack_name(scope, Path(file).stem, _ignore)
         self.tools = tuple(node.name for node in functions)
         self.aliases: dict[str, str] = {}
-        """The other names of its tools, as they are called, each with its function."""
+        """Alias → function, for its tools."""
         for node in functions:
             names, _ = decorators.aliases(node, scope, exports.parameters(node), _ignore)
             for alias in names:
@@ -55,14 +55,14 @@ class Source:
         self.secrets = frozenset(read_requirements(tree).secrets)
 
 
-class Shelf:
-    """What a plain script can call and read.
+class LocalPacks:
+    """Packs, secrets and configuration available to a plain script.
 
     Args:
-        folders: Packs folders or single files; of two packs with one name the earlier wins.
-        environ: Where secrets come from, and config that isn't given.
-        given: Packs that need no file, by name: the functions of each by theirs. They win over all others.
-        config: The config of each pack.
+        folders: Folders of packs, or single files. If two packs have the same name, the first is used.
+        environ: Environment with the secrets, and with the configuration unless `config` is passed.
+        given: Packs without a file: functions by name, by pack. They override all others.
+        config: Configuration of each pack.
     """
 
     def __init__(
@@ -76,31 +76,31 @@ class Shelf:
         self._environ = environ
         self._given = given or {}
         self._config = config
-        self._sources: dict[str, tuple[tuple[int, int], Source | None]] = {}  # by file
-        self._asked: dict[str, Source] = {}  # by pack
-        self._loaded: dict[str, tuple[int, int]] = {}  # by file, those that were loaded for a call
+        self._sources: dict[str, tuple[tuple[int, int], PackSource | None]] = {}  # by file
+        self._callers: dict[str, PackSource] = {}  # by pack
+        self._loaded: dict[str, tuple[int, int]] = {}  # by file, only those loaded for a call
         self._loading = RLock()
 
     @classmethod
-    def of_environment(cls) -> Shelf:
-        """Builds the shelf of this process: what Pegboard would find without its configuration file."""
-        folders = [BUILT_IN_PACKS, os.path.join(_data_folder(), "packs")]  # noqa: PTH118 - a string is wanted
+    def of_environment(cls) -> LocalPacks:
+        """Return the packs that Pegboard finds without its configuration file."""
+        folders = [BUILT_IN_PACKS, os.path.join(_data_folder(), "packs")]  # noqa: PTH118 - paths are strings here
         folders += [folder for folder in os.environ.get("PEGBOARD_PACKS", "").split(os.pathsep) if folder]
-        return cls([os.path.abspath(os.path.expanduser(folder)) for folder in folders], os.environ)  # noqa: PTH100, PTH111 - pathlib's raise where there is no home
+        return cls([os.path.abspath(os.path.expanduser(folder)) for folder in folders], os.environ)  # noqa: PTH100, PTH111 - pathlib raises without a home folder
 
     def packs(self) -> dict[str, tuple[str, ...]]:
-        """Gives the packs that have tools, each with their names."""
+        """Return the packs that have tools, each with the tools' names."""
         found = {name: tuple(functions) for name, functions in self._given.items()}
         for name, source in self._known().items():
             found.setdefault(name, source.tools)
         return found
 
     def sources(self) -> dict[str, str]:
-        """Gives the files of the packs that have one."""
+        """Return the source files of the packs that have one."""
         return {name: source.file for name, source in self._known().items() if name not in self._given}
 
     def aliases(self) -> dict[str, str]:
-        """Return the other names of tools, as they are called, each with the qualified name."""
+        """Return the aliases of all tools, each with the qualified name."""
         found: dict[str, str] = {}
         for name, source in self._known().items():
             if name not in self._given:
@@ -109,7 +109,7 @@ class Shelf:
         return found
 
     def call(self, tool: str, arguments: Mapping[str, object]) -> object:
-        """Calls a tool in this process; see `Host.call`."""
+        """Call a tool in this process; see `Host.call`."""
         pack, _, name = tool.partition(".")
         if name not in self.packs().get(pack, ()):
             pack, _, name = self.aliases().get(tool, tool).partition(".")
@@ -123,40 +123,40 @@ class Shelf:
             _running.reset(token)
 
     def secret(self, pack: str | None, name: str, log: Callable[[str], None]) -> str | None:
-        """Gives a secret to the pack that was granted it; see `Host.secret`."""
+        """Return a secret granted to the pack; see `Host.secret`."""
         if pack is not None and name not in self._granted(pack):
-            log(not_granted(pack, name))
+            log(not_granted_message(pack, name))
             return None
         value = self._environ.get(name)
-        return None if flaw(value) else value
+        return None if secret_problem(value) else value
 
     def find_secret(self, name: str) -> tuple[str | None, str]:
-        """Gives where a secret comes from; see `Host.find_secret`."""
-        wrong = flaw(self._environ.get(name))
-        return (None, f"{name} {wrong}.") if wrong else ("environment", "")
+        """Return the source of a secret; see `Host.find_secret`."""
+        problem = secret_problem(self._environ.get(name))
+        return (None, f"{name} {problem}.") if problem else ("environment", "")
 
     def config(self, pack: str | None) -> Mapping[str, object]:
-        """Gives the config of a pack: what was given, or what `PEGBOARD_PACKS__NAME__KEY` variables say."""
+        """Return the configuration of a pack: as passed, or from `PEGBOARD_PACKS__NAME__KEY` variables."""
         if pack is None:
             return {}
         return _config_in(self._environ, pack) if self._config is None else self._config.get(pack, {})
 
     def pack_of(self, namespace: Mapping[str, object]) -> str | None:
-        """Gives the pack that a module is, by its globals; None if it is none, or a helper of one."""
+        """Return the pack that a module is, by its globals; None for helpers and other modules."""
         file = namespace.get("__file__")
         if not isinstance(file, str) or _is_ours(str(namespace.get("__name__"))) or not _uses_sdk(namespace):
             return None
         source = self._source(file)
         if source is None or source.name.startswith("_"):
             return None
-        return self._asked.setdefault(source.name, source).name
+        return self._callers.setdefault(source.name, source).name
 
     def running_pack(self) -> str | None:
-        """Gives the pack whose call runs in this context."""
+        """Return the pack whose call is running in this context, or None."""
         return _running.get()
 
     def _granted(self, pack: str) -> frozenset[str]:
-        source = self._asked.get(pack) or self._known().get(pack)
+        source = self._callers.get(pack) or self._known().get(pack)
         listed = self.config(pack).get("secrets")
         more = listed.split(",") if isinstance(listed, str) else listed if isinstance(listed, list) else []
         return frozenset((*(source.secrets if source else ()), *(str(name).strip() for name in more)))
@@ -172,14 +172,14 @@ class Shelf:
         except ToolFailed:
             raise
         except Exception as error:
-            raise RuntimeError(f"The pack {pack} can't be loaded: {type(error).__name__}: {error}") from error
+            raise RuntimeError(f"The pack {pack} could not be loaded: {type(error).__name__}: {error}") from error
         found: Callable[..., Any] | None = getattr(module, name, None)
         return found
 
     def _load(self, file: str) -> ModuleType:
         with self._loading:
             stamp = self._sources[file][0]
-            if self._loaded.get(file, stamp) != stamp:  # it has changed since this shelf loaded it
+            if self._loaded.get(file, stamp) != stamp:  # changed since it was loaded
                 unload(file)
             module = _imported(file)
             if module is None:
@@ -187,9 +187,9 @@ class Shelf:
                 self._loaded[file] = stamp
             return module
 
-    def _known(self) -> dict[str, Source]:
-        """Gives every pack that has tools: imported ones first, then those of the folders in their order."""
-        found: dict[str, Source] = {}
+    def _known(self) -> dict[str, PackSource]:
+        """Return every pack that has tools: imported ones first, then those of the folders in order."""
+        found: dict[str, PackSource] = {}
         for file in dict.fromkeys([*_imported_files(), *self._listed()]):
             source = self._source(file)
             if source is not None and source.tools:
@@ -210,23 +210,23 @@ class Shelf:
                 if name.endswith(".py") and not name.startswith(("_", ".")):
                     yield f"{folder}{os.sep}{name}"
 
-    def _source(self, file: str) -> Source | None:
+    def _source(self, file: str) -> PackSource | None:
         try:
             status = os.stat(file)  # noqa: PTH116 - called for every pack at every call
         except OSError:
             return None
         stamp = status.st_mtime_ns, status.st_size
         if self._sources.get(file, (None,))[0] != stamp:
-            tree = parsed(file)
+            tree = parse_file(file)
             try:
-                self._sources[file] = stamp, Source(file, tree) if tree else None
+                self._sources[file] = stamp, PackSource(file, tree) if tree else None
             except RecursionError:
                 self._sources[file] = stamp, None
         return self._sources[file][1]
 
 
 def _imported_files() -> Iterator[str]:
-    """Gives the files of the modules that use the SDK: only such a module can mean to be a pack."""
+    """Yield the files of imported modules that use the SDK; others are not packs."""
     for name, module in _modules():
         if _is_ours(name):
             continue
@@ -247,7 +247,7 @@ def _imported(file: str) -> ModuleType | None:
 
 
 def _modules() -> Iterator[tuple[str, ModuleType]]:
-    modules: list[tuple[str, object]] = [*sys.modules.items()]  # in which anything may be put
+    modules: list[tuple[str, object]] = [*sys.modules.items()]  # may contain any object
     return ((name, module) for name, module in modules if isinstance(module, ModuleType))
 
 
@@ -273,12 +273,12 @@ def _config_in(environ: Mapping[str, str], pack: str) -> dict[str, Any]:
             if not isinstance(holder.get(table), dict):
                 holder[table] = {}
             holder = holder[table]
-        holder[key] = _meaning(environ[variable])
+        holder[key] = _parse_value(environ[variable])
     return found
 
 
-def _meaning(text: str) -> object:
-    """Gives what a variable's value means: a TOML value, or plain text."""
+def _parse_value(text: str) -> object:
+    """Parse the value of a variable as TOML; return it as text if it is not valid TOML."""
     import tomllib
 
     try:

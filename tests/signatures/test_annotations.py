@@ -1,4 +1,4 @@
-"""Annotations as JSON Schema, from sources given as text; pydantic, which evaluates them, is the judge of many."""
+"""Conversion of annotations to JSON Schema, compared with the schemas of pydantic."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def properties(parameter: str, head: str = "") -> dict[str, Any]:
 
 
 def schema(annotation: str, head: str = "") -> dict[str, Any]:
-    """Gives the schema of a parameter with this annotation, references followed one level."""
+    """Return the schema of a parameter with this annotation, with its reference resolved."""
     spec, problems = tool(f"a: {annotation}", head)
     assert problems == ()
     whole: Any = spec.input_schema
@@ -64,7 +64,7 @@ def schema(annotation: str, head: str = "") -> dict[str, Any]:
 
 
 def untitled(value: Any) -> Any:
-    """Takes pydantic's generated titles away, and what it adds to maps of anything."""
+    """Remove pydantic's generated titles, and its additions to untyped mappings."""
     if isinstance(value, dict):
         return {
             key: untitled(item)
@@ -77,10 +77,10 @@ def untitled(value: Any) -> Any:
 
 
 def judged(annotation: str, head: str = "") -> dict[str, Any]:
-    """Gives pydantic's schema of an annotation, which is evaluated for it."""
+    """Return pydantic's schema of the evaluated annotation."""
     module = ModuleType("pegboard_judged_sample")
     names = vars(module)
-    # Dataclasses look for the module that they are defined in.
+    # dataclasses look up their module
     with mock.patch.dict(sys.modules, {module.__name__: module}):
         exec(compile(HEAD + textwrap.dedent(head), "sample", "exec", dont_inherit=True), names)
         adapter: TypeAdapter[Any] = TypeAdapter(eval(annotation, names))
@@ -167,7 +167,7 @@ def judged(annotation: str, head: str = "") -> dict[str, Any]:
         "dict[str, Annotated[int, Ge(0)]]",
     ],
 )
-def test_an_annotation_means_what_pydantic_says(annotation: str) -> None:
+def test_the_schema_of_an_annotation_equals_that_of_pydantic(annotation: str) -> None:
     assert schema(annotation) == judged(annotation)
 
 
@@ -247,9 +247,9 @@ class Numbers(RootModel[list[int]]):
 @pytest.mark.parametrize(
     "annotation", ["Point", "Loose", "Model", "Other", "Holder", "Open", "Pair", "Numbers", "Wide", "list[Sub]"]
 )
-def test_a_class_of_the_file_means_what_pydantic_says(annotation: str) -> None:
+def test_the_schema_of_a_class_equals_that_of_pydantic(annotation: str) -> None:
     def resolved(found: dict[str, Any]) -> dict[str, Any]:
-        """Puts the class that the root refers to in its place, as pydantic does unless it is recursive."""
+        """Replace the reference of the root by its class, as pydantic does unless the class is recursive."""
         defs = found.pop("$defs", {})
         while "$ref" in found:
             found = dict(defs[found["$ref"].removeprefix("#/$defs/")])
@@ -263,7 +263,7 @@ def test_a_class_of_the_file_means_what_pydantic_says(annotation: str) -> None:
 
 
 def _comparable(value: Any) -> Any:
-    """Takes away what pydantic generates (docstrings of dataclasses) or leaves out (what a factory gives)."""
+    """Remove generated docstrings of dataclasses, and defaults of factories, which pydantic omits."""
     if isinstance(value, dict):
         generated = {"description"} if "properties" in value else set()
         return {
@@ -356,7 +356,7 @@ def test_enumerations_are_choices_by_value(annotation: str, expected: dict[str, 
         ("if True:\n    X = int", "X", {"type": "integer"}),
     ],
 )
-def test_names_are_followed_within_the_file(head: str, annotation: str, expected: dict[str, Any]) -> None:
+def test_names_are_resolved_within_the_file(head: str, annotation: str, expected: dict[str, Any]) -> None:
     assert schema(annotation, head) == expected
 
 
@@ -375,7 +375,7 @@ def test_a_recursive_alias_becomes_a_definition() -> None:
     }
 
 
-def test_aliases_that_need_each_other_end() -> None:
+def test_mutually_recursive_aliases_terminate() -> None:
     found = schema("A", "A = list['B']\nB = Union[int, 'A']")
     Draft202012Validator(found).validate([1, [2, []]])
     assert not Draft202012Validator(found).is_valid(["x"])
@@ -387,7 +387,7 @@ def test_variants_with_a_discriminator_are_one_of() -> None:
     assert found["discriminator"] == {"propertyName": "kind"}
 
 
-def test_the_tag_of_a_union_is_required_though_each_class_gives_it_a_default() -> None:
+def test_the_discriminator_of_a_union_is_required_despite_its_default() -> None:
     head = """
         class Cat(BaseModel):
             kind: Literal["cat"] = "cat"
@@ -473,12 +473,12 @@ def test_a_default_that_cannot_be_read_makes_the_parameter_optional_only(default
     assert "required" not in spec.input_schema
 
 
-def test_a_default_that_would_fill_the_schema_is_left_out() -> None:
+def test_a_very_large_default_is_omitted() -> None:
     spec, _ = tool(f"a: list[str] = [{'TEXT, ' * 1_000}]", f"TEXT = {'x' * 60_000!r}")
     assert spec.input_schema["properties"] == {"a": {"type": "array", "items": {"type": "string"}}}
 
 
-def test_none_as_the_default_makes_null_a_value() -> None:
+def test_the_default_none_makes_a_parameter_nullable() -> None:
     assert properties("a: int = None") == {"a": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}}
     assert properties("a=None") == {"a": {"default": None}}
     assert properties("a: Annotated[int, Field(description='x')] = None")["a"] == {
@@ -513,7 +513,7 @@ def test_a_field_without_a_default_is_required() -> None:
         ("Endless", {}, "`Endless`"),
     ],
 )
-def test_what_cannot_be_resolved_takes_anything_and_is_a_problem(
+def test_an_unresolved_annotation_accepts_anything_and_is_a_problem(
     annotation: str, expected: dict[str, Any], named: str
 ) -> None:
     head = "class Plain: pass\nclass Unknown(Enum):\n    A = f()\nEndless = 'Endless'\n"
@@ -523,11 +523,11 @@ def test_what_cannot_be_resolved_takes_anything_and_is_a_problem(
     assert named in problems[0].message
     assert "`b`" in problems[0].message
     assert (problems[0].severity, problems[0].file) == ("warning", "/packs/sample.py")
-    assert problems[0].line == spec.handler.line + 1  # type: ignore[union-attr] # it is a pack's
+    assert problems[0].line == spec.handler.line + 1  # type: ignore[union-attr] # the handler of a pack
 
 
 @pytest.mark.promise("DSC-4")
-def test_what_cannot_be_resolved_in_a_class_is_a_problem_of_each_tool_that_takes_it() -> None:
+def test_an_unresolved_field_is_a_problem_of_each_tool_that_uses_the_class() -> None:
     source = (
         "from pydantic import BaseModel\nclass M(BaseModel):\n    a: int\n    b: Gone\n"
         'def f(*, m: M):\n    """Do it."""\ndef g(*, m: list[M]):\n    """Do it."""\ndef h():\n    """Do it."""\n'
@@ -555,7 +555,7 @@ def test_what_cannot_be_resolved_in_a_class_is_a_problem_of_each_tool_that_takes
     ],
     ids=["aliases", "lists", "texts", "depth", "classes"],
 )
-def test_what_multiplies_without_end_is_a_problem(head: str) -> None:
+def test_an_exponentially_large_annotation_is_a_problem(head: str) -> None:
     spec, problems = tool("a: X", head)
     assert spec.input_schema["properties"] == {"a": {}}
     assert problems
@@ -583,12 +583,12 @@ def test_future_annotations_and_quotes_change_nothing() -> None:
         ("-> 'int'", {"type": "integer"}),
     ],
 )
-def test_what_comes_back_has_a_schema_where_it_is_said(returns: str, expected: dict[str, Any] | None) -> None:
+def test_the_return_annotation_becomes_the_output_schema(returns: str, expected: dict[str, Any] | None) -> None:
     (spec,), _ = read(f'from typing import Any\ndef f() {returns}:\n    """Do it."""\n', "/packs/s.py")
     assert spec.output_schema == expected
 
 
-def test_the_schema_of_what_comes_back_brings_its_definitions() -> None:
+def test_the_output_schema_contains_its_definitions() -> None:
     source = f'{HEAD}{CLASSES}\ndef f() -> list[Holder]:\n    """Do it."""\n'
     (spec,), _ = read(source, "/packs/s.py")
     assert spec.output_schema is not None

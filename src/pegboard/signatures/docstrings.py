@@ -1,4 +1,4 @@
-"""Docstrings taken apart: the description, each parameter's text, what comes back. Google, NumPy and Sphinx styles."""
+"""Parser of docstrings in Google, NumPy and Sphinx style."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPHINX = re.compile(
     re.MULTILINE,
 )
 
-# No pattern repeats blanks without bound beside another that takes blanks: hostile docstrings exist.
+# All repetitions of blanks are bounded, so that hostile docstrings can't cause quadratic time.
 _NAMES = r"\*{0,2}\w+(?:[ \t]{0,8},[ \t]{0,8}\*{0,2}\w+)*"
 _GOOGLE_ITEM = re.compile(
     rf"^(?P<names>{_NAMES})[ \t]{{0,8}}(?:\((?:[^()]|\([^()]*\))*\))?[ \t]{{0,8}}:(?:[ \t]+|$)(?P<text>.*)$"
@@ -32,12 +32,12 @@ _LIST_MARK = re.compile(r"[-*+•] |\d+[.)] |\s|>>>|```|\|")
 
 
 class Docstring(NamedTuple):
-    """A docstring in parts.
+    """Parsed docstring.
 
     Attributes:
-        description: All but the parts on parameters and returns, as it was written.
-        parameters: The text of each parameter.
-        returns: The text on what comes back.
+        description: Text without the sections on parameters and return values.
+        parameters: Parameter → description.
+        returns: Description of the return value.
     """
 
     description: str
@@ -46,13 +46,13 @@ class Docstring(NamedTuple):
 
 
 def read(docstring: str) -> Docstring:
-    """Takes a docstring apart, in the first style (Google, NumPy, Sphinx) that it shows signs of.
+    """Parse a docstring in the first style (Google, NumPy, Sphinx) that it matches.
 
     Args:
-        docstring: As it stands in the source, indentation and all.
+        docstring: Docstring with the indentation of the source.
     """
     text = cleaned(docstring)
-    # Nearly every docstring without sections lacks both signs.
+    # quick check: docstrings without sections rarely contain these
     if ":" in text or "---" in text:
         for style, take in _STYLES:
             if style.search(text):
@@ -61,7 +61,7 @@ def read(docstring: str) -> Docstring:
 
 
 def cleaned(docstring: str) -> str:
-    """Gives a docstring without the indentation of the code around it, and without lone surrogates."""
+    """Return a docstring without its indentation and without lone surrogates."""
     text = docstring.expandtabs()
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
@@ -75,7 +75,7 @@ _NEWLINE = "\n"
 
 
 def _dedented(lines: list[str]) -> str:
-    """Joins lines without the indentation they share; blank ones become empty."""
+    """Join lines without their common indentation; blank lines become empty."""
     margin = min((len(line) - len(line.lstrip()) for line in lines if line and not line.isspace()), default=0)
     return _NEWLINE.join([line[margin:].rstrip() for line in lines])
 
@@ -106,7 +106,7 @@ def _google(text: str) -> Docstring:
 
 
 def _items(block: str, pattern: re.Pattern[str]) -> dict[str, str]:
-    """Reads `name: text` (or `name` and an indented text below) with continuation lines, from a dedented block."""
+    """Parse `name: text`, or `name` and an indented text below, from a dedented block."""
     found: dict[str, str] = {}
     names = ""
     first = ""
@@ -126,7 +126,7 @@ def _items(block: str, pattern: re.Pattern[str]) -> dict[str, str]:
 
 
 def _flowed(text: str) -> str:
-    """Joins the lines of a plain paragraph; text with structure (lists, code, paragraphs) keeps its lines."""
+    """Join the lines of a single paragraph; keep the lines of text with lists, code or several paragraphs."""
     lines = text.split("\n")
     if len(lines) == 1 or any(not line or _LIST_MARK.match(line) for line in lines):
         return text
@@ -150,7 +150,7 @@ def _numpy(text: str) -> Docstring:
 
 
 def _numpy_returns(block: str) -> str:
-    """Gives the indented texts of the entries; a block without any is itself the text."""
+    """Return the indented texts of the entries, or the whole block if it contains none."""
     indented = [line for line in block.split("\n") if not line or line[0] == " "]
     if not any(line.strip() for line in indented):
         return _flowed(block.strip())

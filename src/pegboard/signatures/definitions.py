@@ -1,4 +1,4 @@
-"""What the classes and aliases of one file are as schemas, each made once."""
+"""Schemas of the classes and aliases of a file, shared by all its functions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from pegboard.sdk.scope import Scope
 
 Report = Callable[[str, int | None], None]
-"""Takes a sentence about something that can't be resolved, and the line it is in where that isn't the annotation's."""
+"""Callback for parts that can't be resolved: a sentence, and the line unless it is the annotation's."""
 
 
 class Definition:
-    """A class or an alias as a schema.
+    """Schema of a class or alias.
 
     Attributes:
-        schema: What it takes; None for a class that has no form in JSON.
-        uses: The other definitions that it refers to.
-        reports: What couldn't be resolved in it, with the line.
-        cost: How many parts it was made of.
-        is_open: Whether it is being built.
+        schema: JSON Schema; None for a class without a JSON form.
+        uses: Keys of the definitions that it refers to.
+        reports: Sentences about parts that can't be resolved, with lines.
+        cost: Number of nodes that it consists of.
+        is_open: Whether it is still being built.
     """
 
     __slots__ = ("cost", "is_open", "reports", "schema", "uses")
@@ -37,12 +37,12 @@ class Definition:
 
 
 class Definitions:
-    """The classes and aliases of one file, and those it uses of helpers, as schemas: made once, when first met.
+    """Definitions of a file and of the helper modules that it uses, each built on first use.
 
     Attributes:
-        scope: The names of the file.
-        found: Each definition by its key.
-        choices: Each enumeration's schema; None where its values can't be known.
+        scope: Scope of the file.
+        found: Definitions by key.
+        choices: Schemas of enumerations; None if the values are dynamic.
     """
 
     def __init__(self, scope: Scope) -> None:
@@ -53,15 +53,15 @@ class Definitions:
         self._keys: dict[tuple[Scope, str], str] = {}
 
     def plain(self, scope: Scope) -> dict[str, JsonObject]:
-        """Gives the schemas of the plain types met so far in a file, by the names they have there; to be added to."""
+        """Return the mutable cache of simple types in a file: name → schema."""
         return self._plain.setdefault(scope, {})
 
     def key(self, scope: Scope, name: str) -> str:
-        """Gives what a class or an alias is called in `$defs`: its name, numbered where another file's has it.
+        """Return the key of a class or alias in `$defs`: its name, with a number if another file uses the name.
 
         Args:
-            scope: The names of the file that defines it.
-            name: What it is called there.
+            scope: Scope of the defining file.
+            name: Name in that file.
         """
         if scope is self.scope:
             return name
@@ -75,7 +75,7 @@ class Definitions:
         return self._keys[scope, name]
 
     def reached(self, names: Iterable[str]) -> list[str]:
-        """Gives these definitions and all that they refer to, over any number of steps."""
+        """Return the keys of these definitions and of all that they refer to, directly or indirectly."""
         reached: dict[str, None] = {}
         waiting = list(names)
         while waiting:
