@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-KEPT_OUT = re.compile(r"note: the allow list keeps out \d+ more tools\n")
+KEPT_OUT = re.compile(r"note: the allow list excludes \d+ more tools\n")
 """Of the built-in tools: the tour and the configuration both admit `fs.*` and `time.now`."""
 
 

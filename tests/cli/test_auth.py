@@ -120,7 +120,7 @@ def test_a_secret_is_set_from_a_pipe_listed_and_removed(pegboard: Command, envir
     assert kept(environment) == {}
     assert pegboard("auth", "list").stdout == ""
     again = pegboard("auth", "remove", "SEARCH_KEY")
-    assert (again.returncode, again.stderr) == (2, "There is no SEARCH_KEY in the keyring.\n")
+    assert (again.returncode, again.stderr) == (2, "The keyring has no secret SEARCH_KEY.\n")
 
 
 @pytest.mark.promise("CLI-4")

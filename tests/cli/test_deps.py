@@ -139,7 +139,7 @@ def test_for_people_it_is_a_table_with_how_to_get_each_and_nothing_that_a_termin
 
 def test_where_nothing_is_needed_it_says_so(pegboard: Command) -> None:
     done = pegboard("deps", "fs")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "note: nothing is needed\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "note: the tools have no requirements\n")
 
 
 @pytest.mark.promise("CLI-4")

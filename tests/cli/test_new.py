@@ -170,7 +170,7 @@ def test_the_example_goes_over_nothing(new: Command, home: Path) -> None:
     script.unlink()
     assert new("--example", "shop").returncode == 0
     again = new("--example", "shop")
-    assert (again.returncode, "There is a pack shop already" in again.stderr) == (2, True)
+    assert (again.returncode, "The pack shop exists already" in again.stderr) == (2, True)
 
 
 @pytest.mark.promise("CLI-2")

@@ -70,7 +70,7 @@ def test_a_script_that_cant_be_read_is_wrong_usage(pegboard: Command, tmp_path: 
     empty = pegboard("run", "")
     assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
     (tmp_path / "bytes.sh").write_bytes(b"\xff")
-    for file, said in (("none.sh", "There is no file"), ("bytes.sh", "is not UTF-8")):
+    for file, said in (("none.sh", "doesn't exist"), ("bytes.sh", "is not UTF-8")):
         done = subprocess.run(
             [sys.executable, "-m", "pegboard", "script", "run", str(tmp_path / file)],
             capture_output=True,
@@ -181,7 +181,7 @@ def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
 
     missing = saved("run", "nobody")
     assert missing.returncode == 2
-    assert missing.stderr == ("There is no file nobody. There is no saved script `nobody`; there are: other, who is.\n")
+    assert missing.stderr == ("The file nobody doesn't exist. There is no saved script `nobody`; there are: other, who is.\n")
 
 
 BLOCKED = '''
@@ -194,9 +194,9 @@ def show(*, path: str) -> str:
 '''
 
 WRONG = {
-    "a misspelled tool": ("shop.get_usr 7", "There is no command shop.get_usr. Did you mean shop.get_user?"),
-    "a misspelled plain name": ("shop_get_usr 7", "There is no command shop_get_usr. Did you mean shop"),
-    "an unknown pack": ("x=$(nothing.here 3)", "There is no command nothing.here."),
+    "a misspelled tool": ("shop.get_usr 7", "Unknown command shop.get_usr. Did you mean shop.get_user?"),
+    "a misspelled plain name": ("shop_get_usr 7", "Unknown command shop_get_usr. Did you mean shop"),
+    "an unknown pack": ("x=$(nothing.here 3)", "Unknown command nothing.here."),
     "an unknown flag": ("shop.get_user --idd 7", "shop.get_user: "),
     "an unknown flag with a word that isn't known": ("shop.words $x --shout", "shop.words: there is no flag --shout"),
     "an unknown flag behind xargs": ("echo a | xargs -n 1 shop.words --shout", "shop.words: there is no flag --shout"),

@@ -179,7 +179,7 @@ async def test_once_is_for_one_call(runtime: Runtime) -> None:
     events, finished = await _call(runtime, "write", text="a")
     assert isinstance(events[0], ApprovalRequested)
     assert events[0].call.args == {"text": "a"}
-    assert "may change things" in events[0].reason
+    assert "may change data" in events[0].reason
     assert finished.result.ok
     _, finished = await _call(runtime, "write", text="a")
     assert finished.result.error is not None

@@ -278,8 +278,8 @@ def _told(runtime: Runtime) -> list[Problem]:
 @pytest.mark.parametrize(
     ("rule", "line", "message"),
     [
-        ('deny = "book.remvoe"', 3, "there is no tool 'book.remvoe'. Did you mean 'book.remove'?"),
-        ('deny = "remove"', 3, "there is no tool 'remove'"),
+        ('deny = "book.remvoe"', 3, "the tool 'book.remvoe' doesn't exist. Did you mean 'book.remove'?"),
+        ('deny = "remove"', 3, "the tool 'remove' doesn't exist"),
         ('deny = "elsewhere.x"', 3, "no pack 'elsewhere' is installed now"),
         ('deny = "book.remove"\nwhere = { pth = "a" }', 4, "no argument 'pth'. Did you mean 'path'?"),
         ('deny = "book.remove"\nwhere = { "target.pth" = "a" }', 4, "no argument 'target.pth'"),

@@ -93,7 +93,7 @@ async def test_rules_are_listed_in_words_with_their_file(runtime: Runtime) -> No
     ("arguments", "answer", "deciding"),
     [
         ("path=src/a", "It runs. A rule of approvals.toml allows book.write. (rule 1)", 0),
-        ("path=a", "It asks first. book.write may change things.", None),
+        ("path=a", "It asks first. book.write may change data.", None),
         ('path=src/a text="[b]x"', "It is refused. A rule of approvals.toml denies book.write. (rule 2)", 1),
         ('{"path": "src/a", "count": 2}', "It runs.", 0),
         ("path=src/a count=x", "it would not even be called: count", 0),

@@ -24,12 +24,12 @@ _REJECTED: Final = Approval(answer="reject")
 
 
 def can_ask() -> bool:
-    """Tell whether a person can see a question and answer it."""
+    """Return whether a person can see a question and answer it."""
     return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
 
 
 class TerminalApprover:
-    """Asks on the terminal about each call, one after the other. A `pegboard.ports.Approver`.
+    """Approver on the terminal, for one call after the other. A `pegboard.ports.Approver`.
 
     Args:
         before: Called before anything is shown, to end an unfinished line.
@@ -40,7 +40,7 @@ class TerminalApprover:
         self._one_at_a_time = asyncio.Lock()
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
-        """Show a call and wait for the answer; whatever isn't `y` or `e` rejects it."""
+        """Show a call and wait for the answer; any answer but `y` or `e` rejects it."""
         async with self._one_at_a_time:
             self._before()
             args, edited = call.args, False
@@ -69,12 +69,12 @@ def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> 
 
 
 def _shown(args: JsonObject) -> str:
-    """Return arguments as JSON whose text can't pretend to be a line of ours."""
+    """Return arguments as JSON whose text can't impersonate Pegboard's own output."""
     return clean(json.dumps(args, indent=2, ensure_ascii=False))
 
 
 async def _answer(question: str) -> str:
-    """Ask for a line; what was typed before the question was shown doesn't count, and no line is an empty one."""
+    """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown."""
     descriptor = sys.stdin.fileno()
     with suppress(termios.error):
         termios.tcflush(descriptor, termios.TCIFLUSH)
@@ -85,7 +85,7 @@ async def _answer(question: str) -> str:
     def read() -> None:
         try:
             typed = os.read(descriptor, _LONGEST_LINE)
-        except OSError:  # the terminal is gone
+        except OSError:  # The terminal was closed.
             typed = b""
         if not line.done():
             line.set_result(typed)
@@ -104,7 +104,7 @@ async def _answer(question: str) -> str:
 
 
 async def _edited(args: JsonObject) -> JsonObject | None:
-    """Let the user edit arguments in the configured editor, or as one line; None if they stay as they are."""
+    """Let the user edit arguments in the configured editor, or as one line; return None if they stay unchanged."""
     from pegboard.forms.json_text import JsonTextError, parse
 
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))

@@ -1,4 +1,4 @@
-"""Results that may be used again."""
+"""Reuse of results."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _KEPT = 1_000
 
 
 class ResultCache:
-    """The successful results of sessions, by tool, arguments, working directory and the tool's file as it is.
+    """Successful results of sessions, by tool, arguments, working directory and version of the tool's file.
 
-    Only a tool that is both `read_only` and has `cache_seconds` is ever cached, and only within a session: outside of
-    one, every call is fresh. A session may go on in another process: what isn't known here is looked up in the record.
+    Only tools that are both `read_only` and have `cache_seconds` are cached, and only within a session. As a session
+    may
+    continue in another process, results that aren't in memory are looked up in the record.
 
     Args:
-        recorder: What keeps the record.
-        enabled: Whether results are used again at all.
+        recorder: Stores the record.
+        enabled: Whether results are reused.
     """
 
     def __init__(self, recorder: Recorder, *, enabled: bool = True) -> None:
@@ -31,7 +32,7 @@ class ResultCache:
         self._results: OrderedDict[str, tuple[float, ToolResult]] = OrderedDict()
 
     async def get(self, spec: ToolSpec, call: ToolCall) -> ToolResult | None:
-        """Gives the result of an equal call of the same session, marked `cached`, unless it is too old."""
+        """Return the cached result of an equal call in the same session, or None."""
         key = self._key(spec, call)
         if key is None:
             return None
@@ -41,7 +42,7 @@ class ResultCache:
         return result.model_copy(update={"meta": result.meta.model_copy(update={"cached": True})})
 
     async def put(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> None:
-        """Keeps a result, if it is one that may be used again."""
+        """Store a result if it can be reused."""
         key = self._key(spec, call)
         if key is None or not result.ok:
             return
@@ -61,13 +62,13 @@ class ResultCache:
     def _key(self, spec: ToolSpec, call: ToolCall) -> str | None:
         if not self._enabled or call.session is None or not spec.hints.read_only or not spec.hints.cache_seconds:
             return None
-        # json keeps 1, 1.0 and true apart, which a Python dict as key would not
+        # JSON distinguishes 1, 1.0 and true; equal keys of a Python dict would not.
         parts = [call.session, spec.name, call.args, *_surroundings(spec)]
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _surroundings(spec: ToolSpec) -> tuple[str | int, ...]:
-    """Gives what the result may depend on beside the arguments: where we are, and the tool as it is written."""
+    """Return the working directory and the version of the tool's file, on which results may depend."""
     try:
         return os.getcwd(), os.stat(spec.location.file).st_mtime_ns if spec.location.file else 0  # noqa: PTH109, PTH116 - at each call, and `Path` costs more
     except OSError:

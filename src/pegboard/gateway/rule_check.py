@@ -21,18 +21,18 @@ from pegboard.models.rule import Rule
 
 
 class Finding(NamedTuple):
-    """Why a rule, or a part of it, never matches."""
+    """Why a rule, or a part of it, can never match."""
 
     message: str
     fix: str
     about: str
-    """The text of the file that is wrong: a pattern or the name of an argument."""
+    """The incorrect text in the file: a pattern or the name of an argument."""
     is_final: bool = True
-    """Whether installing a pack can't change it."""
+    """Whether the finding stays true whatever packs are installed."""
 
 
 def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[Finding]:
-    """Find what keeps a rule from matching any call of these tools.
+    """Find the reasons why a rule can't match any call of these tools.
 
     Args:
         rule: The rule.
@@ -67,14 +67,14 @@ def _unknown_tool(rule: Rule, pattern: str, specs: Sequence[ToolSpec]) -> Findin
     pack, dot, _ = pattern.partition(".")
     packs = {spec.pack for spec in specs}
     if dot and literal(pack) is not None and pack not in packs:
-        message = f"no pack {pack!r} is installed now, so {pattern!r} matches no tool"
-        return Finding(message, "Ignore this if you install it later.", pattern, is_final=False)
+        message = f"{pattern!r} matches no tool because no pack {pack!r} is installed"
+        return Finding(message, "Ignore this if you install the pack later.", pattern, is_final=False)
     if literal(pack) is None:
         return Finding(
             f"{pattern!r} matches no tool now", "Correct the pattern, or ignore this.", pattern, is_final=False
         )
     names = [name for spec in specs for name in (spec.name, *spec.aliases)]
-    return Finding(f"there is no tool {pattern!r}", _nearest(pattern, names), pattern)
+    return Finding(f"the tool {pattern!r} doesn't exist", _nearest(pattern, names), pattern)
 
 
 def _unknown_argument(key: str, specs: Sequence[ToolSpec]) -> Finding:
@@ -92,13 +92,13 @@ def _arguments(spec: ToolSpec) -> Iterable[str]:
 def _nearest(wanted: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    likely = {name for name in names if name[:1] == wanted[:1]}  # difflib takes a second for 10,000 names
+    likely = {name for name in names if name[:1] == wanted[:1]}  # difflib takes a second for 10,000 names.
     found = get_close_matches(wanted, sorted(likely), n=1)
     return f"Did you mean {found[0]!r}?" if found else "Correct the name or remove the rule."
 
 
 def _can_match(pattern: str, key: str, nodes: tuple[JsonObject, ...], arguments: Arguments) -> bool:
-    """Return whether a pattern can match a value of one of these schemas; also if that can't be known."""
+    """Return whether a pattern can match a value of one of these schemas; True if that can't be known."""
     return not nodes or any(_can_match_node(pattern, key, node, arguments) for node in nodes)
 
 

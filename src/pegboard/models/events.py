@@ -1,4 +1,4 @@
-"""What happens between a call and its result."""
+"""Events between a call and its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegboard.models.result import ToolResult
 
 
 class ApprovalRequested(Model):
-    """Somebody must say whether the call may run."""
+    """The call awaits approval."""
 
     kind: Literal["approval_requested"] = "approval_requested"
     call: ToolCall
@@ -21,7 +21,7 @@ class ApprovalRequested(Model):
 
 
 class Started(Model):
-    """The tool began to run, with these arguments (aliases resolved)."""
+    """The tool starts with these arguments (aliases resolved)."""
 
     kind: Literal["started"] = "started"
     call: ToolCall
@@ -30,7 +30,7 @@ class Started(Model):
 
 
 class Log(Model):
-    """A piece of what the tool printed or logged: untrusted text, not always a whole line."""
+    """Output of the tool: untrusted text, not necessarily a whole line."""
 
     kind: Literal["log"] = "log"
     call_id: str
@@ -39,7 +39,7 @@ class Log(Model):
 
 
 class Progress(Model):
-    """How far the tool is."""
+    """Progress of the tool."""
 
     kind: Literal["progress"] = "progress"
     call_id: str

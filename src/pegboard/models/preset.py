@@ -1,4 +1,4 @@
-"""Arguments that are kept under a name."""
+"""Saved arguments."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class Preset(Model):
     """The qualified name of the tool."""
     name: str
     arguments: JsonObject
-    """As they were saved, whether or not the tool's schema still takes them."""
+    """The arguments as saved; they may no longer match the tool's schema."""

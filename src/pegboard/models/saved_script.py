@@ -1,4 +1,4 @@
-"""Scripts that are kept under a name."""
+"""Saved scripts."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class SavedScript(Model):
 
     name: str
     changed: datetime
-    """When it was written last, UTC."""
+    """When the script was last written, UTC."""
