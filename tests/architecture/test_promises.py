@@ -1,4 +1,4 @@
-"""Promises and tests know each other."""
+"""Promises and the tests that verify them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pegboard ask` and `pegboard sessions` as their users have them: processes with output and an exit code."""
+"""`pegboard ask` and `pegboard sessions` from outside: processes with output and an exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scribble(*, text: str) -> str:
 
 @pytest.fixture
 def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -67,7 +67,7 @@ def test_the_outcome_is_printed_as_json(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("CLI-3", "SCR-6", "SCR-7")
-def test_the_calls_within_a_script_of_the_models_are_told(pegboard: Command, home: Path) -> None:
+def test_calls_within_a_script_of_the_model_are_reported(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text("[scripts]\noffer = true\n")
     script = "tools_echo one; tools_echo --value 2; big.nope"
     question = f"script.run commands={json.dumps(script)}"
@@ -252,7 +252,7 @@ def test_sessions_are_listed_searched_renamed_exported_and_deleted(pegboard: Com
 
 
 @pytest.mark.promise("ASK-6")
-def test_a_session_goes_on_in_another_process(pegboard: Command) -> None:
+def test_a_session_continues_in_another_process(pegboard: Command) -> None:
     for value in ("one", "two"):
         pegboard("ask", f"tools.echo value={value}", "--session", "s")
     shown = pegboard("sessions", "show", "s", "--json")

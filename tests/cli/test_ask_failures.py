@@ -1,4 +1,4 @@
-"""`pegboard ask` with models that can't be used and providers that refuse: exit code 4, and what the provider said."""
+"""`pegboard ask` with unusable models and failing providers: exit code 4, and the provider's own message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def pegboard(tmp_path: Path, home: Path) -> Command:
-    """Runs `pegboard` with keys in its environment and gives the finished process."""
+    """Return a function that runs `pegboard` with keys in its environment and returns the finished process."""
 
     def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         keys = dict.fromkeys(("OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), KEY)

@@ -1,4 +1,4 @@
-"""`pegboard auth`: secrets go into the keyring and never come out on a screen."""
+"""`pegboard auth`: secrets go into the keyring and are never printed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Keyring(KeyringBackend):
 
 @pytest.fixture
 def environment(tmp_path: Path, home: Path) -> dict[str, str]:
-    """The environment of a machine whose keyring is a file."""
+    """Return the environment of a machine whose keyring is a file."""
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "file_keyring.py").write_text(BACKEND)
@@ -76,7 +76,7 @@ def environment(tmp_path: Path, home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(
         *arguments: str, stdin: str | bytes = "", env: dict[str, str] | None = None
@@ -98,7 +98,7 @@ def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
 
 
 def kept(environment: dict[str, str]) -> dict[str, str]:
-    """What is in the keyring."""
+    """Return the content of the keyring."""
     found: dict[str, str] = json.loads(Path(environment["KEYRING_FILE"]).read_text())
     return found
 
@@ -107,7 +107,7 @@ def kept(environment: dict[str, str]) -> dict[str, str]:
 def test_a_secret_is_set_from_a_pipe_listed_and_removed(pegboard: Command, environment: dict[str, str]) -> None:
     done = pegboard("auth", "set", "SEARCH_KEY", stdin=f"{VALUE}\n")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.startswith("SEARCH_KEY is kept in the keyring")
+    assert done.stderr.startswith("SEARCH_KEY is stored in the keyring")
     assert kept(environment) == {"pegboard SEARCH_KEY": VALUE}
 
     listed = pegboard("auth", "list", "--json")
@@ -172,7 +172,7 @@ def test_without_a_keyring_nothing_can_be_removed(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("CLI-4", "STO-2")
-def test_the_list_has_what_is_kept_what_dotenv_files_say_and_what_packs_need_or_were_granted(
+def test_the_list_has_secrets_of_the_keyring_of_dotenv_files_and_of_packs(
     pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (tmp_path / "packs").mkdir()
@@ -215,10 +215,10 @@ ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spa
 
 
 def on_a_terminal(environment: dict[str, str], folder: Path, key: bytes, *arguments: str) -> tuple[int, bytes]:
-    """Runs `pegboard` on a terminal of its own, types when it asks, and gives its exit code and what was shown.
+    """Run `pegboard` on its own terminal and type when it asks; return its exit code and output.
 
-    What is typed between the question and the moment at which the terminal stops to echo is thrown away, so it is typed
-    again until something comes of it.
+    Input between the question and the moment at which the terminal stops to echo is discarded, so it is typed again
+    until there is a response.
     """
     command = [sys.executable, "-c", ON_A_TERMINAL, sys.executable, "-m", "pegboard", *arguments]
     with subprocess.Popen(
@@ -245,7 +245,7 @@ def on_a_terminal(environment: dict[str, str], folder: Path, key: bytes, *argume
 def test_on_a_terminal_the_value_is_asked_for_and_not_shown(environment: dict[str, str], tmp_path: Path) -> None:
     code, shown = on_a_terminal(environment, tmp_path, VALUE.encode() + b"\n", "auth", "set", "KEY")
     assert code == 0
-    assert b"is kept in the keyring" in shown
+    assert b"is stored in the keyring" in shown
     assert VALUE.encode() not in shown
     assert kept(environment) == {"pegboard KEY": VALUE}
 

@@ -1,4 +1,4 @@
-"""`pegboard deps`, and what `tools list | info` tell of the same."""
+"""`pegboard deps`, and the requirements in `tools list | info`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KEYS = ["tool", "kind", "name", "status", "version", "minVersion", "path", "inst
 
 @pytest.fixture
 def environment(tmp_path: Path, write_pack: Callable[[str, str], Path]) -> dict[str, str]:
-    """An environment with the pack, one of the programs that it needs, no secrets and no keyring."""
+    """Return an environment with the pack, one of the programs that it needs, no secrets and no keyring."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "here").write_text("#!/bin/sh\necho here 1.2.3\n")
@@ -56,7 +56,7 @@ def environment(tmp_path: Path, write_pack: Callable[[str, str], Path]) -> dict[
 
 @pytest.fixture
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments and gives the finished process."""
+    """Return a function that runs `pegboard` and returns the finished process."""
 
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -178,7 +178,7 @@ def _read_until(terminal: int, text: bytes) -> bytes:
 
 
 @pytest.mark.promise("CLI-1", "CLI-5")
-def test_list_tells_the_state_of_each_tool_and_what_it_needs(pegboard: Command) -> None:
+def test_list_shows_the_state_of_each_tool_and_its_requirements(pegboard: Command) -> None:
     listed = {tool["name"]: tool for tool in json.loads(pegboard("tools", "list", "--json").stdout)}
     states = {name: tool["state"] for name, tool in listed.items() if tool["pack"] == "needy"}
     assert states == {"needy.ready": "ready", "needy.blocked": "blocked", "needy.outdated": "blocked"}
@@ -188,7 +188,7 @@ def test_list_tells_the_state_of_each_tool_and_what_it_needs(pegboard: Command) 
 
 
 @pytest.mark.promise("CLI-1")
-def test_info_tells_what_a_tool_needs_and_what_was_found(pegboard: Command) -> None:
+def test_info_shows_the_requirements_of_a_tool_and_their_status(pegboard: Command) -> None:
     info = json.loads(pegboard("tools", "info", "needy.outdated", "--json").stdout)
     assert (info["state"], [row["status"] for row in info["requirements"]]) == ("blocked", ["outdated"])
     shown = pegboard("tools", "info", "needy.outdated").stdout

@@ -1,4 +1,4 @@
-"""`pegboard new` writes a pack and a test that work as they are, and never over anything."""
+"""`pegboard new` writes a pack and a test that pass unchanged, and never overwrites a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any  # results are whatever tools give
+from typing import Any  # Results may be any JSON value.
 
 import pytest
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.promise("CLI-4")
 
 @pytest.fixture
 def run(tmp_path: Path) -> Command:
-    """Runs a module of this Python in the temporary folder."""
+    """Return a function that runs a module of this Python in the temporary folder."""
 
     def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
@@ -33,11 +33,11 @@ def run(tmp_path: Path) -> Command:
 
 @pytest.fixture
 def new(run: Command) -> Command:
-    """Runs `pegboard new`."""
+    """Return a function that runs `pegboard new`."""
     return lambda *arguments: run("pegboard", "new", *arguments)
 
 
-def test_both_files_are_written_and_named_and_the_next_commands_are_told(new: Command, tmp_path: Path) -> None:
+def test_both_files_are_written_and_the_next_commands_are_printed(new: Command, tmp_path: Path) -> None:
     done = new("room")
     assert (done.returncode, done.stdout) == (0, "room.py\ntest_room.py\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["room.py", "test_room.py"]
@@ -122,7 +122,7 @@ def test_a_name_that_will_not_do_is_refused(new: Command, tmp_path: Path, name: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_can_not_be_made_is_told(new: Command, tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_is_reported(new: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = new("room", "--dir", "file/inner")
     assert (done.returncode, done.stdout) == (1, "")

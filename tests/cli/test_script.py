@@ -24,7 +24,7 @@ def environment(write_pack: Callable[[str, str], Path]) -> dict[str, str]:
 
 @pytest.fixture
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
-    """Writes a script to a file and runs `pegboard script` with it."""
+    """Return a function that writes a script to a file and runs `pegboard script` with it."""
 
     def run(verb: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "it.sh").write_text(script)
@@ -181,7 +181,9 @@ def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
 
     missing = saved("run", "nobody")
     assert missing.returncode == 2
-    assert missing.stderr == ("The file nobody doesn't exist. There is no saved script `nobody`; there are: other, who is.\n")
+    assert missing.stderr == (
+        "The file nobody doesn't exist. There is no saved script `nobody`; there are: other, who is.\n"
+    )
 
 
 BLOCKED = '''

@@ -1,4 +1,4 @@
-"""The command line as its users have it: a process with arguments, stdout, stderr and an exit code."""
+"""The command line from outside: a process with arguments, stdout, stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def wait() -> None:
 
 @pytest.fixture
 def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -130,7 +130,7 @@ def test_list_is_data_on_stdout_and_problems_on_stderr(pegboard: Command, packs:
 def test_an_allow_list_filters_the_list(pegboard: Command, allow: str, names: list[str]) -> None:
     done = pegboard("tools", "list", "--json", "--tool-allow", allow)
     assert [tool["name"] for tool in json.loads(done.stdout)] == names
-    assert re.search(r"the allow list keeps out \d+ more tools", done.stderr)
+    assert re.search(r"the allow list excludes \d+ more tools", done.stderr)
 
 
 def test_without_an_allow_list_nothing_is_said_of_one(pegboard: Command) -> None:
@@ -262,7 +262,7 @@ def test_a_tool_that_fails_is_exit_1_in_its_own_words(pegboard: Command, packs: 
 
 
 @pytest.mark.promise("SDK-12", "CLI-2")
-def test_what_a_tool_prints_logs_and_tells_of_its_progress_is_narration(pegboard: Command, packs: str) -> None:
+def test_output_logs_and_progress_of_a_tool_go_to_stderr(pegboard: Command, packs: str) -> None:
     done = pegboard("tools", "invoke", "greet.talk", "--packs", packs)
     assert json.loads(done.stdout)["result"]["data"] == "done"
     for words in ("printed", "logged", "1/2 half"):
@@ -304,7 +304,7 @@ def test_history_lists_the_newest_first_with_the_stable_shape(pegboard: Command,
 
 
 @pytest.mark.promise("CFG-2")
-def test_paths_tells_where_everything_is(pegboard: Command, packs: str, home: Path) -> None:
+def test_paths_shows_every_location(pegboard: Command, packs: str, home: Path) -> None:
     where = json.loads(pegboard("paths", "--json", "--packs", packs).stdout)
     assert where["config"] == str(home / "config.toml")
     assert where["data"] == str(home / "data")
@@ -418,7 +418,7 @@ def test_broken_streams_end_in_an_exit_code_and_never_in_a_traceback(home: Path,
 
 
 @pytest.mark.promise("CLI-2", "CFG-1")
-def test_a_call_tells_what_is_wrong_with_the_configuration_but_not_with_other_packs(
+def test_a_call_reports_problems_of_the_configuration_but_not_of_other_packs(
     pegboard: Command, packs: str, home: Path
 ) -> None:
     (home / "config.toml").write_text("[tools]\ntimeout = -3\n")

@@ -1,4 +1,4 @@
-"""Results that are used again: within a session, of tools that say so, and of no others."""
+"""Reuse of results: within a session, only of tools that allow it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_it_can_be_switched_off(
 
 
 @pytest.mark.promise("ASK-3")
-async def test_a_session_that_goes_on_in_another_process_has_its_results_unless_something_else_changed(
+async def test_a_session_that_continues_in_another_process_has_its_results_unless_the_surroundings_changed(
     runtime: Runtime,
     open_runtime: Callable[..., Runtime],
     write_pack: Callable[[str, str], Path],

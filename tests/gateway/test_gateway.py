@@ -1,4 +1,4 @@
-"""The road of a call, driven through a real runtime with real workers and a real history."""
+"""The pipeline of a call, through a real runtime with real workers and a real history."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_an_empty_allow_list_admits_nothing(open_runtime: Callable[..., Ru
 
 
 @pytest.mark.promise("EXE-3")
-async def test_all_faults_of_the_arguments_come_at_once_with_their_paths(runtime: Runtime) -> None:
+async def test_all_validation_errors_are_reported_together_with_their_paths(runtime: Runtime) -> None:
     result = await _result(runtime, "road.read", max_bytes="ten", other=1)
     assert result.error is not None
     assert result.error.code == "invalid_args"
@@ -146,7 +146,7 @@ async def test_other_names_of_a_tool_and_its_parameters_are_resolved_before_vali
 
 
 @pytest.mark.promise("SDK-14")
-async def test_both_spellings_of_one_parameter_are_a_fault(runtime: Runtime) -> None:
+async def test_both_spellings_of_one_parameter_are_a_validation_error(runtime: Runtime) -> None:
     result = await _result(runtime, "road.read", maxBytes=7, max_bytes=7)
     assert result.error is not None
     assert result.error.code == "invalid_args"
@@ -241,7 +241,7 @@ async def test_a_new_file_is_seen_at_the_next_call(runtime: Runtime, write_pack:
 
 
 class _Person:
-    """Answers every question the same way; stands in for a person at the keyboard."""
+    """An approver that always answers the same; simulates a person at the keyboard."""
 
     def __init__(self, answer: ApprovalAnswer) -> None:
         self.answer = answer

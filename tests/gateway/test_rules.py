@@ -1,4 +1,4 @@
-"""Which calls of models run, ask or are refused: by the user's rules, and by what the user says."""
+"""Decisions on calls of models: by the user's rules and by approvals."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _action(runtime: Runtime, tool: str, args: JsonObject | None = None, source:
 
 
 class _Person:
-    """Answers as it was told to, and keeps what it was asked about; stands in for a person at the keyboard."""
+    """An approver with prepared answers that records the calls; simulates a person at the keyboard."""
 
     def __init__(self, *answers: Approval) -> None:
         self._answers = iter(answers)
@@ -76,7 +76,7 @@ async def _call(
 
 
 async def _made(runtime: Runtime, tool: str, args: JsonObject) -> bool:
-    """Make a call of a model with these arguments and return whether it ran."""
+    """Run a call of a model with these arguments and return whether it ran."""
     call = ToolCall(name=f"book.{tool}", args=args, source="ask", session="s")
     return (await runtime.result(call))[1].ok
 
@@ -125,7 +125,7 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[[rule]", "no TOML"),
+        ("[[rule]", "not valid TOML"),
         ('[[rule]]\nallow = "a"\ndeny = "b"', "rule 1: should have exactly one"),
         ('[[rule]]\nallow = "*"\n[[rule]]\nalow = "b"', "rule 2"),
         ("rules = 3", "rules"),
@@ -164,7 +164,7 @@ async def test_what_a_rule_denies_is_not_even_asked_about(runtime: Runtime) -> N
 async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtime) -> None:
     _, finished = await _call(runtime, "through", path="a")
     assert finished.result.error is not None
-    assert "nobody is here to approve it" in finished.result.error.message
+    assert "this run can't ask for approval" in finished.result.error.message
     person = _Person(Approval(answer="once"))
     runtime.rules.approve_with(person)
     _, finished = await _call(runtime, "through", path="a")
@@ -218,7 +218,7 @@ async def test_always_becomes_a_rule_that_other_processes_have_too(
 @pytest.mark.promise("ASK-7")
 async def test_an_approval_that_cant_be_kept_holds_for_the_call_and_is_a_problem(runtime: Runtime) -> None:
     class Blocker(_Person):
-        """Makes the file unwritable before answering."""
+        """An approver that makes the file unwritable before it answers."""
 
         async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
             runtime.paths.approvals.mkdir(parents=True)
@@ -276,7 +276,7 @@ async def test_exactly_these_arguments_are_exactly_these(
     assert not (await _call(runtime, "drop", path="a"))[1].result.ok
     runtime.rules.undo(added[0])
     assert not await _made(runtime, "write", approved)
-    with pytest.raises(RulesError, match="isn't there any more"):
+    with pytest.raises(RulesError, match="no longer exists"):
         runtime.rules.undo(added[0])
 
 

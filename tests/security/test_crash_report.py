@@ -1,4 +1,4 @@
-"""An unexpected error ends with a sentence and a private report, in which is no secret and no variable's value."""
+"""An unexpected error ends with a sentence and a private report without secrets and values of variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret of the environment reaches a tool that wasn't granted it, nor anything that is shown or kept."""
+"""No secret of the environment reaches a tool that wasn't granted it, or any output or record."""
 
 from __future__ import annotations
 
@@ -195,7 +195,9 @@ def fail(*, name):
 
 
 def _parts(url: str) -> list[str]:
-    """Return what may be in no text: the user information, and the password unless that is in many texts anyway."""
+    """Return the parts of a URL that must stay secret: the user information, and the password unless it is a common
+    text.
+    """
     user = url.rpartition("://")[2].rpartition("@")[0]
     return [f"{user}@", *(part for part in (user, user.partition(":")[2]) if len(part) >= 6)]
 
@@ -213,7 +215,7 @@ def _parts(url: str) -> list[str]:
         ("postgres://user:passw0rd@host/db", ("user:passw0rd", "user:passw0rd@host", "passw0rd")),
     ],
 )
-def test_only_what_is_secret_in_a_url_is_taken_for_it(text: str, found: tuple[str, ...]) -> None:
+def test_only_the_secret_part_of_a_url_counts_as_a_secret(text: str, found: tuple[str, ...]) -> None:
     assert credentials(text) == found
 
 

@@ -1,4 +1,4 @@
-"""A configuration that can't be read admits nothing, in every command and in the app, and says so."""
+"""A configuration that can't be read admits nothing, in every command and in the app, which report the reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pegboard(cwd: Path, *arguments: str, **environ: str) -> subprocess.Completed
 
 
 async def assert_nothing_runs(tool_allow: str | None = None) -> None:
-    """Check that no tool is listed and that a call is refused with the reason."""
+    """Check that no tool is listed and that a call is rejected with the reason."""
     async with Runtime.from_environment(tool_allow=tool_allow) as runtime:
         runtime.tools.scan()
         blocked = runtime.settings.loaded.blocked

@@ -1,4 +1,4 @@
-"""Texts of tools, models and files are shown as they are: no markup, no link, no escape sequence, no crash."""
+"""Texts of tools, models and files are shown literally: no markup, no link, no escape sequence, no crash."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pegboard.tui.widgets.dialog import Dialog
 
 @pytest.fixture
 def packs(tmp_path: Path) -> Path:
-    """A folder of evil packs."""
+    """Return a folder of evil packs."""
     return evil.write(tmp_path / "packs")
 
 
 def _runtime(packs: Path, home: Path) -> Runtime:
-    """A runtime with evil tools, themes, scripts, presets and settings."""
+    """Return a runtime with evil tools, themes, scripts, presets and settings."""
     (home / "config.toml").write_text('"[/] [bold" = 1\n')
     for folder, name, text in (
         ("themes", "[bold.toml", 'name = "[bold"\nprimary = "#ff0000"\n'),
@@ -36,7 +36,7 @@ def _runtime(packs: Path, home: Path) -> Runtime:
 
 
 def _look(stage: Stage) -> None:
-    """Check that nothing on the screen is obeyed by the terminal or by Textual."""
+    """Check that the terminal and Textual obey nothing on the screen."""
     for strip in stage.app.screen._compositor.render_strips(stage.app.size):
         for segment in strip:
             assert not evil.unsafe_in(segment.text), ascii(segment.text)
@@ -125,7 +125,7 @@ async def test_what_a_model_says_and_calls_is_shown_as_it_is(packs: Path, home: 
 
 
 SIZES = [(40, 10), (44, 16), (48, 12), (49, 12), (60, 10), (200, 60)]
-"""Of terminals."""
+"""Sizes of terminals."""
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -1,4 +1,4 @@
-"""What can't be recorded is reported once on stderr by every command, with its reason, and by the app."""
+"""Calls that can't be recorded are reported once on stderr by every command, with the reason, and by the app."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[list[str], int]] = {
     "ask": (["ask", "What time is it?"], 1),
     "ask without calls": (["ask", "--with-tools=false", "Hello"], 0),
 }
-"""Command → its arguments, and how many calls it makes."""
+"""Command → its arguments, and the number of its calls."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def state(home: Path) -> Path:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A folder with a script, and a pack beside it."""
+    """Return a folder with a script, and a pack next to it."""
     (tmp_path / "packs").mkdir()
     (tmp_path / "packs" / "book.py").write_text(PACK)
     (tmp_path / "script.sh").write_text("book.say\nbook.say --text b &\nwait\nbook.say | cat\n")
@@ -91,7 +91,7 @@ def _loop(state: Path) -> None:
 
 
 def _kept(state: Path) -> int:
-    """Return how many calls the database has."""
+    """Return the number of calls in the database."""
     try:
         with closing(sqlite3.connect(state / "history.db", timeout=1)) as database:
             return int(database.execute("SELECT count(*) FROM calls").fetchone()[0])
@@ -154,7 +154,7 @@ sys.stdin.read()
 
 @contextmanager
 def _locked(state: Path) -> Iterator[None]:
-    """Hold the database as another process would, for as long as the block runs."""
+    """Lock the database like another process, until the block ends."""
     state.mkdir(parents=True, exist_ok=True)
     holder = subprocess.Popen(
         [

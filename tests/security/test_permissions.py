@@ -52,7 +52,7 @@ class Keyring(KeyringBackend):
 
 
 def _open_to_others(*folders: Path) -> list[str]:
-    """Return what other users may read, write or enter, the folders themselves included."""
+    """Return the files that other users can read, write or enter, including the folders themselves."""
     found = []
     for folder in folders:
         for path in (folder, *folder.rglob("*")) if folder.exists() else ():
@@ -85,7 +85,7 @@ def _pegboard(work: Path, *words: str, answer: str = "", **environ: str) -> subp
 
 @pytest.fixture
 def folders(home: Path) -> list[Path]:
-    """The folders of configuration, data, state and cache, which don't exist yet."""
+    """Return the folders of configuration, data, state and cache, which don't exist yet."""
     return [home / name for name in ("config", "data", "state", "cache")]
 
 

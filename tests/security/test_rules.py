@@ -1,4 +1,4 @@
-"""Rules of approval hold however a call spells its tool, its arguments and its paths, and fail closed."""
+"""Approval rules apply however a call spells its tool, its arguments and its paths, and fail closed."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ALLOW_SRC = '[[rule]]\nallow = "book.remove"\nwhere = { path = "src/**" }'
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a secret folder, a link to it, and a link out of `src`."""
+    """Return a working directory with a secret folder, a link to it, and a link out of `src`."""
     here = tmp_path / "w"
     for name in ("secret", "src", "public"):
         (here / name).mkdir(parents=True)
@@ -95,7 +95,7 @@ async def _call(runtime: Runtime, name: str, args: JsonObject) -> Finished:
 
 
 async def _ran(runtime: Runtime, tool: str, **args: JsonValue) -> bool:
-    """Return whether a model's call runs; fails the test if it ends for another reason than the rules."""
+    """Return whether a model's call runs; fail the test if it ends for a reason other than the rules."""
     result = (await _call(runtime, f"book.{tool}", args)).result
     assert result.ok or (result.error is not None and result.error.detail == "denied"), result.error
     return result.ok
@@ -229,7 +229,7 @@ async def test_a_path_is_only_allowed_where_it_really_leads(runtime: Runtime, fo
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_aliases_are_denied_like_the_names_they_stand_for(runtime: Runtime) -> None:
+async def test_aliases_are_denied_like_the_names_that_they_replace(runtime: Runtime) -> None:
     for tool in ("book.drop", "erase", "book.wipe", "er*", "book.w*"):
         _rules(runtime, f'[[rule]]\ndeny = "{tool}"')
         for name in ("book.drop", "erase", "book.wipe"):
@@ -252,7 +252,7 @@ async def test_an_alias_with_a_dot_gets_no_tool_past_an_allow_rule(runtime: Runt
 
 
 class _Editor:
-    """Approves with other arguments."""
+    """An approver that edits the arguments."""
 
     def __init__(self, **args: JsonValue) -> None:
         self._args = args

@@ -1,4 +1,4 @@
-"""A cloned folder is not the user: its files take effect only once the user trusts exactly these bytes."""
+"""A cloned folder is not the user: its files take effect only after the user trusts exactly these bytes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Trusts = Callable[[Path], None]
 
 
 class Folder:
-    """A working directory, and what the user's Pegboard makes of it."""
+    """A working directory, and Pegboard's view of it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -160,7 +160,7 @@ def test_a_trusted_limit_does_not_vanish_when_its_file_changes(folder: Folder, t
 
 
 @pytest.mark.promise("SEC-3")
-def test_what_was_reviewed_is_what_is_trusted(folder: Folder) -> None:
+def test_only_the_reviewed_content_is_trusted(folder: Folder) -> None:
     folder.write("[tools]\ntimeout = 2\n")
     request = review_folder(folder.paths, folder.path)
     folder.write('[tools]\nallow = ["*"]\n')

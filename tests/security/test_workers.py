@@ -1,4 +1,4 @@
-"""A tool costs its own call and nothing else: neither what it starts, nor what it changes in Python, outlives it."""
+"""A failing tool affects only its own call: no process or change in Python outlives it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture
 async def executor(tmp_path: Path) -> AsyncIterator[Executor]:
-    """Workers with little memory."""
+    """Return an executor whose workers have little memory."""
     executor = Executor(results=tmp_path / "results", workers=4, memory_limit=300_000_000)
     yield executor
     await executor.close()
@@ -37,7 +37,7 @@ async def executor(tmp_path: Path) -> AsyncIterator[Executor]:
 
 @pytest.fixture
 def run(executor: Executor) -> Run:
-    """Run a function of a pack and return its result."""
+    """Return a function that runs a function of a pack and returns its result."""
 
     async def run(function: str, file: Path = WILD, *, limit: float = 30, call_id: str = "", **args: Any) -> ToolResult:
         handler = PackHandler(pack=file.stem, function=function, file=str(file), line=1)
@@ -65,7 +65,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 def _below(pid: int) -> list[int]:
-    """Return the processes below one."""
+    """Return the descendants of a process."""
     parents = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -262,7 +262,7 @@ async def test_packs_that_are_not_built_in_share_no_process_and_built_in_ones_do
     assert built_in[0] not in workers
 
 
-async def test_idle_workers_make_room_for_packs_that_need_a_process(
+async def test_idle_workers_are_stopped_for_packs_that_need_a_process(
     run: Run, executor: Executor, tmp_path: Path
 ) -> None:
     before = len(_below(os.getpid()))

@@ -102,7 +102,7 @@ async def edit(stage: Stage, screen: RulesScreen) -> None:
 
 async def broken(stage: Stage, screen: RulesScreen) -> None:
     """Looks at a file with a fault."""
-    await stage.until_seen("is no TOML")
+    await stage.until_seen("not valid TOML")
 
 
 CALL = ToolCall(name="fs.remove", args={"path": "src/.git/config"}, source="ask")

@@ -219,14 +219,14 @@ class _Shown:
         from pegboard.models import Finished, Log, Started
 
         match event:
-            case Log(call_id=call_id, stream=stream, text=text) if self._prints and call_id == script_id:
+            case Log(stream=stream, text=text) if self._prints and event.owner == script_id:
                 self._print(stream, text)
             case _ if self._prints:
                 pass
-            case Started(call=call) if call.parent == script_id:
-                self._begun[call.id] = None
-            case Finished(call=call) if call.parent == script_id:
-                self._begun[call.id] = event
+            case Started() if event.call.parent == script_id:
+                self._begun[event.owner] = None
+            case Finished() if event.call.parent == script_id:
+                self._begun[event.owner] = event
 
     def _print(self, stream: str, text: str) -> None:
         from pegboard.cli.output import print_text

@@ -111,7 +111,7 @@ class Executor:
             is_over = False
             while not is_over:
                 event = await running.next_event()
-                is_over = isinstance(event, Finished) and event.call.id == call.id
+                is_over = isinstance(event, Finished) and event.owner == call.id
                 if is_over:
                     await running.end_questions()
                 yield event

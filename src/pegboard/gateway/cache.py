@@ -18,8 +18,7 @@ class ResultCache:
     """Successful results of sessions, by tool, arguments, working directory and version of the tool's file.
 
     Only tools that are both `read_only` and have `cache_seconds` are cached, and only within a session. As a session
-    may
-    continue in another process, results that aren't in memory are looked up in the record.
+    may continue in another process, results that aren't in memory are looked up in the record.
 
     Args:
         recorder: Stores the record.
@@ -30,19 +29,20 @@ class ResultCache:
         self._recorder = recorder
         self._enabled = enabled
         self._results: OrderedDict[str, tuple[float, ToolResult]] = OrderedDict()
+        self._unsaved: dict[str, str] = {}
 
     async def get(self, spec: ToolSpec, call: ToolCall) -> ToolResult | None:
         """Return the cached result of an equal call in the same session, or None."""
         key = self._key(spec, call)
         if key is None:
             return None
-        at, result = self._results.get(key) or await self._looked_up(key)
+        at, result = self._results.get(key) or await self._look_up(key)
         if result is None or not 0 <= time.time() - at <= (spec.hints.cache_seconds or 0):
             return None
         return result.model_copy(update={"meta": result.meta.model_copy(update={"cached": True})})
 
-    async def put(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> None:
-        """Store a result if it can be reused."""
+    def put(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> None:
+        """Store a result in memory if it can be reused."""
         key = self._key(spec, call)
         if key is None or not result.ok:
             return
@@ -50,11 +50,22 @@ class ResultCache:
         self._results.move_to_end(key)
         while len(self._results) > _KEPT:
             self._results.popitem(last=False)
+        self._unsaved[call.id] = key
+
+    async def save(self, call_id: str) -> None:
+        """Make the result of a call available to other processes if it was `put`.
+
+        Call this after the call was recorded: another process may look the result up immediately, and finds it in the
+        record.
+        """
+        key = self._unsaved.pop(call_id, None)
+        if key is None:
+            return
         import asyncio
 
-        await asyncio.to_thread(self._recorder.keep_for_reuse, key, call.id)
+        await asyncio.to_thread(self._recorder.keep_for_reuse, key, call_id)
 
-    async def _looked_up(self, key: str) -> tuple[float, ToolResult | None]:
+    async def _look_up(self, key: str) -> tuple[float, ToolResult | None]:
         import asyncio
 
         return await asyncio.to_thread(self._recorder.kept_for_reuse, key)
@@ -62,7 +73,7 @@ class ResultCache:
     def _key(self, spec: ToolSpec, call: ToolCall) -> str | None:
         if not self._enabled or call.session is None or not spec.hints.read_only or not spec.hints.cache_seconds:
             return None
-        # JSON distinguishes 1, 1.0 and true; equal keys of a Python dict would not.
+        # JSON distinguishes 1, 1.0 and true, which are equal as keys of a Python dict.
         parts = [call.session, spec.name, call.args, *_surroundings(spec)]
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

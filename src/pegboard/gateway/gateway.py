@@ -17,8 +17,6 @@ from pegboard.models import (
     CallEvent,
     Finished,
     JsonObject,
-    Log,
-    Progress,
     Started,
     ToolCall,
     ToolResult,
@@ -87,8 +85,7 @@ class Gateway:
 
         Yields its events and those of nested calls, its own `Finished` last. Failures of the tool and invalid arguments
         are results, not exceptions. Closing the iterator early cancels the call. Every call is recorded, also a
-        rejected or
-        cancelled one. Events and records contain no secrets.
+        rejected or cancelled one. Events and records contain no secrets.
         """
         asked_at = datetime.now(UTC)
         result: ToolResult | None = None
@@ -96,18 +93,19 @@ class Gateway:
         try:
             if self._redaction is not None:
                 await self._redaction.renew()
-            async with aclosing(self._way(call)) as events:
+            async with aclosing(self._run(call)) as events:
                 async for happened in events:
-                    if _is_within(happened, call):
+                    if happened.owner != call.id:
                         yield happened  # A nested call passed this pipeline itself, so its events contain no secrets.
                         continue
-                    for event in await redacting.told(happened) if redacting else (happened,):
+                    for event in await redacting.events(happened) if redacting else (happened,):
                         if isinstance(event, Started):
                             call = event.call
                         if isinstance(event, Finished):
                             # Record before yielding: clients that receive a result also find it in the history.
                             call, result = event.call, event.result
                             self._recorder.record(call, result, asked_at)
+                            await self._cache.save(call.id)
                         yield event
         finally:
             if result is None:
@@ -138,19 +136,19 @@ class Gateway:
                 return True
         return False
 
-    async def _way(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+    async def _run(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
         found = await self._find(call.name)
         if isinstance(found, ToolResult):
             yield Finished(call=call, result=found)
             return
         try:
-            call = self._checked(found, call)
+            call = self._validated(found, call)
         except FormFaults as faults:
             message = f"{found.name} was not called because its arguments are invalid: {faults}"
             yield Finished(call=call, result=ToolResult.failed("invalid_args", message, None, *faults.faults))
             return
-        if (lacking := await self._lacking(found)) is not None:
-            yield Finished(call=call, result=lacking)
+        if (blocked := await self._blocked(found)) is not None:
+            yield Finished(call=call, result=blocked)
             return
         if call.caller == "agent":
             verdict = await self._verdict(found, call)
@@ -167,26 +165,29 @@ class Gateway:
             return
         runner = self._runners.get(found.handler.kind)
         if runner is None:
-            nobody = f"{found.name} was not called because nothing here runs tools of the kind {found.handler.kind!r}."
-            yield Finished(call=call, result=ToolResult.failed("execution_error", nobody, "no_runner"))
+            message = f"{found.name} was not called because nothing here runs tools of the kind {found.handler.kind!r}."
+            yield Finished(call=call, result=ToolResult.failed("execution_error", message, "no_runner"))
             return
         timeout = self._timeouts.of(found, call)
         async with aclosing(runner.run(found, call, timeout=timeout, calls=self)) as events:
             async for event in events:
-                if isinstance(event, Finished) and not _is_within(event, call):
-                    await self._cache.put(found, call, event.result)
+                if isinstance(event, Finished) and event.owner == call.id:
+                    self._cache.put(found, call, event.result)
                 yield event
 
     async def _find(self, name: str) -> ToolSpec | ToolResult:
         """Return the tool in the current version of its file, or why it can't be called."""
         spec = self._registry.get(name)
-        if spec is None or self._registry.stale(spec):
+        is_current = spec is not None and not self._registry.stale(spec)
+        if spec is not None and is_current and self._allow.admits(spec):
+            return spec
+        if not is_current:
             import asyncio
 
             await asyncio.to_thread(self._registry.scan)
         return self._registry.find(name, self._allow)
 
-    def _checked(self, spec: ToolSpec, call: ToolCall) -> ToolCall:
+    def _validated(self, spec: ToolSpec, call: ToolCall) -> ToolCall:
         from pegboard.schema.arguments import prepare
 
         args = prepare(spec, call.args)
@@ -194,7 +195,7 @@ class Gateway:
             return call
         return call.model_copy(update={"name": spec.name, "args": args})
 
-    async def _lacking(self, spec: ToolSpec) -> ToolResult | None:
+    async def _blocked(self, spec: ToolSpec) -> ToolResult | None:
         if self._readiness is None or not spec.requirements:
             return None
         lacking = await self._readiness.lacking(spec)
@@ -216,13 +217,13 @@ class Gateway:
             return _denied(spec, verdict.reason)
         if self.approver is None:
             return _denied(spec, f"{verdict.reason.removesuffix('.')}, but this run can't ask for approval.")
-        approval = await self._decided(self.approver, spec, call)
+        approval = await self._decision(self.approver, spec, call)
         if approval is None:
             return ToolResult.failed("execution_error", "The call was cancelled.", "cancelled")
         if approval.answer == "reject":
             why = f" They said: {approval.reason}" if approval.reason.strip() else ""
             return _denied(spec, f"The user rejected this call.{why}")
-        approved = call if approval.args is None else self._edited(spec, call, approval.args)
+        approved = call if approval.args is None else self._with_edit(spec, call, approval.args)
         if isinstance(approved, ToolCall):
             # The user approves the call as shown, which doesn't override a rule that denies it.
             now = await self._verdict(spec, approved)
@@ -232,7 +233,7 @@ class Gateway:
                 await self._add_rule(spec, approved, approval.rule, is_permanent=approval.answer == "always")
         return approved
 
-    async def _decided(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
+    async def _decision(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
         """Return the user's decision, or None if the call was cancelled in the meantime."""
         import asyncio
 
@@ -272,18 +273,12 @@ class Gateway:
             return False
         return self._redaction.value(call.args) != call.args
 
-    def _edited(self, spec: ToolSpec, call: ToolCall, args: JsonObject) -> ToolCall | ToolResult:
+    def _with_edit(self, spec: ToolSpec, call: ToolCall, args: JsonObject) -> ToolCall | ToolResult:
         try:
-            return self._checked(spec, call.model_copy(update={"args": args}))
+            return self._validated(spec, call.model_copy(update={"args": args}))
         except FormFaults as faults:
             message = f"{spec.name} was not called because the edited arguments are invalid: {faults}"
             return ToolResult.failed("invalid_args", message, None, *faults.faults)
-
-
-def _is_within(event: CallEvent, call: ToolCall) -> bool:
-    """Return whether an event belongs to a nested call."""
-    own = event.call_id if isinstance(event, Log | Progress) else event.call.id
-    return own != call.id
 
 
 def _denied(spec: ToolSpec, why: str) -> ToolResult:

@@ -45,7 +45,7 @@ class Redacting:
         args = self._redaction.value(call.args)
         return call if args is call.args else call.model_copy(update={"args": args})
 
-    async def told(self, event: CallEvent) -> Sequence[CallEvent]:
+    async def events(self, event: CallEvent) -> Sequence[CallEvent]:
         """Return the events to yield for an event: usually the same one, without secrets.
 
         The end of a piece of output is held back while it could be the start of a secret.

@@ -43,8 +43,7 @@ class Models:
                 configured.
             base_url: The server's URL; by default the configured one.
             send_key: Whether to send the provider's key to `base_url` even though it isn't the configured server; only
-                if
-                the user named it for this purpose.
+                if the user named it for this purpose.
 
         Raises:
             ModelError: The name or its provider is unknown, or the configuration of models can't be used.

@@ -30,8 +30,7 @@ class Scripts:
         """Run a bash script whose commands are the tools that can be used, on behalf of the user.
 
         It is a call of `script.run`, even if the allow list excludes that name. Its output arrives as `Log` events, and
-        the
-        events of nested calls are included, with this call as their parent.
+        the events of nested calls are included, with this call as their parent.
 
         Args:
             commands: The script.
