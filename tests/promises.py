@@ -80,7 +80,7 @@ PROMISES = {
     "SEC-7": "A record that cannot be written is reported by every command and the app; files are private to the user.",
     "SEC-8": "Bytes, tokens, time and memory of a turn, a tool, a script and a server are bounded while they arrive.",
     "STO-1": "Every call from every source is recorded in SQLite, within a size limit.",
-    "STO-2": "Secrets come from the environment, .env files or the keyring; they are redacted in records and never shown.",
+    "STO-2": "Secrets come from the environment, .env files or the keyring; redacted in records, never shown.",
     "STO-3": "Files are written atomically; a damaged or newer database is set aside, never deleted.",
     "TUI-1": "Users browse the registry, fill in forms, and view results and health.",
     "TUI-2": "Nothing blocks the interface.",

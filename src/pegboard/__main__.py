@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run the command on the command line, or open the app if there is none."""
-    _mend_streams()
+    _repair_streams()
     from pegboard.cli import crash
 
     crash.install()
@@ -49,7 +49,7 @@ def _run() -> None:
     program(sys.argv[1:])(prog_name="pegboard")
 
 
-def _mend_streams() -> None:
+def _repair_streams() -> None:
     """Replace closed standard streams, and escape characters that a stream can't encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -78,7 +78,7 @@ class Granted(NamedTuple):
 class Grants(Protocol):
     """Lookup of the configuration and secrets of packs."""
 
-    def at_once(self, handler: PackHandler) -> Granted | None:
+    def known(self, handler: PackHandler) -> Granted | None:
         """Return the configuration and secrets of a pack if that takes no time; None if `look_up` is required."""
         ...
 

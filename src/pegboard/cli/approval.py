@@ -46,11 +46,11 @@ class TerminalApprover:
             args, edited = call.args, False
             while True:
                 _show(spec, call, args, edited=edited)
-                match (await _answer("Run it? [y/N/e] ")).strip().casefold():
+                match (await _ask_line("Run it? [y/N/e] ")).strip().casefold():
                     case "y" | "yes":
                         return Approval(answer="once", args=args if edited else None)
                     case "e" | "edit":
-                        changed = await _edited(args)
+                        changed = await _edit(args)
                         args, edited = (args, edited) if changed is None else (changed, True)
                     case _:
                         narrate("Rejected.")
@@ -65,15 +65,15 @@ def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> 
     if call.from_text:
         lines.append("The model wrote this call into its text, where it may only quote it.")
     lines.append("Edited arguments:" if edited else "Arguments:")
-    narrate("\n".join([*lines, _shown(args)]))
+    narrate("\n".join([*lines, _as_json(args)]))
 
 
-def _shown(args: JsonObject) -> str:
+def _as_json(args: JsonObject) -> str:
     """Return arguments as JSON whose text can't impersonate Pegboard's own output."""
     return clean(json.dumps(args, indent=2, ensure_ascii=False))
 
 
-async def _answer(question: str) -> str:
+async def _ask_line(question: str) -> str:
     """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown."""
     descriptor = sys.stdin.fileno()
     with suppress(termios.error):
@@ -103,12 +103,12 @@ async def _answer(question: str) -> str:
     return typed.decode("utf-8", "replace")
 
 
-async def _edited(args: JsonObject) -> JsonObject | None:
+async def _edit(args: JsonObject) -> JsonObject | None:
     """Let the user edit arguments in the configured editor, or as one line; return None if they stay unchanged."""
     from pegboard.forms.json_text import JsonTextError, parse
 
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
-    text = await _in_editor(args) if has_editor else await _answer("Arguments as JSON, in one line: ")
+    text = await _edit_in_editor(args) if has_editor else await _ask_line("Arguments as JSON, in one line: ")
     if text is None or not text.strip():
         narrate("The arguments are unchanged.")
         return None
@@ -123,7 +123,7 @@ async def _edited(args: JsonObject) -> JsonObject | None:
     return value
 
 
-async def _in_editor(args: JsonObject) -> str | None:
+async def _edit_in_editor(args: JsonObject) -> str | None:
     from pegboard.tui.widgets.external_editor import editor_command
 
     with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:

@@ -30,7 +30,7 @@ def complete_tools(context: typer.Context, incomplete: str) -> list[str]:
 def complete_presets(context: typer.Context, incomplete: str) -> list[str]:
     """Return the names of the tool's presets that start with the typed text."""
     runtime = scanned(context)
-    presets = runtime.presets.list(_named(context))
+    presets = runtime.presets.list(_tool_name(context))
     return _completions((preset.name for preset in presets), incomplete)
 
 
@@ -54,11 +54,11 @@ def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:
     from pegboard.forms.pairs import keys
 
     runtime = scanned(context)
-    spec = runtime.tools.get(_named(context))
+    spec = runtime.tools.get(_tool_name(context))
     return [] if spec is None else _completions(keys(spec.input_schema, incomplete), incomplete)
 
 
-def _named(context: typer.Context) -> str:
+def _tool_name(context: typer.Context) -> str:
     """Return the tool in an unfinished command line; it may be among the extra arguments."""
     return str(context.params.get("name") or next(iter(context.args), ""))
 
@@ -127,12 +127,12 @@ def read_arguments(
     if not faults:
         return found
     # Report all other errors too, except those that only follow from a value that couldn't be read.
-    told = {fault.path for fault in faults}
+    reported = {fault.path for fault in faults}
     form = Form(spec.input_schema)
     form.load(found)
-    others = [one for one in form.faults() if not _is_told(one.path, told)]
-    said = [*(f"--arg {fault}" for fault in faults), *map(str, others)]
-    raise ArgumentError("; ".join(said), *faults, *others)
+    others = [one for one in form.faults() if not _is_reported(one.path, reported)]
+    messages = [*(f"--arg {fault}" for fault in faults), *map(str, others)]
+    raise ArgumentError("; ".join(messages), *faults, *others)
 
 
 def read_object(text: str | None) -> JsonObject:
@@ -156,8 +156,8 @@ def read_object(text: str | None) -> JsonObject:
         raise ArgumentError(f"{source} {error}.") from error
     if not isinstance(value, dict):
         example = '{"path": "."}'
-        raise ArgumentError(f"{source} must be a JSON object such as '{example}', not {_kind(value)}.")
-    if _is_deeper(value, _DEEPEST):
+        raise ArgumentError(f"{source} must be a JSON object such as '{example}', not {_kind_of(value)}.")
+    if _is_deeper_than(value, _DEEPEST):
         raise ArgumentError(f"{source} is nested deeper than {_DEEPEST} levels.")
     return value
 
@@ -170,7 +170,7 @@ def _preset(runtime: Runtime, spec: ToolSpec, name: str) -> JsonObject:
     return presets[name]
 
 
-def _is_deeper(value: object, levels: int) -> bool:
+def _is_deeper_than(value: object, levels: int) -> bool:
     layer = [value]
     for _ in range(levels):
         layer = [
@@ -182,11 +182,11 @@ def _is_deeper(value: object, levels: int) -> bool:
     return bool(layer)
 
 
-def _kind(value: object) -> str:
+def _kind_of(value: object) -> str:
     kinds = {list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return kinds.get(type(value), "null")
 
 
-def _is_told(path: str, told: Collection[str]) -> bool:
+def _is_reported(path: str, reported: Collection[str]) -> bool:
     """Return whether an error was reported for a path, one of its parents or one of its children."""
-    return any(not one or f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/") for one in told)
+    return any(not one or f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/") for one in reported)

@@ -100,10 +100,10 @@ def ask(
     narrate_problems(runtime.problems(packs=False))
     if approve:
         narrate_problems(runtime.rules.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))
-    shown = _Shown(streams=not json and sys.stdout.isatty())
+    output = _AskOutput(streams=not json and sys.stdout.isatty())
     try:
         outcome, interruption = asyncio.run(
-            _run(runtime, text, shown, session=session, model=model, base_url=base_url, with_tools=tools in _TRUE)
+            _run(runtime, text, output, session=session, model=model, base_url=base_url, with_tools=tools in _TRUE)
         )
     except SessionError as error:
         narrate(str(error))
@@ -114,7 +114,7 @@ def ask(
     if json:
         print_json(outcome)
     else:
-        shown.answer(outcome)
+        output.answer(outcome)
     raise typer.Exit(interruption or _exit_code(outcome))
 
 
@@ -125,7 +125,7 @@ def _exit_code(outcome: Outcome) -> int:
 async def _run(
     runtime: Runtime,
     text: str,
-    shown: _Shown,
+    output: _AskOutput,
     *,
     session: str | None,
     model: str | None,
@@ -146,19 +146,19 @@ async def _run(
     # The user named both the provider, with its key, and the server.
     asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools, send_key=True)
     if can_ask():
-        runtime.rules.approve_with(TerminalApprover(shown.end_line))
+        runtime.rules.approve_with(TerminalApprover(output.end_line))
     outcome: Outcome | None = None
     with interruptible(asking.interrupt) as interruption:
         async with runtime, aclosing(asking.run(text)) as events:
             async for event in events:
-                shown.event(event)
+                output.event(event)
                 if isinstance(event, AskFinished):
                     outcome = event.outcome
     assert outcome is not None, "an ask always ends with AskFinished"
     return outcome, interruption.exit_code if interruption and outcome.stopped_by == "interrupted" else 0
 
 
-class _Shown:
+class _AskOutput:
     """Output while the model works: text on stdout if it is a terminal, calls and logs on stderr.
 
     Args:
@@ -182,17 +182,17 @@ class _Shown:
             case ModelSaid(event=TurnEnded()):
                 self.end_line()
             case CallProposed(call=call):
-                self._tell(f"→ {_line(call.name)} {_compact(call.args)}")
+                self._narrate_line(f"→ {_clean_line(call.name)} {_compact(call.args)}")
             case CallHappened(event=Log(text=text)):
                 self._log(text)
-            case CallHappened(call_id=outer, event=Started(call=call)) if call.id != outer:
-                self._tell(f"  → {_line(call.name)} {_compact(call.args)}")
-            case CallHappened(call_id=outer, event=Finished(call=call, result=result)) if call.id != outer:
-                self._tell(f"  ← {_line(call.name)} {_how(result)}")
+            case CallHappened(call_id=outer, event=Started(call=call, owner=owner)) if owner != outer:
+                self._narrate_line(f"  → {_clean_line(call.name)} {_compact(call.args)}")
+            case CallHappened(call_id=outer, event=Finished(call=call, result=result, owner=owner)) if owner != outer:
+                self._narrate_line(f"  ← {_clean_line(call.name)} {_result_summary(result)}")
             case ToolAnswered(call=call, result=result):
-                self._tell(f"← {_line(call.name)} {_how(result)}")
+                self._narrate_line(f"← {_clean_line(call.name)} {_result_summary(result)}")
             case Waiting():
-                self._tell("waiting: another process is asking in this session")
+                self._narrate_line("waiting: another process is asking in this session")
 
     def answer(self, outcome: Outcome) -> None:
         """Print the rest of the answer, and how the ask ended."""
@@ -207,7 +207,7 @@ class _Shown:
         elif outcome.stopped_by != "answer":
             narrate(f"stopped by: {outcome.stopped_by}{_LIMITS.get(outcome.stopped_by, '')}")
 
-    def _tell(self, line: str) -> None:
+    def _narrate_line(self, line: str) -> None:
         from pegboard.cli.output import narrate
 
         narrate(f"\n{line}" if self._in_log_line else line)
@@ -233,15 +233,15 @@ class _Shown:
             self._in_line = False
 
 
-def _line(text: str) -> str:
+def _clean_line(text: str) -> str:
     from pegboard.results.clean import clean_line
 
     return clean_line(text)
 
 
-def _how(result: ToolResult) -> str:
+def _result_summary(result: ToolResult) -> str:
     if result.error is not None:
-        return _line(f"{result.error.code}: {result.error.message}")
+        return _clean_line(f"{result.error.code}: {result.error.message}")
     return "cached" if result.meta.cached else f"{result.meta.duration_ms:.0f} ms"
 
 

@@ -42,12 +42,12 @@ def set_(context: typer.Context, name: NameArgument, packs: PacksOption = None) 
     keyring = secrets.keyring()
     if not isinstance(keyring, str):
         _refuse(keyring, TOOL_FAILED)
-    if bad := secrets.check(name, value := _asked(name) if sys.stdin.isatty() else _piped()):
+    if bad := secrets.check(name, value := _prompt_value(name) if sys.stdin.isatty() else _read_value()):
         _refuse(bad, USAGE)
     if failed := secrets.set(name, value):
         _refuse(failed, TOOL_FAILED)
     narrate(f"{name} is stored in the keyring ({keyring}).")
-    _tell_what_is_left(secrets, name, "comes first")
+    _warn_about_other_source(secrets, name, "comes first")
 
 
 @auth.command("list")
@@ -97,7 +97,7 @@ def remove(context: typer.Context, name: NameArgument, packs: PacksOption = None
     if not isinstance(removed, bool):
         _refuse(removed, TOOL_FAILED)
     narrate(f"{name} is no longer in the keyring." if removed else f"The keyring has no secret {name}.")
-    _tell_what_is_left(secrets, name, "stays")
+    _warn_about_other_source(secrets, name, "stays")
     if not removed:
         raise typer.Exit(USAGE)
 
@@ -115,7 +115,7 @@ def _granted(settings: Settings) -> Iterator[str]:
         yield from (stripped for name in names if isinstance(name, str) and (stripped := name.strip()))
 
 
-def _tell_what_is_left(secrets: Secrets, name: str, what: str) -> None:
+def _warn_about_other_source(secrets: Secrets, name: str, what: str) -> None:
     from pegboard.cli.output import narrate
 
     left = secrets.find(name)
@@ -123,7 +123,7 @@ def _tell_what_is_left(secrets: Secrets, name: str, what: str) -> None:
         narrate(f"note: {name} is also set in {left.file or _PLACES[left.source]}, which {what}.")
 
 
-def _asked(name: str) -> str:
+def _prompt_value(name: str) -> str:
     from getpass import GetPassWarning, getpass
     from warnings import catch_warnings, simplefilter
 
@@ -138,7 +138,7 @@ def _asked(name: str) -> str:
         raise typer.Exit(USAGE) from error
 
 
-def _piped() -> str:
+def _read_value() -> str:
     from pegboard.cli.output import narrate
 
     raw = sys.stdin.buffer.read(_LONGEST + 1)

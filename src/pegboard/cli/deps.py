@@ -39,7 +39,7 @@ def deps(
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     runtime = scanned(context, tool_allow)
-    specs = runtime.tools.named(tool) or _not_there(runtime, tool)
+    specs = runtime.tools.named(tool) or _exit_unknown(runtime, tool)
     narrate_problems(runtime.problems())
     if not any(spec.requirements for spec in specs) and not json:
         narrate("note: the tools have no requirements")
@@ -59,14 +59,14 @@ def deps(
         raise typer.Exit(TOOL_FAILED)
 
 
-def described(row: HealthRow) -> str:
+def describe_row(row: HealthRow) -> str:
     """Return one line about a requirement: its version and path, or the problem and how to fix it."""
     if row.status == "ok":
         return "  ".join(part for part in (row.version, row.path) if part) or "found"
     return f"{row.error or row.status} How to get it: {row.install}"
 
 
-def _not_there(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
+def _exit_unknown(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
     """Exit with an error for an unknown tool or pack; return no tools if no name was passed."""
     from difflib import get_close_matches
 
@@ -90,9 +90,9 @@ class _Table:
         from pegboard.results.clean import clean_line
 
         self._clean = clean_line
-        needy = [spec for spec in specs if spec.requirements]
-        needs = [requirement for spec in needy for requirement in spec.requirements]
-        self._tool = max((len(clean_line(spec.name)) for spec in needy), default=0)
+        with_requirements = [spec for spec in specs if spec.requirements]
+        needs = [requirement for spec in with_requirements for requirement in spec.requirements]
+        self._tool = max((len(clean_line(spec.name)) for spec in with_requirements), default=0)
         self._need = max((len(clean_line(str(need))) for need in needs), default=0)
         self._status = max(map(len, _COLOURS))
         self._coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -109,6 +109,6 @@ class _Table:
         cells = [
             self._clean(row.tool).ljust(self._tool),
             self._clean(str(row.requirement)).ljust(self._need),
-            self._clean(described(row)),
+            self._clean(describe_row(row)),
         ]
         print("", *cells, sep="  ", flush=True)

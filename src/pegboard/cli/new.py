@@ -166,16 +166,16 @@ def new(
     if name is None:
         raise typer.BadParameter("The name of the pack is missing. Example: pegboard new weather", param_hint="NAME")
     files = {folder / f"{name}.py": _PACK, folder / f"test_{name}.py": _TEST}
-    wrong = (
-        _flaw(name)
-        or _taken(scanned(context, "*"), name)
+    error = (
+        _name_error(name)
+        or _conflict(scanned(context, "*"), name)
         or next((f"{file} exists." for file in files if file.exists()), None)
     )
-    if wrong:
-        narrate(wrong)
+    if error:
+        narrate(error)
         raise typer.Exit(USAGE)
     _write({file: text.replace("NAME", name) for file, text in files.items()})
-    _tell_what_is_next(name, folder)
+    _print_next_steps(name, folder)
 
 
 def _write_example(context: typer.Context) -> None:
@@ -183,9 +183,9 @@ def _write_example(context: typer.Context) -> None:
 
     runtime = scanned(context, "*")
     pack, script = runtime.paths.packs / f"{_SHOP}.py", runtime.paths.scripts / f"{_SCRIPT}.sh"
-    wrong = _taken(runtime, _SHOP) or next((f"{file} exists." for file in (pack, script) if file.exists()), None)
-    if wrong:
-        narrate(wrong)
+    error = _conflict(runtime, _SHOP) or next((f"{file} exists." for file in (pack, script) if file.exists()), None)
+    if error:
+        narrate(error)
         raise typer.Exit(USAGE)
     _write({file: (_EXAMPLES / file.name).read_text(encoding="utf-8") for file in (pack, script)}, private=True)
     narrate(
@@ -212,7 +212,7 @@ def _write(files: dict[Path, str], *, private: bool = False) -> None:
         raise typer.Exit(TOOL_FAILED) from None
 
 
-def _flaw(name: str) -> str | None:
+def _name_error(name: str) -> str | None:
     """Return why a name can't be the name of a pack, or None if it can."""
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
         return f"{name} can't be the name of a pack: use letters, digits and `_`, and start with a letter."
@@ -233,14 +233,14 @@ def _is_library(name: str) -> bool:
     return name in sys.stdlib_module_names or PathFinder.find_spec(name, installed) is not None
 
 
-def _taken(runtime: Runtime, name: str) -> str | None:
+def _conflict(runtime: Runtime, name: str) -> str | None:
     with_name = [spec for spec in runtime.tools.all() if spec.pack == name]
     if not with_name:
         return None
     return f"The pack {name} exists already: {with_name[0].location.file}"
 
 
-def _tell_what_is_next(name: str, folder: Path) -> None:
+def _print_next_steps(name: str, folder: Path) -> None:
     from shlex import quote
 
     from pegboard.cli.output import narrate

@@ -44,7 +44,7 @@ def list_(
 
     runtime = scanned(context)
     found = runtime.presets.list(name)
-    _tell_problems(runtime)
+    _print_problems(runtime)
     if json:
         print_json(found)
         return
@@ -63,7 +63,7 @@ def show(
     from pegboard.cli.output import print_json
 
     runtime = scanned(context)
-    with _said():
+    with _exit_on_error():
         found = _get(runtime, name, preset)
     print_json(found if json else found.arguments)
 
@@ -87,10 +87,10 @@ def save(
 
     runtime = scanned(context)
     spec = find(runtime, name)
-    with _said():
+    with _exit_on_error():
         arguments = read_arguments(runtime, spec, args, arg or [])
         saved = runtime.presets.save(name, preset, arguments, replace=force)
-    _tell_problems(runtime)
+    _print_problems(runtime)
     if json:
         print_json(saved)
 
@@ -107,7 +107,7 @@ def delete(
     from pegboard.cli.output import print_json
 
     runtime = scanned(context)
-    with _said():
+    with _exit_on_error():
         runtime.presets.delete(name, preset)
     if json:
         print_json({"tool": name, "deleted": preset})
@@ -126,7 +126,7 @@ def rename(
     from pegboard.cli.output import print_json
 
     runtime = scanned(context)
-    with _said():
+    with _exit_on_error():
         runtime.presets.rename(name, preset, new)
     if json:
         print_json({"tool": name, "renamed": preset, "name": new})
@@ -136,21 +136,21 @@ def _get(runtime: Runtime, tool: str, name: str) -> Preset:
     from pegboard.errors import PresetError
 
     found = runtime.presets.list(tool)
-    _tell_problems(runtime)
+    _print_problems(runtime)
     preset = next((preset for preset in found if preset.name == name), None)
     if preset is None:
         raise PresetError(f"{tool} has no preset {name!r}.")
     return preset
 
 
-def _tell_problems(runtime: Runtime) -> None:
+def _print_problems(runtime: Runtime) -> None:
     from pegboard.cli.output import narrate_problems
 
     narrate_problems(runtime.problems(packs=False))
 
 
 @contextmanager
-def _said() -> Iterator[None]:
+def _exit_on_error() -> Iterator[None]:
     """Print a preset error on stderr and exit."""
     from pegboard.cli.output import narrate
     from pegboard.errors import PresetError

@@ -61,14 +61,14 @@ def run(
     runtime = scanned(context, tool_allow)
     text = _read(runtime, file)
     narrate_problems(runtime.problems(packs=False))
-    shown = _Shown(prints=not json)
-    result, interruption = asyncio.run(_run(runtime, text, shown, timeout))
+    output = _ScriptOutput(prints=not json)
+    result, interruption = asyncio.run(_run(runtime, text, output, timeout))
     if result.error is not None:
         narrate(f"{result.error.code}: {result.error.message}")
         raise typer.Exit(interruption or TOOL_FAILED)
     assert isinstance(result.data, dict), "the output schema requires it"
     if json:
-        calls = [{"call": done.call.shown(), "result": done.result} for done in shown.calls]
+        calls = [{"call": done.call.shown(), "result": done.result} for done in output.calls]
         print_json({**result.data, "calls": calls})
         raise typer.Exit(OK)
     code = result.data["exit_code"]
@@ -173,7 +173,7 @@ def _read(runtime: Runtime, file: str) -> str:
     return script_
 
 
-async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None) -> tuple[ToolResult, int]:
+async def _run(runtime: Runtime, text: str, output: _ScriptOutput, seconds: float | None) -> tuple[ToolResult, int]:
     """Run the script; the first ctrl+c cancels it, a second one ends the program.
 
     Returns:
@@ -193,12 +193,12 @@ async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None
     with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call_id)))) as interruption:
         async with runtime, aclosing(runtime.scripts.run(text, call_id=call_id, timeout=seconds)) as events:
             async for event in events:
-                shown.event(event, call_id)
+                output.event(event, call_id)
     assert isinstance(event, Finished), "a call always ends with Finished"
     return event.result, interruption.exit_code if interruption else 0
 
 
-class _Shown:
+class _ScriptOutput:
     """Output of a script as it runs, or the list of its calls.
 
     Args:
@@ -207,12 +207,12 @@ class _Shown:
 
     def __init__(self, *, prints: bool) -> None:
         self._prints = prints
-        self._begun: dict[str, Finished | None] = {}
+        self._calls: dict[str, Finished | None] = {}
 
     @property
     def calls(self) -> list[Finished]:
         """The finished calls, in the order in which they started."""
-        return [done for done in self._begun.values() if done is not None]
+        return [done for done in self._calls.values() if done is not None]
 
     def event(self, event: CallEvent, script_id: str) -> None:
         """Handle an event."""
@@ -224,9 +224,9 @@ class _Shown:
             case _ if self._prints:
                 pass
             case Started() if event.call.parent == script_id:
-                self._begun[event.owner] = None
+                self._calls[event.owner] = None
             case Finished() if event.call.parent == script_id:
-                self._begun[event.owner] = event
+                self._calls[event.owner] = event
 
     def _print(self, stream: str, text: str) -> None:
         from pegboard.cli.output import print_text

@@ -45,7 +45,7 @@ def list_(
     from pegboard.cli.output import print_json, print_table
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         found = runtime.sessions.list(search)
     if json:
         print_json(found)
@@ -79,7 +79,7 @@ def export(
     from pegboard.results.clean import without_halves
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         text = runtime.sessions.export(session, format_)
     if output is None:
         if format_ == "json":
@@ -108,7 +108,7 @@ def rename(
     from pegboard.cli.output import print_json
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         runtime.sessions.rename(session, name)
         if json:
             print_json(runtime.sessions.get(session))
@@ -122,14 +122,14 @@ def delete(
     from pegboard.cli.output import print_json
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         runtime.sessions.delete(session)
     if json:
         print_json({"deleted": session})
 
 
 @contextmanager
-def _said(runtime: Runtime) -> Iterator[None]:
+def _exit_on_error(runtime: Runtime) -> Iterator[None]:
     """Print a session error on stderr and exit."""
     from pegboard.cli.output import narrate, narrate_problems
     from pegboard.errors import SessionError, StoreError

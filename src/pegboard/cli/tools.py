@@ -46,13 +46,13 @@ def list_(
 
     runtime = scanned(context, tool_allow)
     narrate_problems(runtime.problems())
-    _check(runtime)
+    _check_requirements(runtime)
     if hidden := runtime.tools.hidden():
         narrate(f"note: the allow list excludes {hidden:,} more tool{'' if hidden == 1 else 's'}")
     if json:
         print_json([runtime.tools.info(spec) for spec in runtime.tools.all()])
         return
-    print_table([(spec.name, runtime.health.state(spec), _manners(spec), spec.summary) for spec in runtime.tools.all()])
+    print_table([(spec.name, runtime.health.state(spec), _access(spec), spec.summary) for spec in runtime.tools.all()])
 
 
 @tools.command()
@@ -131,7 +131,7 @@ def invoke(
     raise typer.Exit(interruption or _exit_code(result))
 
 
-def _check(runtime: Runtime) -> None:
+def _check_requirements(runtime: Runtime) -> None:
     """Check the requirements of all tools concurrently."""
     from contextlib import closing
 
@@ -199,13 +199,13 @@ def _narrate_event(event: CallEvent) -> None:
             narrate(f"progress {done:g}{of} {message}".rstrip())
 
 
-def _manners(spec: ToolSpec) -> str:
+def _access(spec: ToolSpec) -> str:
     hints = spec.hints
     return "read-only" if hints.read_only else "destructive" if hints.destructive else "-"
 
 
 def _describe(details: ToolDetails) -> None:
-    from pegboard.cli.deps import described
+    from pegboard.cli.deps import describe_row
     from pegboard.cli.output import print_data
 
     where = details.location
@@ -215,7 +215,7 @@ def _describe(details: ToolDetails) -> None:
         ("timeout", f"{details.timeout:g} s"),
         ("hints", ", ".join(f"{name}={value}" for name, value in details.annotations.items())),
         ("aliases", ", ".join(details.aliases)),
-        *(("needs", f"{row.requirement}: {row.status}, {described(row)}") for row in details.requirements),
+        *(("needs", f"{row.requirement}: {row.status}, {describe_row(row)}") for row in details.requirements),
         ("used", f"{details.uses.calls} ×, {details.uses.failures} failed"),
         *(("problem", str(problem)) for problem in details.problems),
     ]

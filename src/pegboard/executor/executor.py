@@ -166,7 +166,7 @@ class Executor:
         if grants is None:
             return _NOTHING
         running.refuse = partial(grants.refuse, handler)
-        granted = grants.at_once(handler)
+        granted = grants.known(handler)
         if granted is not None:
             return granted
         running.place = looking = asyncio.ensure_future(grants.look_up(handler))

@@ -94,7 +94,7 @@ def _where_matches(
 
 
 @dataclass(frozen=True)
-class Value:
+class ArgumentValue:
     """A value of an argument with its schema."""
 
     name: str
@@ -131,7 +131,7 @@ class Arguments:
         self._shapes: Shapes = Shapes(checked)
         self._root = self._variants([checked.schema])
 
-    def values(self, args: JsonObject, key: str) -> Iterator[Value]:
+    def values(self, args: JsonObject, key: str) -> Iterator[ArgumentValue]:
         """Yield the values under a key: a name, an alias or a dotted path. Missing arguments have their defaults.
 
         A path also leads into the items of lists.
@@ -158,9 +158,9 @@ class Arguments:
 
     def _reach(
         self, value: JsonValue, nodes: tuple[JsonObject, ...], parts: Sequence[str], name: str
-    ) -> Iterator[Value]:
+    ) -> Iterator[ArgumentValue]:
         if not parts:
-            yield Value(name, value, nodes, self.items(nodes) if isinstance(value, list) else ())
+            yield ArgumentValue(name, value, nodes, self.items(nodes) if isinstance(value, list) else ())
         elif isinstance(value, list):
             for item in value:
                 yield from self._reach(item, self.items(nodes), parts, name)
@@ -222,15 +222,15 @@ def _is_open(node: JsonObject) -> bool:
     return is_object and not _properties(node) and "additionalProperties" not in node and "enum" not in node
 
 
-def _leaves(value: Value) -> Iterator[Value]:
+def _leaves(value: ArgumentValue) -> Iterator[ArgumentValue]:
     if not isinstance(value.data, list):
         yield value
         return
     for item in value.data:
         if isinstance(item, list):
-            yield Value(value.name, json.dumps(item, ensure_ascii=False, separators=(",", ":")), ())
+            yield ArgumentValue(value.name, json.dumps(item, ensure_ascii=False, separators=(",", ":")), ())
         else:
-            yield Value(value.name, item, value.items)
+            yield ArgumentValue(value.name, item, value.items)
 
 
 def is_path(nodes: Iterable[JsonObject], name: str) -> bool:
@@ -244,7 +244,7 @@ def is_path(nodes: Iterable[JsonObject], name: str) -> bool:
 # Patterns and values
 
 
-def value_matches(pattern: str, value: Value, folders: Folders, *, strict: bool) -> bool:
+def value_matches(pattern: str, value: ArgumentValue, folders: Folders, *, strict: bool) -> bool:
     """Return whether a pattern matches a value.
 
     Args:
@@ -272,7 +272,7 @@ def value_matches(pattern: str, value: Value, folders: Folders, *, strict: bool)
 def literal(pattern: str) -> str | None:
     """Return the only text that a pattern matches; None if it has wildcards."""
     parts = _TOKEN.split(pattern)
-    return None if any(part in _WILD for part in parts[1::2]) else "".join(map(_plain, parts))
+    return None if any(part in _WILD for part in parts[1::2]) else "".join(map(_unescaped, parts))
 
 
 def number(text: str | None) -> Decimal | None:
@@ -306,7 +306,7 @@ def _rounded(value: Decimal) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _string_matches(pattern: str, data: str, value: Value, folders: Folders, *, strict: bool) -> bool:
+def _string_matches(pattern: str, data: str, value: ArgumentValue, folders: Folders, *, strict: bool) -> bool:
     looks_like_path = value.is_path or "/" in pattern or pattern.startswith(("~", "./", "../"))
     if strict:
         if _UP.search(data) or (not value.is_path and not _text_matches(pattern, data, strict=True)):
@@ -318,7 +318,7 @@ def _string_matches(pattern: str, data: str, value: Value, folders: Folders, *, 
         wanted, given = number(literal(pattern)), number(data.strip())
         if wanted is not None and given is not None and wanted == given:
             return True
-    if _same_moment(pattern, data, value):
+    if _is_same_moment(pattern, data, value):
         return True
     return looks_like_path and _path_matches(pattern, data, folders, strict=False)
 
@@ -326,7 +326,7 @@ def _string_matches(pattern: str, data: str, value: Value, folders: Folders, *, 
 _FORMATS = {"date-time": "datetime", "date": "date", "time": "time", "duration": "timedelta", "uuid": "UUID"}
 
 
-def _same_moment(pattern: str, data: str, value: Value) -> bool:
+def _is_same_moment(pattern: str, data: str, value: ArgumentValue) -> bool:
     """Return whether two spellings mean the same date, time, duration or UUID."""
     word = literal(pattern)
     formats = {str(node.get("format")) for node in value.nodes} & _FORMATS.keys()
@@ -353,7 +353,7 @@ def _path_matches(pattern: str, data: str, folders: Folders, *, strict: bool) ->
     try:
         bases = folders.bases(strict=strict)
         wanted = [one for base in bases for one in _path_patterns(pattern, base, strict=strict)]
-        given = {path for base in bases for path in _places(data, base, strict=strict)}
+        given = {path for base in bases for path in _targets(data, base, strict=strict)}
         ignore_case = any(_ignores_case(base) for base in bases)
     except (OSError, ValueError):  # A NUL, a lone surrogate or a loop of links: the target can't be known.
         return not strict
@@ -367,7 +367,7 @@ def can_be_path(pattern: str) -> bool:
     return _UP.search(_split(pattern)[1]) is None
 
 
-def _places(data: str, base: str, *, strict: bool) -> Iterator[str]:
+def _targets(data: str, base: str, *, strict: bool) -> Iterator[str]:
     """Yield every file that a path may lead to."""
     spellings = {data}
     if data.startswith("~"):
@@ -445,9 +445,9 @@ def _expression(pattern: str, *, crosses: bool) -> str:
     """Return a pattern as a regular expression; `crosses` lets `*` and `?` match `/`."""
     one = "." if crosses else "[^/]"
     signs = {"**/": "(?:.*/)?", "**": ".*", "*": f"{one}*", "?": one}
-    return "".join(signs[part] if part in signs else re.escape(_plain(part)) for part in _TOKEN.split(pattern))
+    return "".join(signs[part] if part in signs else re.escape(_unescaped(part)) for part in _TOKEN.split(pattern))
 
 
-def _plain(part: str) -> str:
+def _unescaped(part: str) -> str:
     """Return the literal text of a pattern without wildcards."""
     return part[1] if len(part) == 3 and part[0] == "[" and part[2] == "]" and part[1] in "*?[" else part

@@ -29,8 +29,8 @@ HEAD: Final = """\
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADER = re.compile(r"""\s*\[\[\s*(rule|"rule"|'rule')\s*\]\]\s*(#.*)?""", re.DOTALL)
-_BRACED = re.compile(r"\s*where\s*=")
-_UNTOUCHED = "The file was not changed. Edit it in your editor."
+_INLINE_WHERE = re.compile(r"\s*where\s*=")
+_NOT_CHANGED = "The file was not changed. Edit it in your editor."
 
 _Leaves: TypeAlias = dict[tuple[str, ...], list[JsonValue]]
 """Values by their keys."""
@@ -81,9 +81,9 @@ def line_of_error(text: str) -> int | None:
         found = re.search(r"\(at line (\d+)", str(error))
         return int(found[1]) if found else None
     except ValidationError as error:
-        place = error.errors()[0]["loc"]
-        number = place[1] if len(place) > 1 else None
-        return line_of(text, number, str(place[2]) if len(place) > 2 else "") if isinstance(number, int) else None
+        position = error.errors()[0]["loc"]
+        number = position[1] if len(position) > 1 else None
+        return line_of(text, number, str(position[2]) if len(position) > 2 else "") if isinstance(number, int) else None
     except RecursionError:
         pass
     return None
@@ -91,9 +91,9 @@ def line_of_error(text: str) -> int | None:
 
 def _sentences(error: ValidationError) -> Iterator[str]:
     for item in error.errors(include_url=False, include_context=False, include_input=False):
-        place = item["loc"]
-        number = f"rule {place[1] + 1}" if len(place) > 1 and isinstance(place[1], int) else "the file"
-        where = ".".join(map(str, place[2:])) if number != "the file" else ".".join(map(str, place))
+        position = item["loc"]
+        number = f"rule {position[1] + 1}" if len(position) > 1 and isinstance(position[1], int) else "the file"
+        where = ".".join(map(str, position[2:])) if number != "the file" else ".".join(map(str, position))
         yield f"{number}{': ' + where if where else ''}: {item['msg'].removeprefix('Value error, ')}"
 
 
@@ -129,9 +129,9 @@ class RuleText:
         except ValueError as error:
             raise RulesError(f"The rules can't be changed because they can't be read: {error}") from error
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._head, self._pieces = _parted(_LINE.findall(text))
-        if not self._is_understood():
-            raise RulesError(f"The rules are not written as [[rule]] tables, one after the other. {_UNTOUCHED}")
+        self._head, self._pieces = _split_rules(_LINE.findall(text))
+        if not self._is_consistent():
+            raise RulesError(f"The rules are not written as [[rule]] tables, one after the other. {_NOT_CHANGED}")
 
     def with_added(self, rule: Rule) -> str:
         """Return the text with a rule at the end."""
@@ -141,8 +141,8 @@ class RuleText:
             before[-1] += self._newline
         if before and before[-1].strip():
             last.append(self._newline)
-        self._pieces.append(_Piece([f"[[rule]]{self._newline}", *self._written(_said(rule))]))
-        return self._checked([*self._rules, rule])
+        self._pieces.append(_Piece([f"[[rule]]{self._newline}", *self._toml_lines(_values_of(rule))]))
+        return self._verified([*self._rules, rule])
 
     def with_changed(self, at: int, rule: Rule) -> str:
         """Return the text with a rule replaced; comments and unchanged lines stay."""
@@ -151,10 +151,10 @@ class RuleText:
         body = piece.lines[begin:]
         if body and not body[-1].endswith("\n"):
             body[-1] += self._newline
-        piece.lines[begin:] = self._rewritten(body, rule)
+        piece.lines[begin:] = self._updated_lines(body, rule)
         rules = [*self._rules]
         rules[at] = rule
-        return self._checked(rules)
+        return self._verified(rules)
 
     def without(self, at: int) -> str:
         """Return the text without a rule and the comments directly above and below it."""
@@ -163,7 +163,7 @@ class RuleText:
         if between and not between[-1].strip() and (not piece.after or not piece.after[0].strip()):
             between.pop()  # One empty line between rules is enough.
         between += piece.after
-        return self._checked([*self._rules[:at], *self._rules[at + 1 :]])
+        return self._verified([*self._rules[:at], *self._rules[at + 1 :]])
 
     def with_moved(self, at: int, to: int) -> str:
         """Return the text with a rule moved, together with the comments directly above and below it."""
@@ -175,13 +175,13 @@ class RuleText:
         rules.insert(to, rules.pop(at))
         for piece, others in zip(self._pieces, lines, strict=True):
             piece.lines = others
-        return self._checked(rules)
+        return self._verified(rules)
 
     def _text(self) -> str:
         pieces = (line for piece in self._pieces for line in (*piece.lines, *piece.after))
         return "".join([*self._head, *pieces])
 
-    def _is_understood(self) -> bool:
+    def _is_consistent(self) -> bool:
         """Return whether each piece is exactly one rule, and the rest contains none."""
         parts = ["".join(self._head), *("".join(piece.lines) for piece in self._pieces)]
         try:
@@ -190,7 +190,7 @@ class RuleText:
             return False
         return found == [(), *((rule,) for rule in self._rules)]
 
-    def _checked(self, rules: Sequence[Rule]) -> str:
+    def _verified(self, rules: Sequence[Rule]) -> str:
         """Return the text after verifying that it has these rules."""
         text = self._text()
         try:
@@ -198,44 +198,44 @@ class RuleText:
                 return text
         except ValueError:
             pass
-        raise RulesError(f"The rule can't be added to this file without changing others. {_UNTOUCHED}")
+        raise RulesError(f"The rule can't be added to this file without changing others. {_NOT_CHANGED}")
 
-    def _written(self, said: _Leaves) -> list[str]:
+    def _toml_lines(self, values: _Leaves) -> list[str]:
         from pegboard.presets.toml_text import TomlTextError, write_toml  # It imports the forms.
 
         try:
-            text = "".join(write_toml(_nested(path, value)) for path, value in said.items())
+            text = "".join(write_toml(_nested(path, value)) for path, value in values.items())
         except TomlTextError as error:
             raise RulesError(f"The rule can't be written: {error}.") from error
         return [f"{line}{self._newline}" for line in text.splitlines()]
 
-    def _rewritten(self, body: Sequence[str], rule: Rule) -> list[str]:
+    def _updated_lines(self, body: Sequence[str], rule: Rule) -> list[str]:
         """Return the lines of a rule's table with its new values."""
-        wanted = _said(rule)
+        wanted = _values_of(rule)
         missing = dict(wanted)
-        kept: list[str] = []
-        place: int | None = None
+        lines: list[str] = []
+        position: int | None = None
         last = 0
         for line in body:
-            if _is_remark(line):
-                kept.append(line)
+            if _is_comment(line):
+                lines.append(line)
                 continue
             try:
-                said = _leaves(tomllib.loads(line))
+                values = _leaves(tomllib.loads(line))
             except tomllib.TOMLDecodeError:  # It spans several lines, so everything is written anew.
-                return [*filter(_is_remark, body), *self._written(wanted)]
-            if _may_stay(line, said, wanted):
-                kept.append(line)
-                last = len(kept)
-                for path in said:
+                return [*filter(_is_comment, body), *self._toml_lines(wanted)]
+            if _is_up_to_date(line, values, wanted):
+                lines.append(line)
+                last = len(lines)
+                for path in values:
                     missing.pop(path, None)
-            elif place is None:
-                place = len(kept)
-        place = last if place is None else place
-        return [*kept[:place], *self._written(missing), *kept[place:]]
+            elif position is None:
+                position = len(lines)
+        position = last if position is None else position
+        return [*lines[:position], *self._toml_lines(missing), *lines[position:]]
 
 
-def _parted(lines: Sequence[str]) -> tuple[list[str], list[_Piece]]:
+def _split_rules(lines: Sequence[str]) -> tuple[list[str], list[_Piece]]:
     """Split the lines of a text into those before the first rule, and the rules."""
     headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
     begins = []
@@ -255,26 +255,26 @@ def _parted(lines: Sequence[str]) -> tuple[list[str], list[_Piece]]:
     return [*lines[: begins[0] if begins else len(lines)]], pieces
 
 
-def _is_remark(line: str) -> bool:
+def _is_comment(line: str) -> bool:
     return not line.strip() or line.lstrip().startswith("#")
 
 
-def _may_stay(line: str, said: _Leaves, wanted: _Leaves) -> bool:
+def _is_up_to_date(line: str, values: _Leaves, wanted: _Leaves) -> bool:
     """Return whether a line of a table is still correct; keys can't be added to an inline table."""
-    if not said or any(path not in wanted or wanted[path] != value for path, value in said.items()):
+    if not values or any(path not in wanted or wanted[path] != value for path, value in values.items()):
         return False
-    return _BRACED.match(line) is None or said.keys() == {path for path in wanted if path[0] == "where"}
+    return _INLINE_WHERE.match(line) is None or values.keys() == {path for path in wanted if path[0] == "where"}
 
 
-def _said(rule: Rule) -> _Leaves:
+def _values_of(rule: Rule) -> _Leaves:
     """Return the values of a rule's table, in the usual order."""
-    said: _Leaves = {(rule.action,): [*rule.tools]}
-    said.update({("where", name): [*patterns] for name, patterns in rule.where.items()})
+    values: _Leaves = {(rule.action,): [*rule.tools]}
+    values.update({("where", name): [*patterns] for name, patterns in rule.where.items()})
     if rule.exactly is not None:
-        said["exactly",] = [rule.exactly]
+        values["exactly",] = [rule.exactly]
     if rule.scope is not None:
-        said["scope",] = [rule.scope]
-    return said
+        values["scope",] = [rule.scope]
+    return values
 
 
 def _leaves(table: JsonValue, path: tuple[str, ...] = ()) -> _Leaves:

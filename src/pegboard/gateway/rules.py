@@ -19,7 +19,7 @@ from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.registry import AllowList
 
-_NO_RULE_COUNTS = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule applies."
+_NO_RULE_APPLIES = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule applies."
 """Consequence of rules that can't be read."""
 
 
@@ -52,14 +52,14 @@ class Rules:
         self._checked: tuple[object, tuple[Problem, ...]] | None = None
         self._rules: tuple[Rule, ...] = ()
         self._problem: Problem | None = None
-        self._unkept: Problem | None = None
+        self._not_added: Problem | None = None
         self._sessions: dict[str, tuple[Rule, ...]] = {}
-        self._in_advance = AllowList(())
+        self._approved_in_advance = AllowList(())
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the file from the last time it was read or written."""
-        return tuple(problem for problem in (self._problem, self._unkept) if problem is not None)
+        return tuple(problem for problem in (self._problem, self._not_added) if problem is not None)
 
     def verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict:
         """Return the decision on a call; read the file if it changed.
@@ -72,12 +72,12 @@ class Rules:
             self._refresh()
             rules, problem = self._rules, self._problem
         folders = self._folders(spec)
-        fitting = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
-        denying = next((number for number, action in fitting if action == "deny"), None)
+        matching = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
+        denying = next((number for number, action in matching if action == "deny"), None)
         if denying is not None:
             return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
         if call.from_text:
-            if problem is None and self._in_advance.names(spec):
+            if problem is None and self._approved_in_advance.names(spec):
                 return Verdict("allow", f"{spec.name} was approved by name in advance.")
             return Verdict("ask", f"The model wrote the call of {spec.name} as text, where it may only quote it.")
         if (
@@ -87,12 +87,12 @@ class Rules:
         of_session = self._sessions.get(call.session, ()) if call.session is not None else ()
         if any(matches(rule, spec, call, folders) for rule in of_session):
             return Verdict("allow", f"A rule of this session allows {spec.name}.")
-        if self._in_advance.admits(spec):
+        if self._approved_in_advance.admits(spec):
             return Verdict("allow", f"{spec.name} was approved in advance.")
-        if fitting:
-            number, action = fitting[-1]
-            said = "allows" if action == "allow" else "requires approval for"
-            return Verdict(action, f"A rule of {self._name} {said} {spec.name}.", number)
+        if matching:
+            number, action = matching[-1]
+            verb = "allows" if action == "allow" else "requires approval for"
+            return Verdict(action, f"A rule of {self._name} {verb} {spec.name}.", number)
         if spec.hints.read_only:
             return Verdict("allow", f"{spec.name} is read-only.")
         manner = "may delete or overwrite data" if spec.hints.destructive else "may change data"
@@ -112,10 +112,10 @@ class Rules:
             self._refresh()
             seen = (self._mark, missing, tuple(map(id, specs)))
             if self._checked is None or self._checked[0] != seen:
-                self._checked = (seen, tuple(self._dead(specs, missing=missing)))
+                self._checked = (seen, tuple(self._unmatchable(specs, missing=missing)))
             return (*self.problems, *self._checked[1])
 
-    def _dead(self, specs: Sequence[ToolSpec], *, missing: bool) -> Iterator[Problem]:
+    def _unmatchable(self, specs: Sequence[ToolSpec], *, missing: bool) -> Iterator[Problem]:
         from pegboard.gateway.rule_check import findings
 
         for number, rule in enumerate(self._rules):
@@ -135,7 +135,7 @@ class Rules:
 
         A call that a model wrote as text runs only if a pattern is the tool's exact name.
         """
-        self._in_advance = AllowList(patterns)
+        self._approved_in_advance = AllowList(patterns)
 
     # Rules that approvals add
 
@@ -153,13 +153,13 @@ class Rules:
             with self._lock:
                 self._sessions[session] = (*self._sessions.get(session, ()), rule)
             return
-        self._unkept = None
+        self._not_added = None
         try:
             self.change(None, lambda text: text.with_added(rule))
         except RulesError as error:
             message = f"The rule of an approval was not added: {error}"
             file = shown(self._file) if self._file is not None else ""
-            self._unkept = Problem(message=message, severity="warning", file=file)
+            self._not_added = Problem(message=message, severity="warning", file=file)
             raise
 
     def remove(self, rule: Rule, session: str | None = None) -> None:
@@ -186,7 +186,7 @@ class Rules:
         if text == "" and self._file is not None and self._file.is_symlink() and not self._file.exists():
             text = unusable(self._file, "This link points to a missing file.")
         if isinstance(text, Problem):
-            return RuleFile(file=shown(self._file), problem=text.model_copy(update={"fix": _NO_RULE_COUNTS}))
+            return RuleFile(file=shown(self._file), problem=text.model_copy(update={"fix": _NO_RULE_APPLIES}))
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
         return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
 
@@ -204,7 +204,7 @@ class Rules:
             raise RulesError("This runtime has no file for rules.")
         with self._lock:
             try:
-                with _held(self._file):
+                with _locked(self._file):
                     now = self.read()
                     if now.problem is not None or (seen is not None and now.text != seen.text):
                         why = (
@@ -243,7 +243,7 @@ def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
     try:
         return read_rules(text), None
     except ValueError as error:
-        return (), Problem(message=str(error), fix=_NO_RULE_COUNTS, file=shown(file), line=line_of_error(text))
+        return (), Problem(message=str(error), fix=_NO_RULE_APPLIES, file=shown(file), line=line_of_error(text))
 
 
 def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
@@ -254,7 +254,7 @@ def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
 
 
 @contextmanager
-def _held(file: Path) -> Iterator[None]:
+def _locked(file: Path) -> Iterator[None]:
     """Lock the file against changes by other Pegboard processes; create its folder."""
     storage.make_folder(file.parent)
     folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)

@@ -7,7 +7,7 @@ is a discovery or configuration issue for the user to fix; a `Fault` is one vali
 
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.events import ApprovalRequested, CallEvent, Finished, Log, Progress, Started
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.preset import Preset
 from pegboard.models.problem import Fault, Problem
 from pegboard.models.record import CallRecord, ToolUses
@@ -32,6 +32,7 @@ __all__ = [
     "CallEvent",
     "CallRecord",
     "CallSource",
+    "DataModel",
     "ErrorCode",
     "ExpectedCall",
     "Fault",
@@ -44,7 +45,6 @@ __all__ = [
     "Log",
     "McpHandler",
     "MissingCommand",
-    "Model",
     "PackHandler",
     "Preset",
     "Problem",

@@ -6,14 +6,14 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.rule import Rule
 
 ApprovalAnswer = Literal["once", "session", "always", "reject"]
 """Run this call; run it and add a rule for the session; run it and add a permanent rule; don't run it."""
 
 
-class Approval(Model):
+class Approval(DataModel):
     """The answer to one `ApprovalRequested`."""
 
     answer: ApprovalAnswer
@@ -25,7 +25,7 @@ class Approval(Model):
     """The rule to add. `session` keeps it in memory for the call's session, `always` writes it to the file."""
 
     @model_validator(mode="after")
-    def _has_a_rule_if_it_adds_one(self) -> Approval:
+    def _check_rule(self) -> Approval:
         if (self.rule is not None) != (self.answer in {"session", "always"}):
             raise ValueError("the answers session and always need a rule, other answers have none")
         if self.rule is not None and self.rule.action != "allow":
@@ -33,7 +33,7 @@ class Approval(Model):
         return self
 
 
-class AddedRule(Model):
+class AddedRule(DataModel):
     """A rule that an approval added, or the reason why it couldn't be added."""
 
     rule: Rule

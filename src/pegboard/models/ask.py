@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.conversation import ModelEvent, ProposedCall, Usage
 from pegboard.models.events import CallEvent
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult
 
 StoppedBy = Literal["answer", "steps", "tokens", "time", "size", "invalid_args", "interrupted", "model_error"]
@@ -18,7 +18,7 @@ calls; the user; the provider.
 """
 
 
-class AskedCall(Model):
+class AskedCall(DataModel):
     """A call in an outcome: one that the model made."""
 
     id: str
@@ -32,7 +32,7 @@ class AskedCall(Model):
         return cls.model_construct(id=call.id, name=call.name, args=call.args, source=call.source)
 
 
-class AskedResult(Model):
+class AskedResult(DataModel):
     """A result in an outcome."""
 
     call_id: str
@@ -50,7 +50,7 @@ class AskedResult(Model):
         )
 
 
-class FirstToolError(Model):
+class FirstToolError(DataModel):
     """The first failure among an ask's calls."""
 
     tool: str
@@ -58,7 +58,7 @@ class FirstToolError(Model):
     message: str
 
 
-class ModelFailure(Model):
+class ModelFailure(DataModel):
     """Why the provider returned no response: a `pegboard.errors.ModelError` as data."""
 
     code: str
@@ -68,7 +68,7 @@ class ModelFailure(Model):
     """Seconds to wait before a retry, if the provider sent them."""
 
 
-class Outcome(Model):
+class Outcome(DataModel):
     """Outcome of asking once."""
 
     answer: str
@@ -88,14 +88,14 @@ class Outcome(Model):
     model_error: ModelFailure | None = None
 
 
-class Waiting(Model):
+class Waiting(DataModel):
     """Another process is asking in the same session; this ask starts when it finishes."""
 
     kind: Literal["waiting"] = "waiting"
     session: str
 
 
-class AskStarted(Model):
+class AskStarted(DataModel):
     """The user's message is in the session, and the first model turn is about to start."""
 
     kind: Literal["ask_started"] = "ask_started"
@@ -105,7 +105,7 @@ class AskStarted(Model):
     """Number of tools that the model can use."""
 
 
-class TurnStarted(Model):
+class TurnStarted(DataModel):
     """A model turn starts."""
 
     kind: Literal["turn_started"] = "turn_started"
@@ -117,14 +117,14 @@ class TurnStarted(Model):
     """Whether the model can call tools; False in the last turn."""
 
 
-class ModelSaid(Model):
+class ModelSaid(DataModel):
     """A piece of the model's response, or the end of its turn."""
 
     kind: Literal["model_said"] = "model_said"
     event: ModelEvent
 
 
-class CallProposed(Model):
+class CallProposed(DataModel):
     """The model proposes a call, which may still be rejected."""
 
     kind: Literal["call_proposed"] = "call_proposed"
@@ -134,7 +134,7 @@ class CallProposed(Model):
     """The call as the model wrote it."""
 
 
-class CallHappened(Model):
+class CallHappened(DataModel):
     """An event of a call that the model proposed, or of a nested one."""
 
     kind: Literal["call_happened"] = "call_happened"
@@ -143,7 +143,7 @@ class CallHappened(Model):
     event: CallEvent
 
 
-class ToolAnswered(Model):
+class ToolAnswered(DataModel):
     """The result of a proposed call is in the session. Results arrive in the order of the proposals."""
 
     kind: Literal["tool_answered"] = "tool_answered"
@@ -154,7 +154,7 @@ class ToolAnswered(Model):
     """The result as the model reads it."""
 
 
-class AskFinished(Model):
+class AskFinished(DataModel):
     """The last event of every ask."""
 
     kind: Literal["ask_finished"] = "ask_finished"

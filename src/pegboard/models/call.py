@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 
 CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk"]
 """Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool."""
@@ -17,7 +17,7 @@ OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
 """Sources of calls that a person makes; all other calls come from models and other agents."""
 
 
-class ToolCall(Model):
+class ToolCall(DataModel):
     """One request for a tool."""
 
     id: str = Field(default_factory=lambda: os.urandom(16).hex())

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 
 
-class ProposedCall(Model):
+class ProposedCall(DataModel):
     """A tool call as a model wrote it, before any check."""
 
     provider_id: str
@@ -22,21 +22,21 @@ class ProposedCall(Model):
     """Whether the call was found in the model's text, as small models write it, not sent as a call."""
 
 
-class SystemMessage(Model):
+class SystemMessage(DataModel):
     """Instructions to the model at the start of a conversation."""
 
     role: Literal["system"] = "system"
     text: str
 
 
-class UserMessage(Model):
+class UserMessage(DataModel):
     """A message of the user, as typed."""
 
     role: Literal["user"] = "user"
     text: str
 
 
-class ModelMessage(Model):
+class ModelMessage(DataModel):
     """A model's response in one turn, with the calls that it proposed."""
 
     role: Literal["model"] = "model"
@@ -44,7 +44,7 @@ class ModelMessage(Model):
     calls: tuple[ProposedCall, ...] = ()
 
 
-class ToolMessage(Model):
+class ToolMessage(DataModel):
     """The result of a call that the model proposed."""
 
     role: Literal["tool"] = "tool"
@@ -59,7 +59,7 @@ Message = Annotated[SystemMessage | UserMessage | ModelMessage | ToolMessage, Fi
 """One message of a conversation."""
 
 
-class OfferedTool(Model):
+class OfferedTool(DataModel):
     """A tool as a model sees it."""
 
     name: str
@@ -69,7 +69,7 @@ class OfferedTool(Model):
     """JSON Schema of the arguments; always of type object."""
 
 
-class Prompt(Model):
+class Prompt(DataModel):
     """The input of one model turn."""
 
     messages: tuple[Message, ...]
@@ -79,7 +79,7 @@ class Prompt(Model):
     temperature: float | None = None
 
 
-class Usage(Model):
+class Usage(DataModel):
     """Token usage of a turn, as far as the provider reports it."""
 
     input_tokens: int = 0
@@ -93,21 +93,21 @@ class Usage(Model):
         )
 
 
-class TextDelta(Model):
+class TextDelta(DataModel):
     """The next piece of the model's text."""
 
     kind: Literal["text"] = "text"
     text: str
 
 
-class ThinkingDelta(Model):
+class ThinkingDelta(DataModel):
     """The next piece of the model's reasoning before it answers."""
 
     kind: Literal["thinking"] = "thinking"
     text: str
 
 
-class CallDelta(Model):
+class CallDelta(DataModel):
     """The next piece of a call that the model is writing: first its name, then its arguments."""
 
     kind: Literal["call"] = "call"
@@ -119,7 +119,7 @@ class CallDelta(Model):
     """Text to append to the arguments' JSON."""
 
 
-class TurnEnded(Model):
+class TurnEnded(DataModel):
     """End of a successful turn; its last event."""
 
     kind: Literal["turn_ended"] = "turn_ended"

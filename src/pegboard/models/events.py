@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pegboard.models.call import ToolCall
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 from pegboard.models.result import ToolResult
 
 
-class _CallEvent(Model):
+class _CallEvent(DataModel):
     """Event with the call that it belongs to."""
 
     call: ToolCall
@@ -23,7 +23,7 @@ class _CallEvent(Model):
         return self.call.id
 
 
-class _OutputEvent(Model):
+class _OutputEvent(DataModel):
     """Event with only the id of its call, as there may be many of them."""
 
     call_id: str

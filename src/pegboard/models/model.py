@@ -11,7 +11,7 @@ JsonObject: TypeAlias = dict[str, JsonValue]
 """A JSON object."""
 
 
-class Model(BaseModel):
+class DataModel(BaseModel):
     """A frozen model: snake_case attributes, camelCase JSON, no unknown fields."""
 
     model_config = ConfigDict(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class ModelNeeds(Model):
+class ModelNeeds(DataModel):
     """Requirements of a model and their status."""
 
     title: str

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 
 
-class Preset(Model):
+class Preset(DataModel):
     """A named argument object of one tool."""
 
     tool: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class Problem(Model):
+class Problem(DataModel):
     """An issue with a file, a pack, a tool or a setting: shown, never raised."""
 
     message: str
@@ -35,7 +35,7 @@ class Problem(Model):
         return f"{where}{self.message}{' ' + self.fix if self.fix else ''}"
 
 
-class Fault(Model):
+class Fault(DataModel):
     """One validation error of an argument object.
 
     `path` is a JSON Pointer (RFC 6901) into the arguments. For a missing or an unexpected property it points to that

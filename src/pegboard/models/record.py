@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from pegboard.models.call import CallSource, ToolCall
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.result import ToolError, ToolResult
 
 
-class CallRecord(Model):
+class CallRecord(DataModel):
     """One call in the history; its result, which may be large, is fetched separately."""
 
     id: str
@@ -41,7 +41,7 @@ class CallRecord(Model):
         )
 
 
-class ToolUses(Model):
+class ToolUses(DataModel):
     """Number of calls of a tool in the history."""
 
     calls: int = 0

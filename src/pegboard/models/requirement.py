@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 from pegboard.models.problem import Problem
 
 
@@ -23,7 +23,7 @@ class Thing(NamedTuple):
         return f"{self.name}{least}"
 
 
-class Requirement(Model):
+class Requirement(DataModel):
     """A program, library, secret or server that a tool needs."""
 
     kind: Literal["cli", "lib", "secret", "server"]
@@ -44,7 +44,7 @@ class Requirement(Model):
         return f"{self.kind} {self.thing}{' (optional)' if self.optional else ''}"
 
 
-class HealthRow(Model):
+class HealthRow(DataModel):
     """One line of the health report: a requirement of one tool, and its status."""
 
     tool: str

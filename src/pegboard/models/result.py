@@ -6,13 +6,13 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 from pegboard.models.problem import Fault
 
 ErrorCode = Literal["tool_not_found", "invalid_args", "execution_error"]
 
 
-class ToolError(Model):
+class ToolError(DataModel):
     """Why a call failed."""
 
     code: ErrorCode
@@ -29,7 +29,7 @@ class ToolError(Model):
     """Whether the tool's author wrote the message, with `ToolFailed`; never in the JSON."""
 
 
-class Truncation(Model):
+class Truncation(DataModel):
     """The file that contains the whole of a large result."""
 
     shown_bytes: int
@@ -38,7 +38,7 @@ class Truncation(Model):
     """Absolute path of the whole result as JSON."""
 
 
-class ResultMeta(Model):
+class ResultMeta(DataModel):
     """Measurements of a call, whatever its result."""
 
     duration_ms: float = 0.0
@@ -55,7 +55,7 @@ class ResultMeta(Model):
     """Bytes of output beyond the limit of a call."""
 
 
-class ToolResult(Model):
+class ToolResult(DataModel):
     """The result of one call."""
 
     ok: bool

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 from pegboard.models.problem import Problem
 
 RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
@@ -62,7 +62,7 @@ class Rule(BaseModel):
     """Whose calls the rule applies to: a model's or an MCP client's; both if None."""
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Rule:
+    def _check_shape(self) -> Rule:
         if sum(map(bool, (self.allow, self.ask, self.deny))) != 1:
             raise ValueError("should have exactly one of allow, ask and deny, with a list of tools")
         if empty := [name for name, patterns in self.where.items() if not patterns]:
@@ -96,7 +96,7 @@ class Rule(BaseModel):
         return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{exactly}{whose}"
 
 
-class RuleFile(Model):
+class RuleFile(DataModel):
     """The rules as last read from their file."""
 
     file: str

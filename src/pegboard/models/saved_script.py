@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class SavedScript(Model):
+class SavedScript(DataModel):
     """A named bash script."""
 
     name: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from pegboard.models.conversation import Message
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class Session(Model):
+class Session(DataModel):
     """One conversation, without its messages."""
 
     id: str
@@ -26,7 +26,7 @@ class Session(Model):
     """Instructions to the model that replace the default ones."""
 
 
-class SessionEntry(Model):
+class SessionEntry(DataModel):
     """One message of a session."""
 
     position: int

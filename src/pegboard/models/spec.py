@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.problem import Problem
 from pegboard.models.requirement import HealthRow, Requirement
 
@@ -14,7 +14,7 @@ ToolState = Literal["ready", "degraded", "blocked"]
 """Whether a tool can work: fully, in part, or not."""
 
 
-class Hints(Model):
+class Hints(DataModel):
     """The author's hints on a tool's behaviour: the four MCP annotations and Pegboard's own. None means unspecified."""
 
     read_only: bool | None = None
@@ -33,7 +33,7 @@ class Hints(Model):
     """The parameter that receives a script's standard input."""
 
 
-class PackHandler(Model):
+class PackHandler(DataModel):
     """The address of a tool that is a function in a Python file."""
 
     kind: Literal["pack"] = "pack"
@@ -46,7 +46,7 @@ class PackHandler(Model):
     is_async: bool = False
 
 
-class McpHandler(Model):
+class McpHandler(DataModel):
     """The address of a tool of an MCP server."""
 
     kind: Literal["mcp"] = "mcp"
@@ -54,7 +54,7 @@ class McpHandler(Model):
     tool: str
 
 
-class ScriptHandler(Model):
+class ScriptHandler(DataModel):
     """The address of the tool that runs scripts; there is only one."""
 
     kind: Literal["script"] = "script"
@@ -64,7 +64,7 @@ Handler = Annotated[PackHandler | McpHandler | ScriptHandler, Field(discriminato
 """The target of a tool's calls: an address, never a callable."""
 
 
-class Location(Model):
+class Location(DataModel):
     """The origin of a tool, for people: the pack's file and line, the server's name, or Pegboard itself."""
 
     kind: Literal["pack", "mcp", "script"]
@@ -74,7 +74,7 @@ class Location(Model):
     """Left out of the JSON if the tool comes from a file."""
 
 
-class ToolSpec(Model):
+class ToolSpec(DataModel):
     """Description of a tool, built without running it."""
 
     name: str
@@ -130,7 +130,7 @@ class ToolSpec(Model):
         return {name: value for name, value in said.items() if value is not None}
 
 
-class ToolInfo(Model):
+class ToolInfo(DataModel):
     """A tool as `pegboard tools list --json` and the interface show it."""
 
     name: str

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pegboard.config import PacksSettings, Secret, Secrets
 from pegboard.models import PackHandler, Problem
 from pegboard.ports import Granted
-from pegboard.runtime.redaction import Redaction
+from pegboard.runtime.redaction import SecretRedaction
 from pegboard.sdk.granted import not_granted
 
 _SPEAKS_OF_SECRETS = re.compile(rb"secret|api_headers|lazy_client", re.IGNORECASE)
@@ -36,7 +36,7 @@ class _Refusal(NamedTuple):
     name: str
 
 
-class Grants:
+class PackGrants:
     """The configuration of each pack, and the secrets that its file names or the configuration lists for it.
 
     Stores no secret, only the names that each file contains. A `pegboard.ports.Grants`.
@@ -50,7 +50,7 @@ class Grants:
     """
 
     def __init__(
-        self, settings: PacksSettings, secrets: Secrets, redaction: Redaction, *, of_folder: Collection[str] = ()
+        self, settings: PacksSettings, secrets: Secrets, redaction: SecretRedaction, *, of_folder: Collection[str] = ()
     ) -> None:
         self._of_folder = of_folder
         self._settings = settings
@@ -61,7 +61,7 @@ class Grants:
         self._refused: dict[_Refusal, None] = {}
         self._refusing = Lock()
 
-    def at_once(self, handler: PackHandler) -> Granted | None:
+    def known(self, handler: PackHandler) -> Granted | None:
         """Return the configuration and secrets of a pack if that takes no time; None if `look_up` is required."""
         known = self._without_secrets.get((handler.file, handler.pack))
         return None if known is None or known[0] != _stamp(handler.file) else known[1]

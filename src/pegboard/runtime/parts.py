@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pegboard.health import Health
     from pegboard.history import History
     from pegboard.presets import Presets
-    from pegboard.runtime.grants import Grants
-    from pegboard.runtime.redaction import Redaction
+    from pegboard.runtime.grants import PackGrants
+    from pegboard.runtime.redaction import SecretRedaction
     from pegboard.scripts import ScriptRunner
 
 
@@ -133,18 +133,18 @@ class Parts:
         return Secrets(self.paths)
 
     @cached_property
-    def grants(self) -> Grants:
+    def grants(self) -> PackGrants:
         """Access of packs to configuration and secrets."""
-        from pegboard.runtime.grants import Grants
+        from pegboard.runtime.grants import PackGrants
 
-        return Grants(self.settings.packs, self.secrets, self.redaction, of_folder=self.settings.packs_of_folder())
+        return PackGrants(self.settings.packs, self.secrets, self.redaction, of_folder=self.settings.packs_of_folder())
 
     @cached_property
-    def redaction(self) -> Redaction:
+    def redaction(self) -> SecretRedaction:
         """Redaction of secrets in texts and values."""
-        from pegboard.runtime.redaction import Redaction
+        from pegboard.runtime.redaction import SecretRedaction
 
-        return Redaction(self.secrets, self.settings)
+        return SecretRedaction(self.secrets, self.settings)
 
     @cached_property
     def executor(self) -> Executor:

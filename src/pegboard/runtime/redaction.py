@@ -15,7 +15,7 @@ _FRESH_SECONDS = 5.0
 """Seconds until an edit of a `.env` file is noticed, unless a pack is granted its secrets earlier."""
 
 
-class Redaction:
+class SecretRedaction:
     """Redaction of secrets in texts and values: those of the environment, of `.env` files, and those granted to packs.
 
     A `pegboard.ports.Redaction`.
