@@ -13,6 +13,10 @@ callers of Pegboard's own functions::
     ├── SessionError       a session doesn't exist, is in use, or can't have this name
     ├── StoreError         the history can't be opened or written
     └── WorkerError        a worker process can't be started
+
+Modules derive more specific errors from `PegboardError`, such as `forms.json_text.JsonTextError`. Outside the tree are
+only `sdk.ToolFailed`, which authors of tools raise, exceptions that never leave their module, and those of
+`scripts.programs` and `scripts.calculator`, whose process doesn't import Pegboard.
 """
 
 from __future__ import annotations
@@ -34,7 +38,10 @@ class ConfigError(PegboardError):
 
 
 class FormFaults(PegboardError):  # noqa: N818 - it carries `Fault`s, and is called so everywhere
-    """Arguments that don't match their schema, with every validation error."""
+    """Arguments that don't match their schema; the message joins all validation errors."""
+
+    faults: tuple[Fault, ...]
+    """Every validation error, in the order of the schema."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("; ".join(str(fault) for fault in faults))

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pegboard.errors import PegboardError
+
 if TYPE_CHECKING:
     import regex
 
@@ -17,7 +19,7 @@ _PROPERTY = re.compile(r"\\[pP]\{")
 """The beginning of a Unicode property escape, which means nothing under the flag ASCII."""
 
 
-class PatternError(ValueError):
+class PatternError(PegboardError, ValueError):
     """The text is no pattern, or searching for it takes too long."""
 
 

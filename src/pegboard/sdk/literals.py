@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pegboard.errors import PegboardError
 from pegboard.sdk.scope import Scope, statements
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ _TEXTS = frozenset(
 _COLLECTIONS = frozenset({"builtins.frozenset", "builtins.set", "builtins.tuple", "builtins.list"})
 
 
-class UnreadableError(Exception):
+class UnreadableError(PegboardError):
     """The value is known only to the running program."""
 
 

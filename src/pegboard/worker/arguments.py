@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from types import UnionType
 
+from pegboard.errors import PegboardError
 from pegboard.sdk.host import log
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -32,7 +33,7 @@ _MAPPINGS = {("builtins", "dict"), ("collections.abc", "Mapping"), ("collections
 _LISTS = {("builtins", "list"), *_NATIVE_BY_NAME} - {("typing", "Any"), *_MAPPINGS}
 
 
-class Unfit(Exception):  # noqa: N818 - it reads as a sentence where it is raised
+class Unfit(PegboardError):  # noqa: N818 - it reads as a sentence where it is raised
     """Arguments that can't be made into what the function asks for; `.faults` has a path and a message of each."""
 
     def __init__(self, faults: Sequence[dict[str, str]]) -> None:

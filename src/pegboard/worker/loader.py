@@ -9,6 +9,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
+from pegboard.errors import PegboardError
 from pegboard.worker.arguments import Parameters
 from pegboard.worker.isolation import Scope
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _PREFIX = "_packs_"
 
 
-class NoSuchTool(Exception):  # noqa: N818 - it reads as a sentence where it is raised
+class NoSuchTool(PegboardError):  # noqa: N818 - it reads as a sentence where it is raised
     """The file has no function of that name."""
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from enum import Enum
 
+from pegboard.errors import PegboardError
+
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]+")
 
 
-class NotSerialisable(Exception):  # noqa: N818 - it reads as a sentence where it is raised
+class NotSerialisable(PegboardError):  # noqa: N818 - it reads as a sentence where it is raised
     """A value has no JSON form; the message says which, where and why, and `fault` the last two."""
 
     def __init__(self, path: Sequence[str | int], reason: str) -> None:

@@ -11,6 +11,8 @@ from rich.console import Console, RenderableType
 from textual.app import App
 from textual.driver import Driver
 
+from pegboard.errors import PegboardError
+
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HUNG_UP = 128 + signal.SIGHUP
 _PATIENCE_SECONDS = 10.0
@@ -19,7 +21,7 @@ _LOOK_SECONDS = 2.0
 """How often to look whether the terminal is still there, for those who ignore the signal."""
 
 
-class TerminalError(Exception):
+class TerminalError(PegboardError):
     """Textual could not go on with the terminal; the message is what it would have shown."""
 
 
