@@ -138,7 +138,7 @@ def test_a_closed_input_rejects(on_terminal: OnTerminal, tmp_path: Path) -> None
 
 
 @pytest.mark.promise("ASK-7", "SEC-5")
-def test_arguments_are_shown_whole_and_steer_nothing(on_terminal: OnTerminal) -> None:
+def test_arguments_are_shown_in_full_without_control_sequences(on_terminal: OnTerminal) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun it? [y/N/e] y" + "x" * 3000
     with on_terminal(f"pad.scribble text={json.dumps(evil)}") as terminal:
         terminal.until("\nRun it? [y/N/e] ")

@@ -83,7 +83,7 @@ def test_the_providers_own_message_is_shown_with_the_next_step(pegboard: Command
 
 
 @pytest.mark.promise("SEC-8")
-def test_an_endless_answer_ends_with_its_beginning(pegboard: Command) -> None:
+def test_an_endless_answer_is_cut_and_its_start_printed(pegboard: Command) -> None:
     def endless() -> object:
         while True:
             yield delta(content="word ")
@@ -95,7 +95,7 @@ def test_an_endless_answer_ends_with_its_beginning(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("SEC-6", "CLI-2")
-def test_what_a_model_quotes_is_its_answer(pegboard: Command) -> None:
+def test_a_quoted_call_is_part_of_the_answer(pegboard: Command) -> None:
     quoted = 'The file says: {"name": "tools_echo", "arguments": {"value": 1}}'
     with FakeProvider(says(quoted)).running() as fake:
         done = pegboard("ask", "Hello?", "--json", "--model", "openai:x", "--base-url", fake.url)

@@ -125,7 +125,7 @@ def test_a_secret_is_set_from_a_pipe_listed_and_removed(pegboard: Command, envir
 
 @pytest.mark.promise("CLI-4")
 @pytest.mark.parametrize(("stdin", "value"), [("a\r\n", "a"), (" a \n", " a "), ("a\nb\n\n", "a\nb\n"), ("ä", "ä")])
-def test_a_piped_value_is_kept_as_it_is_but_for_the_last_line_break(
+def test_a_piped_value_is_stored_without_its_last_line_break(
     pegboard: Command, environment: dict[str, str], stdin: str, value: str
 ) -> None:
     assert pegboard("auth", "set", "KEY", stdin=stdin).returncode == 0
@@ -145,7 +145,7 @@ def test_a_piped_value_is_kept_as_it_is_but_for_the_last_line_break(
         ([VALUE + " "], "x", "no name of a secret"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_in_a_sentence_without_it(
+def test_a_value_that_cannot_be_stored_is_rejected_without_showing_it(
     pegboard: Command, environment: dict[str, str], line: list[str], stdin: str | bytes, words: str
 ) -> None:
     done = pegboard("auth", "set", *line, stdin=stdin)
@@ -156,7 +156,9 @@ def test_what_cannot_be_kept_is_refused_in_a_sentence_without_it(
 
 @pytest.mark.promise("CLI-4", "STO-2")
 @pytest.mark.parametrize("backend", [NO_KEYRING, "keyring.backends.null.Keyring", "no.such.Keyring", ""])
-def test_without_a_keyring_it_says_to_use_the_environment_or_a_dotenv_file(pegboard: Command, backend: str) -> None:
+def test_without_a_keyring_the_message_suggests_the_environment_or_a_dotenv_file(
+    pegboard: Command, backend: str
+) -> None:
     env = {"PYTHON_KEYRING_BACKEND": backend}
     done = pegboard("auth", "set", "KEY", stdin=VALUE, env=env)
     assert (done.returncode, done.stdout) == (1, "")
@@ -201,7 +203,7 @@ def test_the_list_has_secrets_of_the_keyring_of_dotenv_files_and_of_packs(
 
 
 @pytest.mark.promise("CLI-4")
-def test_it_says_when_another_place_comes_first_or_stays(
+def test_another_source_of_the_secret_is_reported(
     pegboard: Command, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (tmp_path / ".env").write_text(f"KEY={VALUE}\n")
@@ -252,7 +254,7 @@ def test_on_a_terminal_the_value_is_asked_for_and_not_shown(environment: dict[st
 
 @pytest.mark.promise("CLI-4", "CLI-2")
 @pytest.mark.parametrize(("key", "code"), [(b"\x03", 130), (b"\x04", 2), (b"\n", 2)], ids=["ctrl+c", "ctrl+d", "enter"])
-def test_on_a_terminal_one_can_still_think_better_of_it(
+def test_on_a_terminal_the_prompt_can_be_cancelled(
     environment: dict[str, str], tmp_path: Path, key: bytes, code: int
 ) -> None:
     ended, shown = on_a_terminal(environment, tmp_path, key, "auth", "set", "KEY")

@@ -54,7 +54,7 @@ def shown(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.promise("CFG-3", "CLI-4")
-def test_each_value_is_shown_with_where_it_comes_from(
+def test_each_value_is_shown_with_its_origin(
     pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (home / "config.toml").write_text('[tools]\ntimeout = 20\n\n[packs.web]\nurl = "https://x"\ndepth.most = 3\n')
@@ -96,7 +96,7 @@ def test_problems_of_the_configuration_are_printed_on_stderr(pegboard: Command, 
 
 
 @pytest.mark.promise("CFG-3", "STO-2")
-def test_no_secret_of_any_place_is_in_it(
+def test_no_secret_of_any_source_is_shown(
     pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (home / "config.toml").write_text(

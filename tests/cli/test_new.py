@@ -83,7 +83,7 @@ def test_the_written_pack_is_found_without_a_problem_and_runs(new: Command, run:
     assert int(measured.stdout) >= 100_000
 
 
-def test_a_folder_is_made_where_it_is_asked_for(new: Command, tmp_path: Path) -> None:
+def test_a_missing_folder_is_created(new: Command, tmp_path: Path) -> None:
     done = new("room", "--dir", "my packs")
     assert sorted(path.name for path in (tmp_path / "my packs").iterdir()) == ["room.py", "test_room.py"]
     assert "pegboard --packs 'my packs'\n" in done.stderr
@@ -115,7 +115,7 @@ def test_nothing_is_overwritten(new: Command, tmp_path: Path, existing: str) -> 
     ],
 )
 @pytest.mark.promise("CLI-2")
-def test_a_name_that_will_not_do_is_refused(new: Command, tmp_path: Path, name: str, reason: str) -> None:
+def test_an_invalid_name_is_rejected(new: Command, tmp_path: Path, name: str, reason: str) -> None:
     done = new(name)
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
@@ -130,7 +130,7 @@ def test_a_folder_that_can_not_be_created_is_reported(new: Command, tmp_path: Pa
 
 
 @pytest.mark.promise("SCR-3", "CLI-1")
-def test_the_example_answers_in_one_call_what_would_take_many(new: Command, run: Command, home: Path) -> None:
+def test_the_example_replaces_many_calls_by_one(new: Command, run: Command, home: Path) -> None:
     done = new("--example", "shop")
     pack, script = home / "data" / "packs" / "shop.py", home / "data" / "scripts" / "late-orders.sh"
     assert (done.returncode, done.stdout.splitlines()) == (0, [str(pack), str(script)])
@@ -161,7 +161,7 @@ def test_the_example_answers_in_one_call_what_would_take_many(new: Command, run:
     assert f"{(len(ran.stdout) + len(script.read_text())) / 1000:.1f} kB" in readme
 
 
-def test_the_example_goes_over_nothing(new: Command, home: Path) -> None:
+def test_the_example_overwrites_nothing(new: Command, home: Path) -> None:
     script = home / "data" / "scripts" / "late-orders.sh"
     script.parent.mkdir(parents=True)
     script.write_text("mine")
@@ -177,7 +177,7 @@ def test_the_example_goes_over_nothing(new: Command, home: Path) -> None:
 @pytest.mark.parametrize(
     "line", [[], ["room", "--example", "shop"], ["--example", "shop", "--dir", "x"], ["--example", "x"]]
 )
-def test_a_name_or_an_example_is_needed_and_not_both(new: Command, tmp_path: Path, line: list[str]) -> None:
+def test_either_a_name_or_an_example_is_required(new: Command, tmp_path: Path, line: list[str]) -> None:
     done = new(*line)
     assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
     assert "Error: Invalid value" in done.stderr

@@ -65,7 +65,7 @@ def test_as_json_a_script_has_its_calls_with_their_results(pegboard: Command) ->
 
 
 @pytest.mark.promise("CLI-2")
-def test_a_script_that_cant_be_read_is_wrong_usage(pegboard: Command, tmp_path: Path) -> None:
+def test_an_unreadable_script_is_wrong_usage(pegboard: Command, tmp_path: Path) -> None:
     assert pegboard("run", "echo 'a").returncode == 2
     empty = pegboard("run", "")
     assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_a_script_and_its_calls(environment: dict[str, str]) -> None
 
 
 @pytest.mark.promise("CLI-4")
-def test_check_says_what_a_script_will_call_and_what_cant_be_known(pegboard: Command) -> None:
+def test_check_lists_the_calls_of_a_script_and_the_unknown_ones(pegboard: Command) -> None:
     done = pegboard("check", "shop.get_user 7; shop.buy $(date); $x")
     assert done.stdout.splitlines() == ["shop.get_user  7", "shop.buy       ?"]
     assert done.stderr == "unknown: A command's name is only known when the script runs.\n"
@@ -126,9 +126,7 @@ def test_check_says_what_a_script_will_call_and_what_cant_be_known(pegboard: Com
 
 
 @pytest.mark.promise("CLI-1", "SCR-2")
-def test_a_call_that_is_printed_as_a_line_of_a_script_is_made_with_equal_arguments(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_call_printed_as_a_line_of_a_script_has_equal_arguments(environment: dict[str, str], tmp_path: Path) -> None:
     def pegboard(*arguments: str, stdin: str) -> str:
         command = [sys.executable, "-m", "pegboard", *arguments]
         done = subprocess.run(

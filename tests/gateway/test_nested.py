@@ -87,7 +87,7 @@ def _workers() -> int:
 
 
 @pytest.mark.promise("SDK-2", "EXE-7", "STO-1")
-async def test_a_call_within_a_call_is_recorded_with_its_source_session_and_parent(runtime: Runtime) -> None:
+async def test_a_nested_call_is_recorded_with_its_source_session_and_parent(runtime: Runtime) -> None:
     call = ToolCall(
         name="nesting.through", args={"tool": "nesting.echo", "arguments": {"value": [1]}}, source="cli", session="s"
     )
@@ -140,14 +140,14 @@ async def test_a_pack_offers_its_tools_as_attributes(runtime: Runtime) -> None:
         ("echo", "A tool is called by its full name, pack.tool: echo has no dot. Did you mean nesting.echo"),
     ],
 )
-async def test_a_name_that_is_no_tools_is_a_value_error(runtime: Runtime, tool: str, message: str) -> None:
+async def test_an_unknown_name_is_a_value_error(runtime: Runtime, tool: str, message: str) -> None:
     told = await _through(runtime, tool)
     assert told["type"] == "ValueError"
     assert told["message"].startswith(message)
 
 
 @pytest.mark.promise("SDK-2", "EXE-2")
-async def test_the_allow_list_holds_for_calls_within_calls(
+async def test_the_allow_list_applies_to_nested_calls(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     allowed = open_runtime(write_pack("nesting.py", SOURCE), tool_allow="nesting.through*")
@@ -166,7 +166,7 @@ async def test_a_call_that_needs_approval_does_not_run_through_another_tool(runt
 
 
 @pytest.mark.promise("SDK-2", "SDK-13")
-async def test_how_the_other_tool_failed_reaches_the_one_that_called_it(runtime: Runtime) -> None:
+async def test_the_failure_of_a_nested_call_reaches_its_caller(runtime: Runtime) -> None:
     said = await _through(runtime, "nesting.fail", how="said")
     assert said == {"failed": "No such dataset.", "code": "not_found", "data": {"id": 7}}
     raised = await _through(runtime, "nesting.fail", how="otherwise")
@@ -178,7 +178,7 @@ async def test_how_the_other_tool_failed_reaches_the_one_that_called_it(runtime:
 
 
 @pytest.mark.promise("SDK-2", "EXE-6")
-async def test_a_result_too_large_to_be_shown_reaches_the_tool_that_called_whole(
+async def test_a_large_result_reaches_the_calling_tool_in_full(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, open_runtime: Callable[..., Runtime]
 ) -> None:
     monkeypatch.setenv("PEGBOARD_TOOLS__RESULT_LIMIT", "1000")
@@ -208,7 +208,7 @@ async def test_calls_that_all_wait_for_others_get_through_a_single_worker(narrow
 
 @pytest.mark.promise("EXE-4")
 @pytest.mark.parametrize("how", ["timeout", "cancelled"])
-async def test_the_end_of_a_call_is_that_of_the_calls_within_it(runtime: Runtime, tmp_path: Path, how: str) -> None:
+async def test_the_end_of_a_call_ends_its_nested_calls(runtime: Runtime, tmp_path: Path, how: str) -> None:
     file = tmp_path / "pid"
     call = ToolCall(name="nesting.hang_within", args={"file": str(file)}, source="form")
     if how == "timeout":
@@ -237,7 +237,7 @@ async def test_closing_the_iterator_cancels_nested_calls_too(runtime: Runtime, t
 
 
 @pytest.mark.promise("EXE-4")
-async def test_a_call_within_may_be_cancelled_alone(runtime: Runtime, tmp_path: Path) -> None:
+async def test_a_nested_call_can_be_cancelled_alone(runtime: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     running = asyncio.ensure_future(_through(runtime, "nesting.hang", file=str(file)))
     await _until(lambda: _is_written(file))
@@ -247,7 +247,7 @@ async def test_a_call_within_may_be_cancelled_alone(runtime: Runtime, tmp_path: 
 
 
 @pytest.mark.promise("EXE-4")
-async def test_a_call_that_its_caller_left_behind_ends_with_it(narrow: Runtime, tmp_path: Path) -> None:
+async def test_an_abandoned_nested_call_ends_with_its_caller(narrow: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     assert await _data(narrow, "leave", file=str(file)) == "left"
     await _until(lambda: not _is_alive(int(file.read_text())))

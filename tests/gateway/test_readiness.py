@@ -89,7 +89,7 @@ async def test_validation_errors_come_first(runtime: Runtime) -> None:
     assert _error(await _call(runtime, "needy.work", args={"times": "x"})).code == "invalid_args"
 
 
-async def test_what_has_come_meanwhile_is_noticed_at_the_next_call(
+async def test_a_requirement_installed_in_the_meantime_is_found_at_the_next_call(
     runtime: Runtime, program: Callable[[str], None]
 ) -> None:
     assert _error(await _call(runtime, "needy.work")).detail == "dependency_missing"

@@ -72,7 +72,7 @@ def test_a_new_rule_is_added_at_the_end_and_the_rest_stays(runtime: Runtime) -> 
 
 
 @pytest.mark.promise("ASK-7")
-def test_the_first_rule_makes_the_file_with_words_how_to_write_more(runtime: Runtime) -> None:
+def test_the_first_rule_creates_the_file_with_a_header(runtime: Runtime) -> None:
     runtime.paths.approvals.unlink()
     runtime.rules.add(runtime.rules.read(), Rule(allow=("notes.*",)))
     assert _text(runtime) == HEAD + '\n[[rule]]\nallow = "notes.*"\n'
@@ -110,7 +110,7 @@ def test_the_first_rule_makes_the_file_with_words_how_to_write_more(runtime: Run
         (2, Rule(ask=("web.*",)), '[rule.where]\nurl = "http:**"\n', ""),
     ],
 )
-def test_a_changed_rule_keeps_its_comments_and_the_lines_that_still_hold(
+def test_a_changed_rule_keeps_its_comments_and_unchanged_lines(
     runtime: Runtime, at: int, rule: Rule, before: str, after: str
 ) -> None:
     seen = runtime.rules.change(runtime.rules.read(), at, rule)
@@ -178,7 +178,7 @@ def test_a_linked_file_stays_a_link_with_its_permissions(runtime: Runtime, tmp_p
 
 
 @pytest.mark.promise("ASK-7")
-def test_what_cant_be_written_is_refused_with_a_sentence(runtime: Runtime) -> None:
+def test_a_failed_write_is_reported(runtime: Runtime) -> None:
     folder = runtime.paths.approvals.parent
     seen = runtime.rules.read()
     with pytest.raises(RulesError, match="can't be added to this file"):

@@ -82,7 +82,7 @@ async def _made(runtime: Runtime, tool: str, args: JsonObject) -> bool:
 
 
 @pytest.mark.promise("ASK-7")
-def test_without_rules_what_only_reads_runs_and_the_rest_asks(runtime: Runtime) -> None:
+def test_without_rules_read_only_tools_run_and_others_need_approval(runtime: Runtime) -> None:
     assert [_action(runtime, tool) for tool in ("read", "write", "drop")] == ["allow", "ask", "ask"]
 
 
@@ -131,9 +131,9 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
         ("rules = 3", "rules"),
     ],
 )
-def test_while_the_rules_cannot_be_read_no_call_of_a_model_runs(runtime: Runtime, text: str, told: str) -> None:
+def test_while_the_rules_cannot_be_read_every_call_of_a_model_needs_approval(runtime: Runtime, text: str, told: str) -> None:
     _rule(runtime, text)
-    assert [_action(runtime, tool) for tool in ("read", "write")] == ["deny", "deny"]
+    assert [_action(runtime, tool) for tool in ("read", "write")] == ["ask", "ask"]
     [problem] = [problem for problem in runtime.problems() if problem.file == str(runtime.paths.approvals)]
     assert told in problem.message
     _rule(runtime, '[[rule]]\nallow = "*"\n')
@@ -142,7 +142,7 @@ def test_while_the_rules_cannot_be_read_no_call_of_a_model_runs(runtime: Runtime
 
 @pytest.mark.promise("ASK-7", "EXE-7")
 @pytest.mark.parametrize("source", ["form", "cli", "script"])
-async def test_rules_are_not_for_what_the_user_starts(runtime: Runtime, source: CallSource) -> None:
+async def test_rules_do_not_apply_to_calls_of_the_user(runtime: Runtime, source: CallSource) -> None:
     _rule(runtime, '[[rule]]\ndeny = "*"')
     events, finished = await _call(runtime, "write", source)
     assert finished.result.ok
@@ -150,7 +150,7 @@ async def test_rules_are_not_for_what_the_user_starts(runtime: Runtime, source: 
 
 
 @pytest.mark.promise("ASK-7")
-async def test_what_a_rule_denies_is_not_even_asked_about(runtime: Runtime) -> None:
+async def test_a_denied_call_does_not_ask_for_approval(runtime: Runtime) -> None:
     _rule(runtime, '[[rule]]\ndeny = "book.read"')
     person = _Person(Approval(answer="once"))
     runtime.rules.approve_with(person)
@@ -161,7 +161,7 @@ async def test_what_a_rule_denies_is_not_even_asked_about(runtime: Runtime) -> N
 
 
 @pytest.mark.promise("ASK-7")
-async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtime) -> None:
+async def test_nested_calls_of_a_model_need_approval_too(runtime: Runtime) -> None:
     _, finished = await _call(runtime, "through", path="a")
     assert finished.result.error is not None
     assert "this run can't ask for approval" in finished.result.error.message
@@ -173,7 +173,7 @@ async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtim
 
 
 @pytest.mark.promise("ASK-7")
-async def test_once_is_for_one_call(runtime: Runtime) -> None:
+async def test_approval_once_applies_to_one_call(runtime: Runtime) -> None:
     person = _Person(Approval(answer="once"), Approval(answer="reject", reason="Not there."))
     runtime.rules.approve_with(person)
     events, finished = await _call(runtime, "write", text="a")
@@ -188,7 +188,7 @@ async def test_once_is_for_one_call(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-7")
-async def test_for_the_session_is_for_that_tool_in_that_session(runtime: Runtime) -> None:
+async def test_approval_for_the_session_applies_to_that_tool_in_that_session(runtime: Runtime) -> None:
     no = Approval(answer="reject")
     rule = Rule(allow=("book.write",))
     runtime.rules.approve_with(_Person(Approval(answer="session", rule=rule), no, no))
@@ -200,7 +200,7 @@ async def test_for_the_session_is_for_that_tool_in_that_session(runtime: Runtime
 
 
 @pytest.mark.promise("ASK-7")
-async def test_always_becomes_a_rule_that_other_processes_have_too(
+async def test_approval_always_adds_a_rule_for_every_process(
     runtime: Runtime, open_runtime: Callable[..., Runtime]
 ) -> None:
     _rule(runtime, '# mine\n[[rule]]\ndeny = "book.write"\nwhere = { path = "secret/**" }')
@@ -216,7 +216,7 @@ async def test_always_becomes_a_rule_that_other_processes_have_too(
 
 
 @pytest.mark.promise("ASK-7")
-async def test_an_approval_that_cant_be_kept_holds_for_the_call_and_is_a_problem(runtime: Runtime) -> None:
+async def test_an_approval_whose_rule_cannot_be_written_applies_to_the_call_and_is_a_problem(runtime: Runtime) -> None:
     class Blocker(_Person):
         """An approver that makes the file unwritable before it answers."""
 
@@ -259,7 +259,7 @@ async def test_a_rule_that_does_not_match_the_approved_call_is_not_added(
         ({}, [{"text": "x"}, {"force": True}]),
     ],
 )
-async def test_exactly_these_arguments_are_exactly_these(
+async def test_a_rule_with_exactly_matches_only_these_arguments(
     runtime: Runtime, approved: JsonObject, others: list[JsonObject], permanent: bool
 ) -> None:
     rule = exact_rule(ToolCall(name="book.write", args=approved, source="ask"))
@@ -335,7 +335,7 @@ def test_a_rule_with_exactly_is_checked(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-7")
-async def test_edited_arguments_are_checked_again_and_those_that_run(runtime: Runtime) -> None:
+async def test_edited_arguments_are_validated_again_and_run(runtime: Runtime) -> None:
     runtime.rules.approve_with(
         _Person(Approval(answer="once", args={"text": "better"}), Approval(answer="once", args={"text": 3}))
     )

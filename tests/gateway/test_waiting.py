@@ -151,7 +151,7 @@ async def test_the_timeout_of_a_call_resumes_when_the_nested_call_stops_waiting_
 
 
 @pytest.mark.promise("ASK-7", "EXE-7")
-async def test_who_watches_a_call_sees_the_calls_within_it(runtime: Runtime) -> None:
+async def test_the_events_of_a_call_include_its_nested_calls(runtime: Runtime) -> None:
     runtime.rules.approve_with(_Person(seconds=0))
     call = _call("through", {"levels": 2})
     seen = await _all(runtime.call(call))
@@ -176,7 +176,7 @@ async def test_who_watches_a_call_sees_the_calls_within_it(runtime: Runtime) -> 
 
 @pytest.mark.promise("ASK-7", "EXE-4")
 @pytest.mark.parametrize("tool", ["write", "through"])
-async def test_cancelling_a_call_ends_the_question_whether_it_may_run(runtime: Runtime, tool: str) -> None:
+async def test_cancelling_a_call_ends_its_approval_request(runtime: Runtime, tool: str) -> None:
     person = _Person()
     runtime.rules.approve_with(person)
     call = _call(tool)
@@ -191,7 +191,7 @@ async def test_cancelling_a_call_ends_the_question_whether_it_may_run(runtime: R
 
 
 @pytest.mark.promise("ASK-7", "EXE-4")
-async def test_a_call_within_that_waits_may_be_cancelled_alone(runtime: Runtime) -> None:
+async def test_a_nested_call_that_awaits_approval_can_be_cancelled_alone(runtime: Runtime) -> None:
     person = _Person()
     runtime.rules.approve_with(person)
     with _watched(runtime, _call("through")) as (task, seen):

@@ -191,7 +191,7 @@ async def test_a_secret_that_is_not_set_reads_as_missing_and_is_no_refusal(open_
 
 
 @pytest.mark.promise("STO-2")
-async def test_a_secret_that_changes_is_the_next_calls(
+async def test_a_changed_secret_is_used_by_the_next_call(
     open_packs: Callable[..., Runtime], secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = open_packs()

@@ -99,7 +99,7 @@ async def test_the_origin_of_a_secret_is_shown_and_never_its_value(
     assert "hidden" not in str(runtime.health.rows())
 
 
-async def test_a_secret_into_which_nothing_put_a_value_is_missing_and_says_so(
+async def test_a_secret_with_an_unset_variable_is_missing_and_reported(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEEDED_KEY", "${REAL_KEY}")
@@ -110,7 +110,7 @@ async def test_a_secret_into_which_nothing_put_a_value_is_missing_and_says_so(
     assert "nothing put a value into" in row.error
 
 
-async def test_a_tool_is_ready_until_it_was_checked_and_what_blocks_it_is_known_then(runtime: Runtime) -> None:
+async def test_a_tool_is_ready_until_a_check_finds_it_blocked(runtime: Runtime) -> None:
     spec = runtime.tools.get("needy.work")
     assert spec is not None
     assert runtime.health.state(spec) == "ready"
@@ -120,7 +120,7 @@ async def test_a_tool_is_ready_until_it_was_checked_and_what_blocks_it_is_known_
     assert blocking == {"NEEDED_KEY": ("needy.rest", "needy.work"), "needed-here": ("needy.work",)}
 
 
-async def test_programs_are_asked_without_the_secrets_of_the_environment(
+async def test_version_commands_run_without_the_secrets_of_the_environment(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()

@@ -92,7 +92,7 @@ async def test_asks_share_a_connection_which_is_closed_with_the_runtime(runtime:
 @pytest.mark.parametrize(
     ("asked", "is_there"), [("ollama:m", True), (None, True), ("openai:m", False), ("openrouter:a/m", False)]
 )
-def test_the_configured_place_is_that_of_the_configured_provider_alone(
+def test_the_configured_base_url_applies_only_to_the_configured_provider(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, is_there: bool
 ) -> None:
     """Otherwise another provider's key would be sent there."""

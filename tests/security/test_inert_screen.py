@@ -65,7 +65,7 @@ async def test_a_tool_with_evil_texts_is_shown_run_and_defined(tool: str, packs:
 
 
 @pytest.mark.promise("SEC-5")
-async def test_the_palette_shows_docstrings_of_tools_as_they_are(packs: Path, home: Path) -> None:
+async def test_the_palette_shows_docstrings_of_tools_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         await stage.press("ctrl+p")
         await stage.type("evil.")
@@ -74,7 +74,7 @@ async def test_the_palette_shows_docstrings_of_tools_as_they_are(packs: Path, ho
         _look(stage)
 
 
-async def test_the_list_of_themes_shows_names_as_they_are(packs: Path, home: Path) -> None:
+async def test_the_list_of_themes_shows_names_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         stage.app.search_themes()
         await stage.until_seen("[bold")
@@ -83,7 +83,7 @@ async def test_the_list_of_themes_shows_names_as_they_are(packs: Path, home: Pat
         _look(stage)
 
 
-async def test_problems_are_shown_as_they_are(packs: Path, home: Path) -> None:
+async def test_problems_are_shown_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         await stage.press("ctrl+g")
         await stage.until_seen("[/] [bold")
@@ -92,7 +92,7 @@ async def test_problems_are_shown_as_they_are(packs: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", evil.TEXTS)
-async def test_toasts_and_tooltips_are_shown_as_they_are(text: str, packs: Path, home: Path) -> None:
+async def test_toasts_and_tooltips_are_shown_literally(text: str, packs: Path, home: Path) -> None:
     from pegboard.tui.widgets.clipboard import copy
 
     async with on_stage(_runtime(packs, home)) as stage:
@@ -101,7 +101,7 @@ async def test_toasts_and_tooltips_are_shown_as_they_are(text: str, packs: Path,
         _look(stage)
 
 
-async def test_saved_scripts_are_shown_as_they_are(packs: Path, home: Path) -> None:
+async def test_saved_scripts_are_shown_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         await stage.press("f7")
         await stage.pilot.pause()
@@ -110,7 +110,7 @@ async def test_saved_scripts_are_shown_as_they_are(packs: Path, home: Path) -> N
         _look(stage)
 
 
-async def test_what_a_model_says_and_calls_is_shown_as_it_is(packs: Path, home: Path) -> None:
+async def test_text_and_calls_of_a_model_are_shown_literally(packs: Path, home: Path) -> None:
     with patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(3)):
         async with on_stage(_runtime(packs, home)) as stage:
             await stage.press("f6")

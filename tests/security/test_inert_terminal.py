@@ -95,7 +95,7 @@ COMMANDS: Sequence[Sequence[str]] = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=map(str, range(len(COMMANDS))))
 @pytest.mark.promise("SEC-5", "TUI-4")
-async def test_nothing_that_a_command_prints_steers_the_terminal(
+async def test_no_output_of_a_command_controls_the_terminal(
     arguments: Sequence[str], packs: Path, home: Path, tmp_path: Path
 ) -> None:
     await _prepare(packs, home)

@@ -102,7 +102,7 @@ async def _ran(runtime: Runtime, tool: str, **args: JsonValue) -> bool:
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_a_number_is_denied_however_it_is_written(runtime: Runtime) -> None:
+async def test_a_number_is_denied_in_every_spelling(runtime: Runtime) -> None:
     _rules(runtime, '[[rule]]\ndeny = "book.pay"\nwhere = { amount = "1000" }\n[[rule]]\nallow = "book.*"')
     for amount in (1000, 1000.0, 1e3, 10.00e2):
         assert not await _ran(runtime, "pay", amount=amount), amount
@@ -163,7 +163,7 @@ async def test_a_value_is_denied_by_its_type_in_lists_objects_and_as_a_default(
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_a_path_is_denied_however_it_is_written(runtime: Runtime, folder: Path) -> None:
+async def test_a_path_is_denied_in_every_spelling(runtime: Runtime, folder: Path) -> None:
     (folder / "caf\u00e9").mkdir()
     spellings = [
         "secret/a", "secret", "secret/", "./secret/a", "secret//a", "//secret/../" + str(folder) + "/secret/a",
@@ -216,7 +216,7 @@ async def test_paths_of_a_pack_with_roots_start_there(
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_a_path_is_only_allowed_where_it_really_leads(runtime: Runtime, folder: Path) -> None:
+async def test_a_path_is_allowed_only_by_its_target(runtime: Runtime, folder: Path) -> None:
     _rules(runtime, ALLOW_SRC)
     for path in ("src/a", "./src/a", f"{folder}/src/a", "src//new/b"):
         assert await _ran(runtime, "remove", path=path), path
@@ -262,7 +262,7 @@ class _Editor:
 
 
 @pytest.mark.promise("SEC-4")
-async def test_edited_arguments_are_held_to_the_deny_rules_too(runtime: Runtime) -> None:
+async def test_deny_rules_apply_to_edited_arguments_too(runtime: Runtime) -> None:
     _rules(runtime, '[[rule]]\ndeny = "book.remove"\nwhere = { path = "secret/**" }')
     runtime.rules.approve_with(_Editor(path="public/a"))
     assert await _ran(runtime, "remove", path="public/b")
@@ -330,7 +330,7 @@ async def test_while_the_rules_cant_be_read_no_call_of_a_model_runs(runtime: Run
 
 
 @pytest.mark.promise("SEC-4")
-async def test_approvals_of_a_session_dont_count_while_the_rules_cant_be_read(runtime: Runtime) -> None:
+async def test_approvals_of_a_session_do_not_apply_while_the_rules_cannot_be_read(runtime: Runtime) -> None:
     class Person:
         async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
             return Approval(answer="session")
@@ -345,7 +345,7 @@ async def test_approvals_of_a_session_dont_count_while_the_rules_cant_be_read(ru
 
 @pytest.mark.promise("SEC-4")
 @pytest.mark.parametrize("kind", ["folder", "link to nothing", "no text", "fifo"])
-async def test_a_file_of_rules_that_is_no_file_fails_closed(runtime: Runtime, kind: str) -> None:
+async def test_a_rules_file_that_is_not_a_regular_file_fails_closed(runtime: Runtime, kind: str) -> None:
     file = runtime.paths.approvals
     match kind:
         case "folder":

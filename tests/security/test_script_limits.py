@@ -98,7 +98,7 @@ WHOLE = {
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize(("script", "printed"), WHOLE.values(), ids=WHOLE.keys())
-async def test_what_fits_is_whole(tool: OrchestratorTool, script: str, printed: str) -> None:
+async def test_a_result_below_the_limit_is_complete(tool: OrchestratorTool, script: str, printed: str) -> None:
     result = await _run(tool, script)
     assert (result.stdout, result.stderr, result.exit_code) == (printed, "", 0)
 
@@ -160,7 +160,7 @@ OVERFLOWS = [
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize("program", OVERFLOWS)
-async def test_bc_fails_where_it_would_be_wrong(tool: OrchestratorTool, program: str) -> None:
+async def test_bc_fails_rather_than_return_a_wrong_number(tool: OrchestratorTool, program: str) -> None:
     result = await _run(tool, f"set -o pipefail; echo '{program}' | bc -l")
     assert (result.stdout, result.exit_code) == ("", 1)
     assert result.stderr.startswith("bc: ")
@@ -225,7 +225,7 @@ async def test_half_a_surrogate_pair_that_a_tool_returns_is_replaced(tool: Orche
 
 
 @pytest.mark.parametrize("script", [5, None, b"echo", ["echo"]])
-async def test_a_script_that_is_no_text_is_an_error(tool: OrchestratorTool, script: Any) -> None:
+async def test_a_script_that_is_not_text_is_an_error(tool: OrchestratorTool, script: Any) -> None:
     with pytest.raises(TypeError, match="The script must be a str, not "):
         await _run(tool, script)
     with pytest.raises(TypeError, match="The script must be a str, not "):

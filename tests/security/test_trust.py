@@ -145,7 +145,7 @@ def test_any_change_of_either_file_asks_again(folder: Folder, trust: Trusts, cha
 
 
 @pytest.mark.promise("SEC-3", "SEC-4")
-def test_a_trusted_limit_does_not_vanish_when_its_file_changes(folder: Folder, trust: Trusts) -> None:
+def test_a_trusted_limit_still_applies_when_its_file_changes(folder: Folder, trust: Trusts) -> None:
     folder.write('[tools]\nallow = ["time.now"]\n')
     trust(folder.path)
     for text in ("[tools]\nallow = [\n", "", '[tools]\nallow = ["*"]\n'):
@@ -235,9 +235,7 @@ def test_a_relative_folder_in_the_users_file_is_never_one_of_the_working_directo
         (None, 0o620),
     ],
 )
-def test_a_record_that_cannot_be_relied_on_trusts_nothing(
-    folder: Folder, trust: Trusts, content: bytes | None, mode: int
-) -> None:
+def test_an_unreliable_record_trusts_nothing(folder: Folder, trust: Trusts, content: bytes | None, mode: int) -> None:
     folder.write("[tools]\ntimeout = 2\n", "KEY=x-of-folder\n")
     trust(folder.path)
     record = folder.paths.trust
@@ -252,7 +250,7 @@ def test_a_record_that_cannot_be_relied_on_trusts_nothing(
 
 
 @pytest.mark.promise("SEC-3", "SEC-4")
-def test_limits_of_a_folder_hold_while_the_record_cannot_be_read(folder: Folder, trust: Trusts) -> None:
+def test_limits_of_a_folder_apply_while_the_record_cannot_be_read(folder: Folder, trust: Trusts) -> None:
     folder.write('[tools]\nallow = ["time.now"]\n')
     trust(folder.path)
     folder.paths.trust.write_bytes(b"damaged")
@@ -273,7 +271,7 @@ def test_the_record_is_private_and_holds_no_contents(folder: Folder, trust: Trus
 @pytest.mark.promise("SEC-3")
 @pytest.mark.parametrize("name", ["pegboard.toml", ".env"])
 @pytest.mark.parametrize("kind", ["fifo", "huge", "device", "folder", "loop", "gone", "not utf-8"])
-def test_a_strange_file_neither_hangs_nor_gets_trust(folder: Folder, name: str, kind: str) -> None:
+def test_a_special_file_neither_hangs_nor_is_trusted(folder: Folder, name: str, kind: str) -> None:
     file = folder.path / name
     match kind:
         case "fifo":
@@ -303,7 +301,7 @@ def test_a_strange_file_neither_hangs_nor_gets_trust(folder: Folder, name: str, 
 
 
 @pytest.mark.promise("SEC-3")
-def test_a_symlink_is_trusted_by_what_it_leads_to(folder: Folder, trust: Trusts, tmp_path: Path) -> None:
+def test_a_symlink_is_trusted_by_its_target(folder: Folder, trust: Trusts, tmp_path: Path) -> None:
     (tmp_path / "elsewhere.toml").write_text("[tools]\ntimeout = 2\n")
     (folder.path / "pegboard.toml").symlink_to(tmp_path / "elsewhere.toml")
     assert folder.load()[0].tools.timeout == 8
@@ -412,7 +410,7 @@ async def test_a_pack_that_a_folder_configures_gets_only_the_folders_secrets(
 
 
 @pytest.mark.promise("SEC-3", "SEC-4")
-def test_a_model_is_not_used_while_its_place_is_unknown(folder: Folder, home: Path) -> None:
+def test_a_model_is_not_used_while_its_base_url_is_unknown(folder: Folder, home: Path) -> None:
     for text in ("[model]\nbase_url = 3\n", "model = 3\n", '[model]\nbaseurl = "http://x"\n', "[tools\n", "\x00"):
         (home / "config.toml").write_text(text)
         runtime = Runtime.from_environment()

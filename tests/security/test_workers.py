@@ -119,9 +119,7 @@ async def test_a_process_started_behind_the_back_of_python_ends_with_its_call(ru
     await _until(lambda: not _lives(pid))
 
 
-async def test_nothing_is_left_below_the_app_once_the_executor_is_closed(
-    run: Run, executor: Executor, tmp_path: Path
-) -> None:
+async def test_no_process_is_left_once_the_executor_is_closed(run: Run, executor: Executor, tmp_path: Path) -> None:
     before = set(_below(os.getpid()))
     calls = [asyncio.ensure_future(run("detach", sign=str(tmp_path / str(number)), then="hang")) for number in range(3)]
     await _until(lambda: all((tmp_path / str(number)).exists() for number in range(3)))
@@ -132,7 +130,7 @@ async def test_nothing_is_left_below_the_app_once_the_executor_is_closed(
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_tool_that_strikes_the_keeper_of_its_worker_still_only_ends_its_call(
+async def test_a_tool_that_kills_the_keeper_of_its_worker_ends_only_its_own_call(
     run: Run, executor: Executor, tmp_path: Path, number: signal.Signals
 ) -> None:
     pack = tmp_path / "striking.py"
