@@ -1,4 +1,4 @@
-"""What the tests share: a Pegboard of their own in a temporary folder, and the schemas that forms are measured by.
+"""Shared fixtures: a separate Pegboard in a temporary folder, and the schemas that measure forms.
 
 The modules of `corpus`, such as `typist`, are imported by their names.
 """
@@ -36,18 +36,18 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Gives one worker more than there are cores: a quarter of the time goes to waiting for a screen or a process."""
+    """Return one worker more than there are cores: a quarter of the time is spent waiting for a screen or a process."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keeps every test away from the user's own files: all folders stand in a temporary one."""
+    """Redirect all of Pegboard's folders to a temporary one, away from the user's own files."""
     folder = tmp_path_factory.mktemp("home")
     for name in [name for name in os.environ if name.startswith("PEGBOARD_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))
-    # No test asks the keyring of whoever runs it, nor one that another test left behind.
+    # No test uses the keyring of the user who runs it, or one from another test.
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setenv("PEGBOARD_CONFIG", str(folder / "config.toml"))
     monkeypatch.setenv("PEGBOARD_DATA_DIR", str(folder / "data"))
@@ -58,7 +58,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def trust(home: Path) -> Callable[[Path], None]:
-    """Trusts a folder with its `pegboard.toml` and `.env` as they are."""
+    """Return a function that trusts a folder with its current `pegboard.toml` and `.env`."""
 
     def trust(folder: Path) -> None:
         paths = Paths.from_environment()
@@ -69,7 +69,7 @@ def trust(home: Path) -> Callable[[Path], None]:
 
 @pytest.fixture
 def data_folder() -> Path:
-    """The shared real-world data; the test is skipped where there is none."""
+    """Return the shared real-world data; skip the test if it is missing."""
     if not DATA.is_dir():
         pytest.skip("the shared data folder is not here")
     return DATA
@@ -77,19 +77,19 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def hard_cases() -> dict[str, Row]:
-    """The hard cases among schemas by their ids."""
+    """Return the hard cases among the schemas by their ids."""
     return {row.id: row for row in rows_of(CORPUS / "hardcases.jsonl")}
 
 
 @pytest.fixture
 def corpus(data_folder: Path, hard_cases: dict[str, Row]) -> list[Row]:
-    """Every real schema and every hard case; the test is skipped where the real ones are not."""
+    """Return every real schema and every hard case; skip the test if the real ones are missing."""
     return [*rows_of(data_folder / "schemas" / "open.jsonl"), *hard_cases.values()]
 
 
 @pytest.fixture
 def write_pack(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Writes a pack of the given file name and source into `tmp_path / "packs"` and gives that folder."""
+    """Return a function that writes a pack into `tmp_path / "packs"` and returns that folder."""
 
     def write(name: str, source: str) -> Path:
         folder = tmp_path / "packs"
@@ -102,7 +102,7 @@ def write_pack(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture
 async def open_runtime() -> AsyncIterator[Callable[..., Runtime]]:
-    """Builds runtimes as `Runtime.from_environment` does, scanned, and closes them after the test."""
+    """Yield a function that builds scanned runtimes with `Runtime.from_environment`; close them after the test."""
     opened: list[Runtime] = []
 
     def build(*packs: Path, tool_allow: str | None = None) -> Runtime:

@@ -1,4 +1,4 @@
-"""`pegboard`, the program."""
+"""Entry point of the `pegboard` program."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ INTERRUPTED = 130
 
 
 def main() -> NoReturn:
-    """Opens the app when there is nothing else on the command line, else does what the command line says."""
-    _mend_streams()
+    """Run the command on the command line, or open the app if there is none."""
+    _repair_streams()
     from pegboard.cli import crash
 
     crash.install()
@@ -26,7 +26,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except OSError as error:
-        # what is left in the buffer can't be written either, and would fail once more when Python ends
+        # The rest of the buffer can't be written either; Python would fail again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         with suppress(OSError):
             sys.stderr.write(f"pegboard: {error.strerror or error}\n")
@@ -40,7 +40,7 @@ def main() -> NoReturn:
 
 def _run() -> None:
     if len(sys.argv) == 1 and "_PEGBOARD_COMPLETE" not in os.environ:
-        # the plain start needs no parser of command lines, which takes as long to load as everything else of ours
+        # Opening the app needs no command-line parser, which takes as long to load as the rest of Pegboard.
         from pegboard.cli.open import open_app
 
         sys.exit(open_app())
@@ -49,8 +49,8 @@ def _run() -> None:
     program(sys.argv[1:])(prog_name="pegboard")
 
 
-def _mend_streams() -> None:
-    """Puts something in the place of closed streams, and lets none fail over a character it doesn't have."""
+def _repair_streams() -> None:
+    """Replace closed standard streams, and escape characters that a stream can't encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open till the end

@@ -1,18 +1,22 @@
 """Every exception that Pegboard raises on purpose.
 
-What a tool, a pack or a file does wrong is data (`models.Problem`, `models.ToolError`), not an exception.
-These are for callers of our own functions::
+Problems of a tool, a pack or a file are data (`models.Problem`, `models.ToolError`), not exceptions. These are for
+callers of Pegboard's own functions::
 
     PegboardError
-    ├── ConfigError        the configuration can't be used at all (a folder that can't be made, …)
-    ├── FormFaults         a form or an argument object has faults; `.faults` has them all
-    ├── ModelError         a language model's provider failed; `.code`, `.fix` and `.retry_after` say more
+    ├── ConfigError        the configuration can't be used (a folder can't be created, …)
+    ├── FormFaults         arguments are invalid; `.faults` lists every validation error
+    ├── ModelError         a language model's provider failed; see `.code`, `.fix` and `.retry_after`
     ├── PresetError        a preset can't be saved, renamed or deleted
     ├── RulesError         the rules of approvals.toml can't be changed
     ├── SavedScriptError   a saved script can't be read, written, renamed or deleted
-    ├── SessionError       a session isn't there, can't be named so, or is in use
+    ├── SessionError       a session doesn't exist, is in use, or can't have this name
     ├── StoreError         the history can't be opened or written
     └── WorkerError        a worker process can't be started
+
+Modules derive more specific errors from `PegboardError`, such as `forms.json_text.JsonTextError`. Outside the tree are
+only `sdk.ToolFailed`, which authors of tools raise, exceptions that never leave their module, and those of
+`scripts.programs` and `scripts.calculator`, whose process doesn't import Pegboard.
 """
 
 from __future__ import annotations
@@ -26,19 +30,18 @@ if TYPE_CHECKING:
 
 
 class PegboardError(Exception):
-    """The root of the tree: catch it to catch everything that is ours."""
+    """Base class of every exception of Pegboard."""
 
 
 class ConfigError(PegboardError):
-    """The configuration can't be used, and no default can stand in for it."""
+    """The configuration can't be used, and no default can replace it."""
 
 
 class FormFaults(PegboardError):  # noqa: N818 - it carries `Fault`s, and is called so everywhere
-    """Arguments that don't fit their schema: all faults at once.
+    """Arguments that don't match their schema; the message joins all validation errors."""
 
-    Attributes:
-        faults: Every fault, in the order of the schema.
-    """
+    faults: tuple[Fault, ...]
+    """Every validation error, in the order of the schema."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("; ".join(str(fault) for fault in faults))
@@ -49,18 +52,21 @@ ModelErrorCode: TypeAlias = Literal[
     "not_configured", "auth", "unknown_model", "rate_limited", "server", "context_too_long", "refused",
     "no_connection", "timeout", "broken_stream", "bad_request",
 ]  # fmt: skip
-"""What went wrong between us and a provider: `refused` is a model that won't answer, `no_connection` a server that
-isn't there, `broken_stream` an answer that ended before its end, `bad_request` anything else that isn't taken."""
+"""Kind of failure of a provider.
+
+`refused`: the model declined to answer. `no_connection`: the server can't be reached. `broken_stream`: the response
+ended early. `bad_request`: the provider rejected the request for another reason.
+"""
 
 
 class ModelError(PegboardError):
-    """A language model's provider failed; the message is a sentence for the user.
+    """Failure of a language model's provider; the message is a sentence for the user.
 
     Attributes:
         code: The kind of failure.
         fix: What the user can do about it; may be empty.
-        retry_after: Seconds after which it may be tried again, where the provider says so.
-        detail: What the provider said itself: untrusted text.
+        retry_after: Seconds to wait before a retry, if the provider sent them.
+        detail: The provider's own message: untrusted text.
     """
 
     def __init__(
@@ -80,19 +86,19 @@ class ModelError(PegboardError):
 
 
 class PresetError(PegboardError):
-    """A preset can't be saved, renamed or deleted; the message is a sentence that says why."""
+    """A preset can't be saved, renamed or deleted; the message is a sentence with the reason."""
 
 
 class RulesError(PegboardError):
-    """The rules can't be changed; the message is a sentence that says why."""
+    """The rules can't be changed; the message is a sentence with the reason."""
 
 
 class SavedScriptError(PegboardError):
-    """A saved script can't be read, written, renamed or deleted; the message is a sentence that says why."""
+    """A saved script can't be read, written, renamed or deleted; the message is a sentence with the reason."""
 
 
 class SessionError(PegboardError):
-    """A session can't be used, renamed or deleted; the message is a sentence that says why."""
+    """A session can't be used, renamed or deleted; the message is a sentence with the reason."""
 
 
 class StoreError(PegboardError):

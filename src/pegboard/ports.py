@@ -1,4 +1,4 @@
-"""The protocols at which the layers meet; who stands on either side doesn't know the other."""
+"""The protocols between layers, so that neither side imports the other."""
 
 from __future__ import annotations
 
@@ -16,141 +16,146 @@ if TYPE_CHECKING:
 
 
 class ToolSource(Protocol):
-    """Where tools come from: packs folders, an MCP server."""
+    """A source of tools: the packs folders, an MCP server."""
 
     def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
-        """Gives the tools as they are now, and what is wrong; never raises for a file's or server's sake."""
+        """Return the current tools and problems; a bad file or server raises nothing."""
         ...
 
 
 class ToolRunner(Protocol):
-    """What runs a call whose arguments have been checked."""
+    """Runner of calls with valid arguments."""
 
     def run(
         self, spec: ToolSpec, call: ToolCall, *, timeout: float, calls: Calls | None = None
     ) -> AsyncGenerator[CallEvent]:
-        """Runs `call` and yields `Started`, `Log`s and `Progress`, then `Finished`; never raises for the tool's sake.
+        """Run a call; yield `Started`, `Log` and `Progress` events, then `Finished`.
+
+        A failing tool is a result, not an exception.
 
         Args:
             spec: The tool.
-            call: The call, aliases resolved and arguments valid.
+            call: The call, with aliases resolved and valid arguments.
             timeout: Seconds from the start of the tool.
-            calls: Where the calls go that the tool makes of others.
+            calls: The pipeline for calls that the tool makes of other tools.
         """
         ...
 
     async def cancel(self, call_id: str) -> bool:
-        """Ends a running or waiting call, which then finishes with the detail `cancelled`; False if there is none."""
+        """Cancel a running or queued call, with the detail `cancelled`; return False if none has this id."""
         ...
 
     async def close(self) -> None:
-        """Ends every running call and frees every process."""
+        """Cancel every running call and stop every process."""
         ...
 
 
 class Calls(Protocol):
-    """Where the calls go that a tool makes of others."""
+    """The pipeline for calls that a tool makes of other tools."""
 
     def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
-        """Takes one call down the road that all take; yields what happens, `Finished` last."""
+        """Run one call through the same pipeline as every other call; yield its events, `Finished` last."""
         ...
 
     def callable(self) -> Sequence[ToolSpec]:
-        """Gives the tools that may be called."""
+        """Return the tools that can be called."""
         ...
 
     async def refreshed(self) -> Sequence[ToolSpec]:
-        """Look for tools again, and return those that may be called."""
+        """Scan for tools again and return those that can be called."""
         ...
 
 
 class Granted(NamedTuple):
-    """What a pack may know while one call of it runs."""
+    """Configuration and secrets of a pack for one call."""
 
     config: Mapping[str, object]
-    """As TOML has it."""
+    """The pack's table in the configuration, as parsed from TOML."""
     secrets: Mapping[str, str | None]
-    """All that it may ask for, by name; None where one is missing."""
+    """Secrets that the pack is granted, by name; None for a missing one."""
 
 
 class Grants(Protocol):
-    """Who knows what each pack may know."""
+    """Lookup of the configuration and secrets of packs."""
 
-    def at_once(self, handler: PackHandler) -> Granted | None:
-        """Gives what a pack may know where that takes no time; None where it must be looked up."""
+    def known(self, handler: PackHandler) -> Granted | None:
+        """Return the configuration and secrets of a pack if that takes no time; None if `look_up` is required."""
         ...
 
     async def look_up(self, handler: PackHandler) -> Granted:
-        """Gives what a pack may know."""
+        """Return the configuration and secrets of a pack."""
         ...
 
     def refuse(self, handler: PackHandler, name: str) -> None:
-        """Learns that a pack asked for a secret that it wasn't granted; the name is untrusted text."""
+        """Record that a pack asked for a secret that it wasn't granted; the name is untrusted text."""
         ...
 
     def where(self, name: str) -> tuple[str | None, str]:
-        """Gives where a secret comes from; None and the reason if it is missing. Blocks; never gives the value."""
+        """Return where a secret comes from, or None and why it is missing. Blocks; the value is never returned."""
         ...
 
 
 class Redaction(Protocol):
-    """Who takes secrets out of what is told and recorded."""
+    """Redaction of secrets in everything that is shown and recorded."""
 
     @property
     def has_any(self) -> bool:
-        """Whether there is any secret to take out."""
+        """Whether any secret is known."""
         ...
 
     async def renew(self) -> None:
-        """Looks for secrets that were added since."""
+        """Add secrets that were added since the last call."""
         ...
 
     def text(self, text: str) -> str:
-        """Gives a text without secrets."""
+        """Return a text without secrets."""
         ...
 
     def value(self, value: JsonValue) -> JsonValue:
-        """Gives a JSON value without secrets: itself where there are none."""
+        """Return a JSON value without secrets; the same object if it contains none."""
         ...
 
     def unfinished(self, text: str) -> int:
-        """Gives how many characters at the end of a text may be the beginning of a secret."""
+        """Return the length of the suffix that could be the start of a secret."""
         ...
 
 
 class Recorder(Protocol):
-    """What keeps the record of calls."""
+    """Storage of the record of calls."""
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
-        """Keeps a finished call, asked for at `at`; returns at once, writes in the background, never raises."""
+        """Record a finished call that was requested at `at`; write in the background, never raise."""
         ...
 
     def records(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
-        """Gives the newest records first."""
+        """Return records, the newest first."""
         ...
 
     def keep_for_reuse(self, key: str, call_id: str) -> None:
-        """Remembers under a key that the result of a call may be used again; blocks, never raises."""
+        """Store under a key that the result of a call can be reused. Blocks; never raises."""
         ...
 
     def kept_for_reuse(self, key: str) -> tuple[float, ToolResult | None]:
-        """Gives when a key was last kept, in seconds since 1970, and the result; blocks, never raises."""
+        """Return the time of the last `keep_for_reuse`, in seconds since 1970, and the result.
+
+        Blocks; never raises.
+        """
         ...
 
 
 class Approver(Protocol):
-    """Who may be asked whether a call may run."""
+    """Decision on calls that need approval."""
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
-        """Decides on one call; cancelled when nobody waits for the answer any more."""
+        """Decide on one call; cancelled when the call no longer waits for the answer."""
         ...
 
 
 class Readiness(Protocol):
-    """Who knows whether a tool has what it needs."""
+    """Check of a tool's requirements before a call."""
 
     async def lacking(self, spec: ToolSpec) -> Sequence[Problem]:
-        """Gives what keeps the tool from working, as things are now; nothing if it can be called."""
+        """Return the problems that keep the tool from working now; empty if it can be called."""
         ...
 
 
@@ -159,15 +164,15 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name as the configuration has it: `provider:model`."""
+        """The name in the configuration: `provider:model`."""
         ...
 
     def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
-        """Says something to the model and yields its answer piece by piece, `TurnEnded` last.
+        """Send a prompt to the model and stream its response, `TurnEnded` last.
 
-        Closing it ends the answer.
+        Closing the iterator ends the response.
 
         Raises:
-            ModelError: The provider failed. What was yielded before stays said.
+            ModelError: The provider failed. Events yielded before remain valid.
         """
         ...

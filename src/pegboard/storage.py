@@ -1,6 +1,7 @@
-"""Files and folders that only their owner can read, from the first byte on, and files that are replaced as a whole.
+"""Files and folders that only their owner can read, and atomic writes.
 
-Every writer of Pegboard's own files uses this module. It needs nothing but `os`, as workers and discovery load it.
+Every writer of Pegboard's own files uses this module. It imports little more than `os`, because workers and discovery
+load it.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
-# All of it is about descriptors and single system calls, which pathlib hides, and pathlib is too heavy for a worker.
+# This module works with descriptors and single system calls, which pathlib hides; pathlib is too heavy for a worker.
 # ruff: noqa: PTH101, PTH102, PTH105, PTH108, PTH112, PTH116, PTH118, PTH120
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
 
 _LONGEST_NAME = 200
-"""Bytes; file systems accept 255, and the name of a draft is longer than the file's."""
+"""Limit in bytes. File systems accept 255, and the name of a draft is longer than the file's."""
 
 Path = str | os.PathLike[str]
 
@@ -44,7 +45,7 @@ def make_folder(folder: Path) -> None:
         try:
             os.mkdir(one, PRIVATE_FOLDER)
         except FileExistsError as error:
-            if not os.path.isdir(one):  # another process may have created it meanwhile
+            if not os.path.isdir(one):  # Another process may have created it meanwhile.
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), one) from error
 
 
@@ -54,17 +55,17 @@ def opener(path: str, flags: int) -> int:
 
 
 def open_lock(file: Path) -> int:
-    """Open a file that serves as a lock, created if it's missing, and return its descriptor.
+    """Open a lock file, create it if it is missing, and return its descriptor.
 
     Raises:
-        OSError: It can't be opened.
+        OSError: The file can't be opened.
     """
     return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
 
 
 def tighten(path: Path) -> None:
-    """Take other users' permissions from a file or folder of ours that may hold secrets; ignore a missing one."""
-    with suppress(OSError):  # it belongs to another user, or the file system has no permissions
+    """Remove other users' permissions from a file or folder that may hold secrets; ignore a missing one."""
+    with suppress(OSError):  # The file belongs to another user, or the file system has no permissions.
         mode = os.stat(path).st_mode & 0o7777
         if mode & 0o077:
             os.chmod(path, mode & ~0o077)
@@ -83,19 +84,19 @@ def is_open_to_others(path: Path) -> bool:
 def replacing(
     file: Path, *, replace: bool = True, mode: int = PRIVATE_FILE, durable: bool = True
 ) -> Iterator[IO[bytes]]:
-    """Open a draft beside a file that takes its place when the block ends, and vanishes if the block raises.
+    """Open a draft that replaces a file when the block ends, and is deleted if the block raises.
 
-    Readers see the old content or the new one, never a part. A symbolic link is replaced by the file.
+    Readers see either the old or the new content. A symbolic link is replaced by the file.
 
     Args:
         file: The file to write; its folder must exist.
-        replace: Whether an existing file may be replaced.
+        replace: Whether to replace an existing file.
         mode: Permissions, less those of the umask.
-        durable: Whether the content must survive a power failure. A cache can do without, which is faster.
+        durable: Whether the content must survive a power failure. Caches don't need it, and it is slower.
 
     Raises:
-        FileExistsError: The file exists and may not be replaced.
-        OSError: It can't be written.
+        FileExistsError: The file exists and `replace` is False.
+        OSError: The file can't be written.
     """
     folder, name = os.path.split(os.fspath(file))
     short = name if len(os.fsencode(name)) <= _LONGEST_NAME else "long-name"
@@ -110,7 +111,9 @@ def replacing(
             if replace:
                 os.replace(draft, file)
             else:
-                os.link(draft, file)  # unlike a rename, a link never replaces what another process has just written
+                os.link(
+                    draft, file
+                )  # Unlike a rename, a link never replaces a file that another process has just written.
                 os.unlink(draft)
         except BaseException:
             with suppress(OSError):
@@ -121,18 +124,18 @@ def replacing(
 
 
 def write(file: Path, data: bytes, *, replace: bool = True, mode: int = PRIVATE_FILE, durable: bool = True) -> None:
-    """Write a file as a whole or not at all; see `replacing`.
+    """Write a file atomically; see `replacing`.
 
     Raises:
-        FileExistsError: The file exists and may not be replaced.
-        OSError: It can't be written.
+        FileExistsError: The file exists and `replace` is False.
+        OSError: The file can't be written.
     """
     with replacing(file, replace=replace, mode=mode, durable=durable) as out:
         out.write(data)
 
 
 def _sync(folder: str) -> None:
-    """Make a rename survive a power failure, where the file system can."""
+    """Make a rename survive a power failure if the file system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

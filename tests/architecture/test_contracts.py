@@ -1,4 +1,4 @@
-"""Who may import whom, as import-linter reads it from `.importlinter`."""
+"""Import contracts, checked by import-linter with `.importlinter`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an import costs: in a clean interpreter, heavy libraries stay out until they are needed."""
+"""Cost of imports: in a clean interpreter, heavy libraries are not loaded until they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lint, format and types are tests like any other."""
+"""Lint, format and types as tests."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Textual reads text as markup in many places; only text that can't be a tool's may get there as `str`.
+"""Textual parses text as markup in many places; only trusted text may get there as `str`.
 
-Whatever is shown is `Content` (which is never parsed), a literal without brackets, or shown with `markup=False`.
+Every text is `Content` (which is never parsed), a literal without brackets, or shown with `markup=False`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ PARSED_ATTRIBUTES = {"border_title", "border_subtitle", "tooltip", "label", "pla
 """Attributes that Textual parses when they are set."""
 PARSED_HELP = {"Hit": (4, "help"), "DiscoveryHit": (3, "help")}
 FORBIDDEN = {"from_markup", "from_text", "render_str", "SelectionList", "Select", "DataTable", "matcher"}
-"""What parses markup; none of it is needed."""
+"""Functions and classes that parse markup; none of them is needed."""
 FORBIDDEN_MODULES = {"textual.markup", "rich.markup"}
-"""What pretends that markup can be escaped, too."""
+"""Modules that parse markup, or claim to escape it."""
 
 PLAIN = ast.parse("Content()", mode="eval").body
 
 
 class _Package:
-    """What the annotations of the package say about functions, attributes and classes."""
+    """Annotations of functions, attributes and classes in the package."""
 
     def __init__(self, files: dict[str, ast.Module]) -> None:
         self.plain_names: set[str] = set()
@@ -56,7 +56,7 @@ class _Package:
                     self.bases[node.name] = {ast.unparse(base).partition("[")[0] for base in node.bases}
 
     def derives(self, name: str, base: str) -> bool:
-        """Whether a class is a kind of another."""
+        """Return whether a class derives from another."""
         return name == base or any(self.derives(one, base) for one in self.bases.get(name, ()))
 
 
@@ -65,7 +65,7 @@ def _is_plain_type(annotation: ast.expr | None) -> bool:
 
 
 class _Reader(ast.NodeVisitor):
-    """Finds where a `str` that isn't a literal goes to something that parses markup."""
+    """Visitor that finds a `str` other than a literal passed to a function that parses markup."""
 
     def __init__(self, package: _Package) -> None:
         self.package = package
@@ -135,7 +135,7 @@ class _Reader(ast.NodeVisitor):
             yield 0, "message"
 
     def _is_static(self, receiver: ast.expr) -> bool:
-        """Whether something that is updated may be a widget that parses what it is updated with."""
+        """Return whether an updated object may be a widget that parses its content."""
         text = ast.unparse(receiver)
         if text == "self":
             return bool(self._classes) and self.package.derives(self._classes[-1], "Static")
@@ -182,7 +182,7 @@ CONTENT_METHODS = {"stylize", "stylize_before", "truncate", "join", "append", "e
 
 
 def _bindings(node: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, list[ast.expr | None]]:
-    """Return what each local name of a function is bound to; None for what isn't known."""
+    """Return the values that each local name of a function is bound to; None for an unknown one."""
     bound: dict[str, list[ast.expr | None]] = {}
     for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
         bound[argument.arg] = [PLAIN if _is_plain_type(argument.annotation) else None]
@@ -219,7 +219,7 @@ def _bound(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | 
 
 
 def _found(sources: dict[str, str]) -> list[str]:
-    """Return where a text may be parsed as markup, as `file:line: code`."""
+    """Return the lines where a text may be parsed as markup, as `file:line: code`."""
     files = {name: ast.parse(text) for name, text in sources.items()}
     package = _Package(files)
     found: list[str] = []
@@ -231,7 +231,7 @@ def _found(sources: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.promise("SEC-5", "TUI-4")
-def test_nothing_but_content_and_literals_goes_where_markup_is_parsed() -> None:
+def test_only_content_and_literals_are_parsed_as_markup() -> None:
     assert _found({str(file.relative_to(SOURCE)): file.read_text() for file in SOURCE.rglob("*.py")}) == []
 
 

@@ -1,4 +1,4 @@
-"""Promises and tests know each other."""
+"""Promises and the tests that verify them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _ids_named_by_tests() -> dict[str, str]:
     return named
 
 
-def test_every_promise_is_kept_by_a_test() -> None:
+def test_every_promise_has_a_test() -> None:
     assert set(PROMISES) - set(_ids_named_by_tests()) == set()
 
 

@@ -466,7 +466,7 @@ async def test_what_nobody_approves_is_denied_and_the_model_is_told(runtime: Run
     _, outcome = await asked(runtime, model=model)
     assert outcome.tool_results[0].error is not None
     assert outcome.tool_results[0].error.detail == "denied"
-    assert "nobody is here to approve it" in _answers(model)[0].text
+    assert "this run can't ask for approval" in _answers(model)[0].text
     call = ToolCall(name="shop.write", args={"text": "x"}, source="ask")
     verdict = runtime.rules.verdict(call)
     assert verdict is not None

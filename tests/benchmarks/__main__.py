@@ -1,7 +1,7 @@
-"""Prints every figure beside its limit: `python tests/benchmarks [NAME ...]`.
+"""Print every figure with its limit: `python tests/benchmarks [NAME ...]`.
 
-Each module here has `measure()`, which gives rows of (figure, measured, limit, comment); a figure holds when what was
-measured is not over its limit. Ratios are taken within one run, since machines are noisy.
+Each module here has a function `measure()`, which returns rows of (figure, measured value, limit, comment). A figure
+passes if its value doesn't exceed its limit. Ratios compare values of the same run, because machines are noisy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Row = tuple[str, float, float, str]
 
 
 def main(names: list[str]) -> int:
-    """Measures the named modules, or all, and gives 1 if a figure is over its limit."""
+    """Measure the named modules, or all; return 1 if a figure exceeds its limit."""
     here = Path(__file__).parent
     chosen = names or sorted(file.stem for file in here.glob("[!_]*.py"))
     over = 0

@@ -1,4 +1,4 @@
-"""What a call costs, beside the same call over stdio with the official MCP SDK."""
+"""Cost of a call, compared with the same call over stdio with the official MCP SDK."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Call = Callable[[int], Awaitable[None]]
 
 
 async def _milliseconds(call: Call, calls: int) -> list[float]:
-    """Times single calls, one after another."""
+    """Time single calls, one after another."""
     times = []
     for number in range(calls):
         began = time.perf_counter()
@@ -55,7 +55,7 @@ async def _milliseconds(call: Call, calls: int) -> list[float]:
 
 
 async def _cold(folder: Path) -> list[float]:
-    """Times first calls, each with an executor of its own."""
+    """Time first calls, each with its own executor."""
     times = []
     for _ in range(_COLD_RUNS):
         executor = Executor(results=folder)
@@ -76,7 +76,7 @@ def _through(executor: Executor) -> Call:
 
 
 async def _compare(folder: Path) -> dict[str, float]:
-    """Gives the median milliseconds of a warm call: ours alone, ours through the gateway and recorded, the SDK's."""
+    """Return the median milliseconds of a warm call: the executor alone, through the gateway and recorded, the SDK."""
     executor = Executor(results=folder)
     runtime = Runtime.from_environment()
     runtime.tools.scan()
@@ -113,7 +113,7 @@ async def _compare(folder: Path) -> dict[str, float]:
 
 
 def measure() -> list[tuple[str, float, float, str]]:
-    """Gives the figures of a warm and of a cold call."""
+    """Return the figures of a warm and of a cold call."""
     # without byte code on disk every import compiles, which no user's machine does twice
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as home:

@@ -1,4 +1,4 @@
-"""What a conversation costs on the screen: from a provider's chunk to its text, keys meanwhile, CPU, long sessions."""
+"""Cost of a conversation on the screen: delays of chunks and of keys, CPU, long sessions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WORDS_A_LINE = 12
 
 
 def measure() -> list[Row]:
-    """Measures."""
+    """Return the figures of a conversation."""
     with tempfile.TemporaryDirectory() as home, _provider() as url:
         for name in ("DATA", "STATE", "CACHE"):
             os.environ[f"PEGBOARD_{name}_DIR"] = f"{home}/{name.lower()}"
@@ -47,7 +47,7 @@ def measure() -> list[Row]:
 
 
 class _Paced:
-    """Chunks at a pace, each with the time at which it was sent; both processes read one clock."""
+    """Chunks at a fixed rate, each with the time at which it was sent; both processes read the same clock."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -102,14 +102,14 @@ def _p95(times: Sequence[float]) -> float:
 
 
 class _Frames:
-    """When the last frame was painted, and who wants to know of each."""
+    """Time of the last painted frame, and listeners for the next one."""
 
     painted = 0.0
     hook: Callable[[], object] | None = None
 
 
 def _painting(runtime: Runtime, frames: _Frames) -> PegboardApp:
-    """Gives the app, whose frames are rendered to bytes as for a terminal."""
+    """Return the app; its frames are rendered to bytes as for a terminal."""
     from textual._compositor import CompositorUpdate  # what `App._display` is given
 
     from pegboard.tui.app import PegboardApp
@@ -135,12 +135,12 @@ async def _go_to_chat(app: PegboardApp, pilot: Pilot[None]) -> None:
 
 
 def _runs(screen: ChatScreen) -> bool:
-    """Asks anew: mypy takes what was seen once for what stays."""
+    """Return whether the screen is busy; as a function because mypy narrows the property after the first check."""
     return screen.running
 
 
 async def _talk(app: PegboardApp, frames: _Frames, rate: int) -> tuple[list[float], list[float]]:
-    """Asks once; gives the delays of chunks and of keys in ms."""
+    """Ask once; return the delays of chunks and of keys in milliseconds."""
     from textual.events import Key
 
     from pegboard.tui.chat.blocks import TextBlock
@@ -192,7 +192,7 @@ async def _talk(app: PegboardApp, frames: _Frames, rate: int) -> tuple[list[floa
 
 
 class _Spoken:
-    """A model that says one text in chunks, as fast as they are taken, or makes calls."""
+    """A model that streams one text in chunks as fast as they are read, or makes calls."""
 
     name = "spoken"
 
@@ -200,7 +200,7 @@ class _Spoken:
         self._chunks = chunks
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
-        """Says it."""
+        """Stream the text."""
         from pegboard.models.conversation import ModelMessage, TextDelta, TurnEnded
 
         del prompt
@@ -238,7 +238,7 @@ def _prose() -> list[str]:
 
 
 async def _fed() -> list[Row]:
-    """Compares the CPU of a conversation with that of Textual's own Markdown stream, fed with the same pieces."""
+    """Compare the CPU of a conversation with that of Textual's own Markdown stream for the same pieces."""
     from pegboard.runtime import Runtime
 
     chunks = _prose()
@@ -294,7 +294,7 @@ async def _bare(chunks: Sequence[str]) -> float:
 
 
 async def _long() -> list[Row]:
-    """Opens a session of many turns, and one of many calls and a megabyte; then keys in it."""
+    """Open a session of many turns, and one of many calls and a megabyte; then press keys in it."""
     from textual.events import Key
 
     from pegboard.runtime import Runtime
@@ -349,7 +349,7 @@ def _write_sessions(runtime: Runtime) -> None:
 
 
 def _serve() -> None:
-    """Serves until stdin ends, once at each rate."""
+    """Serve until stdin ends, once at each rate."""
     with FakeProvider(*(Answer(_Paced(rate)) for rate in _RATES)).running() as fake:
         print(fake.url, flush=True)
         sys.stdin.read()

@@ -1,4 +1,4 @@
-"""What the command line costs: CPU seconds of whole processes."""
+"""Cost of the command line: CPU seconds of whole processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RUNS = 9
 
 
 def _cpu_seconds(*arguments: str) -> float:
-    """Runs the program once and gives the CPU seconds, user and system, of it and its children."""
+    """Run the program once; return the CPU seconds, user and system, of it and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-m", "pegboard", *arguments], stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -21,7 +21,7 @@ def _cpu_seconds(*arguments: str) -> float:
 
 
 def measure() -> list[tuple[str, float, float, str]]:
-    """Gives the median CPU seconds of `tools list` on a warm index and of `--help`."""
+    """Return the median CPU seconds of `tools list` with a warm index and of `--help`."""
     # without byte code on disk every import compiles, which no user's machine does twice
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as home:

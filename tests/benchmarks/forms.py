@@ -1,4 +1,4 @@
-"""What a form costs: building it and finding its faults, over the real schemas and beside the fastest validator."""
+"""Cost of a form: building and validating it, over the real schemas and compared with the fastest validator."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pegboard.models import JsonObject
 
 
 class Peer(Protocol):
-    """What is used of the other validator."""
+    """The part of the other validator's interface that is used."""
 
     def iter_errors(self, instance: JsonValue) -> Iterable[object]:
-        """Gives everything that is wrong."""
+        """Yield every validation error."""
 
 
 _TESTS = Path(__file__).parents[1]
@@ -38,7 +38,7 @@ def _rows() -> list[tuple[JsonValue, list[JsonObject]]]:
 
 
 def _timed(work: Callable[[], object]) -> float:
-    """Gives the milliseconds of the processor that one go takes."""
+    """Return the CPU milliseconds of one run."""
     began = time.process_time()
     work()
     return (time.process_time() - began) * 1000
@@ -49,7 +49,7 @@ def _percentile(times: list[float], percent: int) -> float:
 
 
 def _peer(schema: JsonValue, examples: list[JsonObject]) -> list[float]:
-    """Times the fastest validator on the same objects; nothing where it isn't installed or can't take the schema."""
+    """Time the fastest validator on the same objects; return [] if it isn't installed or rejects the schema."""
     try:
         rust = importlib.import_module("jsonschema_rs")
         check = rust.validator_for(schema)
@@ -64,10 +64,12 @@ def _all_errors(check: Peer, example: JsonObject) -> None:
 
 
 def measure() -> list[tuple[str, float, float, str]]:
-    """Gives the figures of building, of finding faults and of what is left to JSON."""
+    """Return the figures of building, of validation and of the share of JSON fields."""
     built, checked, peer = list[float](), list[float](), list[float]()
     for schema, examples in _rows():
-        built.append(_timed(partial(Form, json.loads(json.dumps(schema)))))  # a copy: what is known is not built again
+        built.append(
+            _timed(partial(Form, json.loads(json.dumps(schema))))
+        )  # A copy, because a known schema is not built again.
         form = Form(schema)
         for example in examples:
             form.load(example)
@@ -84,7 +86,7 @@ def measure() -> list[tuple[str, float, float, str]]:
 def _beside(
     peer: list[float], figure: str, times: list[float], limits: tuple[float, float], ratios: tuple[float, float]
 ) -> list[tuple[str, float, float, str]]:
-    """Gives the median and the 99th percentile, each also as a ratio to the other validator's of the same objects."""
+    """Return the median and the 99th percentile, each also as a ratio to the other validator's."""
     found: list[tuple[str, float, float, str]] = []
     for name, percent, limit, ratio in zip(("median", "99th percentile"), (50, 99), limits, ratios, strict=True):
         ours = _percentile(times, percent)
@@ -99,7 +101,7 @@ def _beside(
 
 
 def _large() -> float:
-    """Times the faults of a form of many fields, each with something in it."""
+    """Time the validation of a form of many filled fields."""
     properties: JsonObject = {f"p{index}": {"type": ["string", "integer"][index % 2]} for index in range(_SOME_FIELDS)}
     form = Form({"properties": properties, "required": [*properties]})
     for field in form.fields:

@@ -1,4 +1,4 @@
-"""What it costs to open a form: from selecting a tool to its form painted, over real schemas."""
+"""Cost of opening a form: from selecting a tool to the painted form, over real schemas."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _TESTS = Path(__file__).parents[1]
 _SCHEMAS = _TESTS.parents[1] / "shared" / "data" / "schemas" / "open.jsonl"
 _TICK_SECONDS = 0.005
 _AFTER_SECONDS = 0.02
-"""After a form is painted, in which a block is counted with it."""
+"""Seconds after a form is painted in which a blocked loop still counts as its cost."""
 _REST_SECONDS = 0.6
-"""Between two tools, as somebody who looks at a form rests at least."""
+"""Seconds between two tools, as for a user who looks at a form."""
 _LONGEST_SECONDS = 30.0
 _LARGE_RUNS = 9
 _LEVELS = 16
 _DESCRIPTION = "Does what a tool does. It takes its arguments, looks at them, and gives a result in a line or two."
 _EVERY = 10
-"""Of the real schemas every tenth is opened; all of them are tools of the wall."""
+"""Share of the real schemas that are opened: every tenth. All of them are in the tool list."""
 
 
 def measure() -> list[tuple[str, float, float, str]]:
-    """Gives the milliseconds from selecting a tool to its form painted, and how long the loop was kept meanwhile."""
+    """Return the milliseconds from selecting a tool to its painted form, and how long the event loop was blocked."""
     large = {f"{name}-{run}": schema for run in range(_LARGE_RUNS) for name, schema in _large().items()}
     with tempfile.TemporaryDirectory() as home:
         os.environ["PEGBOARD_CONFIG"] = f"{home}/config.toml"
@@ -56,7 +56,7 @@ def measure() -> list[tuple[str, float, float, str]]:
 
 
 def _corpus() -> dict[str, Any]:
-    """Gives the schemas by the names of their tools: real ones where they are, and hard cases."""
+    """Return the schemas by the names of their tools: real ones if available, and hard cases."""
     files = [file for file in (_SCHEMAS, _TESTS / "corpus" / "hardcases.jsonl") if file.is_file()]
     lines = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     # That of a tool is always an object.
@@ -64,7 +64,7 @@ def _corpus() -> dict[str, Any]:
 
 
 def _large() -> dict[str, Any]:
-    """Gives a schema of many fields and one of many levels."""
+    """Return a schema of many fields and one of many levels."""
     text = {"type": "string", "description": "What it is, in a sentence that takes about a line."}
     nested: dict[str, Any] = {"type": "object", "properties": {"name": text}, "required": ["name"]}
     for _ in range(_LEVELS - 1):
@@ -77,12 +77,12 @@ def _large() -> dict[str, Any]:
 
 
 async def _opened(home: Path, schemas: dict[str, Any], names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Opens one tool after the other; gives for each the seconds till its form was painted and the longest block.
+    """Open one tool after the other; return for each the seconds until its form was painted and the longest block.
 
     Args:
-        home: Where the app keeps its files.
+        home: Folder for the app's files.
         schemas: The schemas of all tools, by their names.
-        names: Those that are opened.
+        names: The tools to open.
     """
     from textual._compositor import CompositorUpdate  # what `App._display` is given
     from textual.events import MouseMove
@@ -96,7 +96,7 @@ async def _opened(home: Path, schemas: dict[str, Any], names: Sequence[str]) -> 
     left: list[object] = []
 
     class Painted(PegboardApp):
-        """Notes when the form that is waited for is on a frame, rendered to bytes as for a terminal."""
+        """App that detects when the awaited form is in a frame, rendered to bytes as for a terminal."""
 
         def _display(self, screen: object, renderable: object) -> None:
             if isinstance(renderable, CompositorUpdate):
@@ -126,7 +126,7 @@ async def _opened(home: Path, schemas: dict[str, Any], names: Sequence[str]) -> 
         ticking = asyncio.create_task(_tick(late))
         # The first tool is shown from the start: the last one goes before it.
         for name in [*names[-1:], *names]:
-            # somebody's hand is on the mouse: garbage is collected while it rests
+            # Collect garbage while the simulated user rests, not while a form opens.
             app.post_message(MouseMove(None, 0, 0, 0, 0, 0, False, False, False))
             await asyncio.sleep(_REST_SECONDS)
             left[:] = [screen.query_one(FormPane).form]
@@ -145,7 +145,7 @@ async def _opened(home: Path, schemas: dict[str, Any], names: Sequence[str]) -> 
 
 
 def _is_painted(pane: FormPane, left: object) -> bool:
-    """Whether another form than the one that is left is there, with all of it that is in sight."""
+    """Return whether a form other than the previous one is mounted, with everything in the viewport."""
     if pane.form is left:
         return False
     if pane.body is None:

@@ -1,7 +1,7 @@
 """Random keys and clicks on every page, with evil tools: `python tests/benchmarks monkey`; crashes come with a seed.
 
-`PEGBOARD_MONKEY_STEPS` (10,000 per page), `PEGBOARD_MONKEY_SEED` (of the first run) and `PEGBOARD_MONKEY_PAGES` (all)
-say what to do.
+Set `PEGBOARD_MONKEY_STEPS` (10,000 per page), `PEGBOARD_MONKEY_SEED` (of the first run) and `PEGBOARD_MONKEY_PAGES`
+(all) to change the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STEPS, _STEPS_A_RUN = 10_000, 500
 
 
 def measure() -> list[Row]:
-    """Count the crashes of each page, and print each with the seed that leads to it."""
+    """Count the crashes of each page, and print each with the seed that reproduces it."""
     steps = int(os.environ.get("PEGBOARD_MONKEY_STEPS", _STEPS))
     seed = int(os.environ.get("PEGBOARD_MONKEY_SEED", "1"))
     pages = os.environ.get("PEGBOARD_MONKEY_PAGES", ",".join(PAGES)).split(",")

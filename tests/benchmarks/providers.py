@@ -1,4 +1,4 @@
-"""What a model's stream costs on its way from a provider's server, which is another process, to our events."""
+"""Cost of a model's stream on its way from a provider's server, in another process, to Pegboard's events."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from provider import Answer, FakeProvider, delta
 Row = tuple[str, float, float, str]
 CHUNKS = 1000
 RATES = (100, 1000, 0)
-"""Chunks a second; 0 is all that fit through."""
+"""Chunks per second; 0 means as many as possible."""
 
 
 class Paced:
-    """Chunks at a pace, each with the time at which it was sent; both processes read one clock.
+    """Chunks at a fixed rate, each with the time at which it was sent; both processes read the same clock.
 
     Args:
-        rate: Chunks a second.
+        rate: Chunks per second.
     """
 
     def __init__(self, rate: int) -> None:
@@ -41,7 +41,7 @@ class Paced:
 
 
 def measure() -> list[Row]:
-    """Measures."""
+    """Return the figures of the stream."""
     server = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdout
     assert server.stdin
@@ -64,7 +64,7 @@ async def _measure(url: str) -> list[Row]:
 
 
 async def _listen(url: str) -> tuple[float, float]:
-    """Gives the delay of a chunk at the 95th percentile and the CPU of all, in ms."""
+    """Return the 95th percentile of the delay of a chunk and the CPU of all, in milliseconds."""
     from pegboard.ask.providers import model
     from pegboard.models.conversation import Prompt, TextDelta, UserMessage
 
@@ -82,7 +82,7 @@ async def _listen(url: str) -> tuple[float, float]:
 
 
 def _serve() -> None:
-    """Serves until stdin ends: once to warm up, then at each rate."""
+    """Serve until stdin ends: once to warm up, then at each rate."""
     answers = [Answer(Paced(rate)) for rate in (0, *RATES)]
     with FakeProvider(*answers).running() as fake:
         print(fake.url, flush=True)

@@ -1,4 +1,4 @@
-"""What the screen costs: CPU to the first frame, a key in the filter, and how long the loop is kept from answering."""
+"""Cost of the screen: CPU until the first frame, a key in the filter, and how long the event loop is blocked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REST_SECONDS = 1.0
 _TOOLS = 10_000
 _PER_PACK = 10
 _TYPING_SECONDS = 0.1
-"""Between two keys of somebody who types fast."""
+"""Seconds between two keys of a fast typist."""
 _QUERIES = ("read", "delete row", "usfile", "pack12", "sbq", "commit")
 _WORDS = (
     *("read", "write", "list", "make", "delete", "file", "dir", "user", "issue", "repo"),
@@ -54,7 +54,7 @@ Bare().run()
 
 
 def measure() -> list[tuple[str, float, float, str]]:
-    """Gives the figures of the screen."""
+    """Return the figures of the screen."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as home:
         for name in ("DATA", "STATE", "CACHE"):
@@ -73,7 +73,7 @@ def measure() -> list[tuple[str, float, float, str]]:
 
 
 def _block_rows(tools: int, home: Path) -> Iterator[tuple[str, float, float, str]]:
-    """Gives how long the loop is kept in the first seconds, with packs that were never read and with known ones."""
+    """Return how long the loop is blocked in the first seconds, with unread packs and with indexed ones."""
     importlib.import_module("scan").write_packs(home / "packs", tools // _PER_PACK)
     blocks = list(_blocks(home / "packs", home))
     for was_known, which in ((False, "never read"), (True, "known")):
@@ -83,13 +83,13 @@ def _block_rows(tools: int, home: Path) -> Iterator[tuple[str, float, float, str
 
 
 def _first_frame_seconds(command: list[str]) -> float:
-    """Gives the median CPU seconds of a program until its first frame is on the terminal."""
+    """Return the median CPU seconds of a program until its first frame is on the terminal."""
     _cpu_to_first_frame(command)
     return statistics.median(_cpu_to_first_frame(command) for _ in range(_RUNS))
 
 
 def _cpu_to_first_frame(command: list[str]) -> float:
-    """Runs a program on a terminal of its own until it has painted its title, and gives the CPU seconds it took."""
+    """Run a program on its own terminal until it has painted its title; return its CPU seconds."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
@@ -113,7 +113,7 @@ def _nanoseconds(task: Path) -> int:
 
 
 async def _filter_seconds(home: Path) -> list[float]:
-    """Types and erases queries over many tools; gives the seconds from each key to the end of its painting."""
+    """Type and erase queries over many tools; return the seconds from each key until its frame is painted."""
     from textual import events
     from textual._compositor import CompositorUpdate  # what `App._display` is given
 
@@ -124,7 +124,7 @@ async def _filter_seconds(home: Path) -> list[float]:
     painted: list[float] = []
 
     class Painted(PegboardApp):
-        """Notes when a frame is done, rendered to bytes as for a terminal."""
+        """App that records when a frame is done, rendered to bytes as for a terminal."""
 
         def _display(self, screen: object, renderable: object) -> None:
             if isinstance(renderable, CompositorUpdate):
@@ -218,9 +218,9 @@ class Still:
 
 
 def _blocks(folder: Path, home: Path) -> Iterator[tuple[float, bool]]:
-    """Opens the app on packs again and again; gives the longest that the loop was kept each time, and if it knew them.
+    """Open the app on packs repeatedly; yield the longest block of the loop, and whether the packs were indexed.
 
-    Each time in a process of its own: in a second app of one process everything is imported and compiled already.
+    Each run has its own process, because a second app in one process finds everything imported and compiled.
     """
     for run in range(_BLOCK_RUNS):
         for is_known in (False, True):
@@ -231,7 +231,7 @@ def _blocks(folder: Path, home: Path) -> Iterator[tuple[float, bool]]:
 
 
 async def _longest_block(folder: Path) -> float:
-    """Opens the app on a folder of packs; gives the longest that a task waited for the loop from the first frame on."""
+    """Open the app on a folder of packs; return the longest that a task waited for the loop after the first frame."""
     from textual import events
 
     from pegboard.runtime import Runtime
@@ -241,7 +241,7 @@ async def _longest_block(folder: Path) -> float:
     late: list[float] = []
 
     class Ticking(PegboardApp):
-        """Notes how late each tick comes."""
+        """App that records the delay of each tick."""
 
         def on_ready(self, _event: events.Ready) -> None:
             self.run_worker(self._tick())

@@ -1,4 +1,4 @@
-"""What a script costs beside calls without one, and what it saves."""
+"""Cost of a script compared with calls without one, and its savings."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ bench.orders | jq -r --slurpfile users users.json '
 
 
 async def _call(runtime: Runtime, name: str, **arguments: int) -> JsonValue:
-    """Calls a tool directly."""
+    """Call a tool directly."""
     _, result = await runtime.result(ToolCall(name=name, args=dict(arguments), source="cli"))
     assert result.ok, result.error
     return result.data
 
 
 async def _run(runtime: Runtime, script: str) -> JsonObject:
-    """Runs a script."""
+    """Run a script."""
     async with aclosing(runtime.scripts.run(script)) as events:
         [done] = [event async for event in events if isinstance(event, Finished) and event.call.parent is None]
     assert isinstance(done.result.data, dict), done.result.error
@@ -67,7 +67,7 @@ async def _run(runtime: Runtime, script: str) -> JsonObject:
 
 
 async def _overhead(runtime: Runtime) -> tuple[float, float]:
-    """Gives the median milliseconds of a script of one call, and of the call alone."""
+    """Return the median milliseconds of a script with one call, and of the call alone."""
     alone, within = [], []
     for number in range(_ROUNDS):  # in turns, so that what else the machine does weighs on both alike
         began = time.perf_counter()
@@ -80,7 +80,7 @@ async def _overhead(runtime: Runtime) -> tuple[float, float]:
 
 
 async def _loop(runtime: Runtime) -> tuple[float, float]:
-    """Gives the median seconds of a thousand calls in a script, and of as many one after another without."""
+    """Return the median seconds of a thousand calls in a script, and of the same calls without one."""
     alone, within = [], []
     for _ in range(_LOOPS):
         began = time.perf_counter()
@@ -94,9 +94,9 @@ async def _loop(runtime: Runtime) -> tuple[float, float]:
 
 
 async def _at_once(runtime: Runtime) -> tuple[float, float]:
-    """Gives the seconds of ten naps at once in a script, and of as many one after another without."""
+    """Return the seconds of ten concurrent naps in a script, and of the same naps one after another without one."""
     at_once = "bench.nap & " * _NAPS + "wait"
-    await _run(runtime, at_once)  # the workers are there then
+    await _run(runtime, at_once)  # Start the workers first.
     began = time.perf_counter()
     for _ in range(_NAPS):
         await _call(runtime, "bench.nap")
@@ -107,7 +107,7 @@ async def _at_once(runtime: Runtime) -> tuple[float, float]:
 
 
 async def _join(runtime: Runtime) -> tuple[int, int]:
-    """Gives the bytes that a model reads and writes for a join: as a script, and as calls whose results it joins."""
+    """Return the bytes that a model reads and writes for a join: as a script, and as calls whose results it joins."""
     done = await _run(runtime, _JOIN)
     assert str(done["stdout"]).count("\n") == 10
     script = len(json.dumps({"commands": _JOIN})) + len(text_of(done))
@@ -134,7 +134,7 @@ async def _all(packs: Path) -> list[tuple[str, float, float, str]]:
 
 
 def measure() -> list[tuple[str, float, float, str]]:
-    """Gives the figures of scripts."""
+    """Return the figures of scripts."""
     # without byte code on disk every import compiles, which no user's machine does twice
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as home:

@@ -1,4 +1,4 @@
-"""`pegboard ask` and `pegboard sessions` as their users have them: processes with output and an exit code."""
+"""`pegboard ask` and `pegboard sessions` from outside: processes with output and an exit code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scribble(*, text: str) -> str:
 
 @pytest.fixture
 def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -67,7 +67,7 @@ def test_the_outcome_is_printed_as_json(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("CLI-3", "SCR-6", "SCR-7")
-def test_the_calls_within_a_script_of_the_models_are_told(pegboard: Command, home: Path) -> None:
+def test_calls_within_a_script_of_the_model_are_reported(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text("[scripts]\noffer = true\n")
     script = "tools_echo one; tools_echo --value 2; big.nope"
     question = f"script.run commands={json.dumps(script)}"
@@ -120,14 +120,14 @@ def test_with_tools_takes_a_value_only_with_an_equals_sign(
 @pytest.mark.parametrize(
     "arguments", [[], ["  "], ["--with-tools=perhaps", "x"], ["x", "y"], ["x", "--session", "a\nb"]]
 )
-def test_wrong_usage_is_said_on_stderr(pegboard: Command, arguments: list[str]) -> None:
+def test_wrong_usage_is_reported_on_stderr(pegboard: Command, arguments: list[str]) -> None:
     done = pegboard("ask", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr
 
 
 @pytest.mark.promise("CLI-3", "EXE-2")
-def test_what_the_allow_list_keeps_out_is_not_offered(pegboard: Command) -> None:
+def test_tools_outside_the_allow_list_are_not_offered(pegboard: Command) -> None:
     done = pegboard("ask", "time.now", "--tool-allow", "tools.*", "--json")
     assert json.loads(done.stdout)["toolCalls"] == []
 
@@ -143,7 +143,7 @@ def test_a_failed_tool_does_not_fail_the_ask(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("ASK-7")
-def test_what_no_rule_allows_is_denied_and_what_one_allows_runs(
+def test_only_calls_that_a_rule_allows_run(
     pegboard: Command, write_pack: Callable[[str, str], Path], home: Path
 ) -> None:
     packs = str(write_pack("pad.py", PACK))
@@ -156,7 +156,7 @@ def test_what_no_rule_allows_is_denied_and_what_one_allows_runs(
 
 
 @pytest.mark.promise("ASK-2", "ASK-5", "CLI-2")
-def test_a_provider_that_is_not_there_exits_with_4_and_prints_what_there_is(pegboard: Command) -> None:
+def test_an_unreachable_provider_exits_with_4_and_prints_the_outcome(pegboard: Command) -> None:
     nobody = ["--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1"]
     done = pegboard("ask", "Hello?", *nobody, "--session", "s", "--json")
     assert done.returncode == 4
@@ -194,7 +194,7 @@ def test_ctrl_c_interrupts_once_and_the_session_is_consistent(
 
 
 @pytest.mark.promise("CLI-3")
-def test_on_a_terminal_the_text_streams_and_nothing_in_it_steers_the_terminal(tmp_path: Path, home: Path) -> None:
+def test_on_a_terminal_the_text_streams_without_control_sequences(tmp_path: Path, home: Path) -> None:
     parent, child = pty.openpty()
     command = [sys.executable, "-m", "pegboard", "ask", "tools.echo value='\x1b[31mred'"]
     with subprocess.Popen(
@@ -252,7 +252,7 @@ def test_sessions_are_listed_searched_renamed_exported_and_deleted(pegboard: Com
 
 
 @pytest.mark.promise("ASK-6")
-def test_a_session_goes_on_in_another_process(pegboard: Command) -> None:
+def test_a_session_continues_in_another_process(pegboard: Command) -> None:
     for value in ("one", "two"):
         pegboard("ask", f"tools.echo value={value}", "--session", "s")
     shown = pegboard("sessions", "show", "s", "--json")

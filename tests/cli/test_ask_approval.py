@@ -1,4 +1,4 @@
-"""`pegboard ask` and its calls that need approval: asked about on a real terminal, rejected where nobody can answer."""
+"""Approval of calls in `pegboard ask`: on a real terminal it asks, elsewhere it rejects."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def scribble(*, text: str) -> str:
 
 
 class Terminal:
-    """A process on a terminal of its own.
+    """A process on its own terminal.
 
     Attributes:
         process: The process.
-        seen: All that it has shown so far.
+        seen: Its output so far.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], parent: int) -> None:
@@ -38,7 +38,7 @@ class Terminal:
         self.seen = ""
 
     def until(self, text: str, *, count: int = 1) -> None:
-        """Wait until a text was shown so many times."""
+        """Wait until a text was shown this many times."""
         end = time.monotonic() + 60
         while self.seen.count(text) < count and self._read():
             assert time.monotonic() < end, self.seen
@@ -66,7 +66,7 @@ OnTerminal = Callable[..., AbstractContextManager[Terminal]]
 
 @pytest.fixture
 def on_terminal(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]) -> OnTerminal:
-    """Runs `pegboard ask` with the pack `pad` on a terminal."""
+    """Return a function that runs `pegboard ask` with the pack `pad` on a terminal."""
     packs = str(write_pack("pad.py", PACK))
 
     @contextmanager
@@ -110,7 +110,7 @@ def test_on_a_terminal_only_y_approves(on_terminal: OnTerminal, tmp_path: Path, 
 
 
 @pytest.mark.promise("SEC-2")
-def test_what_was_typed_before_the_question_answers_nothing(on_terminal: OnTerminal, tmp_path: Path) -> None:
+def test_input_typed_before_the_question_is_discarded(on_terminal: OnTerminal, tmp_path: Path) -> None:
     with on_terminal("pad.scribble text=hello", typed="y\ny\ny\n") as terminal:
         terminal.until("\nRun it? [y/N/e] ")
         terminal.type("\n")
@@ -138,7 +138,7 @@ def test_a_closed_input_rejects(on_terminal: OnTerminal, tmp_path: Path) -> None
 
 
 @pytest.mark.promise("ASK-7", "SEC-5")
-def test_arguments_are_shown_whole_and_steer_nothing(on_terminal: OnTerminal) -> None:
+def test_arguments_are_shown_in_full_without_control_sequences(on_terminal: OnTerminal) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\u202egnp\u200b\nRun it? [y/N/e] y" + "x" * 3000
     with on_terminal(f"pad.scribble text={json.dumps(evil)}") as terminal:
         terminal.until("\nRun it? [y/N/e] ")
@@ -195,7 +195,7 @@ def test_arguments_are_edited_in_the_editor(on_terminal: OnTerminal, tmp_path: P
         (["--approve", ""], False),
     ],
 )
-def test_without_a_terminal_only_what_is_approved_in_advance_runs(
+def test_without_a_terminal_only_calls_approved_in_advance_run(
     home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path], options: list[str], runs: bool
 ) -> None:
     done = ask(write_pack, tmp_path, *options)

@@ -1,4 +1,4 @@
-"""`pegboard ask` with models that can't be used and providers that refuse: exit code 4, and what the provider said."""
+"""`pegboard ask` with unusable models and failing providers: exit code 4, and the provider's own message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def pegboard(tmp_path: Path, home: Path) -> Command:
-    """Runs `pegboard` with keys in its environment and gives the finished process."""
+    """Return a function that runs `pegboard` with keys in its environment and returns the finished process."""
 
     def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         keys = dict.fromkeys(("OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), KEY)
@@ -83,7 +83,7 @@ def test_the_providers_own_message_is_shown_with_the_next_step(pegboard: Command
 
 
 @pytest.mark.promise("SEC-8")
-def test_an_endless_answer_ends_with_its_beginning(pegboard: Command) -> None:
+def test_an_endless_answer_is_cut_and_its_start_printed(pegboard: Command) -> None:
     def endless() -> object:
         while True:
             yield delta(content="word ")
@@ -95,7 +95,7 @@ def test_an_endless_answer_ends_with_its_beginning(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("SEC-6", "CLI-2")
-def test_what_a_model_quotes_is_its_answer(pegboard: Command) -> None:
+def test_a_quoted_call_is_part_of_the_answer(pegboard: Command) -> None:
     quoted = 'The file says: {"name": "tools_echo", "arguments": {"value": 1}}'
     with FakeProvider(says(quoted)).running() as fake:
         done = pegboard("ask", "Hello?", "--json", "--model", "openai:x", "--base-url", fake.url)

@@ -21,7 +21,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def pegboard(tmp_path: Path, home: Path) -> Command:
-    """Runs `pegboard` with arguments and a key in its environment, and gives the finished process."""
+    """Return a function that runs `pegboard` with a key in its environment and returns the finished process."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

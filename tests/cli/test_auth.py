@@ -1,4 +1,4 @@
-"""`pegboard auth`: secrets go into the keyring and never come out on a screen."""
+"""`pegboard auth`: secrets go into the keyring and are never printed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Keyring(KeyringBackend):
 
 @pytest.fixture
 def environment(tmp_path: Path, home: Path) -> dict[str, str]:
-    """The environment of a machine whose keyring is a file."""
+    """Return the environment of a machine whose keyring is a file."""
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "file_keyring.py").write_text(BACKEND)
@@ -76,7 +76,7 @@ def environment(tmp_path: Path, home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(
         *arguments: str, stdin: str | bytes = "", env: dict[str, str] | None = None
@@ -98,7 +98,7 @@ def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
 
 
 def kept(environment: dict[str, str]) -> dict[str, str]:
-    """What is in the keyring."""
+    """Return the content of the keyring."""
     found: dict[str, str] = json.loads(Path(environment["KEYRING_FILE"]).read_text())
     return found
 
@@ -107,7 +107,7 @@ def kept(environment: dict[str, str]) -> dict[str, str]:
 def test_a_secret_is_set_from_a_pipe_listed_and_removed(pegboard: Command, environment: dict[str, str]) -> None:
     done = pegboard("auth", "set", "SEARCH_KEY", stdin=f"{VALUE}\n")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.startswith("SEARCH_KEY is kept in the keyring")
+    assert done.stderr.startswith("SEARCH_KEY is stored in the keyring")
     assert kept(environment) == {"pegboard SEARCH_KEY": VALUE}
 
     listed = pegboard("auth", "list", "--json")
@@ -120,12 +120,12 @@ def test_a_secret_is_set_from_a_pipe_listed_and_removed(pegboard: Command, envir
     assert kept(environment) == {}
     assert pegboard("auth", "list").stdout == ""
     again = pegboard("auth", "remove", "SEARCH_KEY")
-    assert (again.returncode, again.stderr) == (2, "There is no SEARCH_KEY in the keyring.\n")
+    assert (again.returncode, again.stderr) == (2, "The keyring has no secret SEARCH_KEY.\n")
 
 
 @pytest.mark.promise("CLI-4")
 @pytest.mark.parametrize(("stdin", "value"), [("a\r\n", "a"), (" a \n", " a "), ("a\nb\n\n", "a\nb\n"), ("ä", "ä")])
-def test_a_piped_value_is_kept_as_it_is_but_for_the_last_line_break(
+def test_a_piped_value_is_stored_without_its_last_line_break(
     pegboard: Command, environment: dict[str, str], stdin: str, value: str
 ) -> None:
     assert pegboard("auth", "set", "KEY", stdin=stdin).returncode == 0
@@ -145,7 +145,7 @@ def test_a_piped_value_is_kept_as_it_is_but_for_the_last_line_break(
         ([VALUE + " "], "x", "no name of a secret"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_in_a_sentence_without_it(
+def test_a_value_that_cannot_be_stored_is_rejected_without_showing_it(
     pegboard: Command, environment: dict[str, str], line: list[str], stdin: str | bytes, words: str
 ) -> None:
     done = pegboard("auth", "set", *line, stdin=stdin)
@@ -156,7 +156,9 @@ def test_what_cannot_be_kept_is_refused_in_a_sentence_without_it(
 
 @pytest.mark.promise("CLI-4", "STO-2")
 @pytest.mark.parametrize("backend", [NO_KEYRING, "keyring.backends.null.Keyring", "no.such.Keyring", ""])
-def test_without_a_keyring_it_says_to_use_the_environment_or_a_dotenv_file(pegboard: Command, backend: str) -> None:
+def test_without_a_keyring_the_message_suggests_the_environment_or_a_dotenv_file(
+    pegboard: Command, backend: str
+) -> None:
     env = {"PYTHON_KEYRING_BACKEND": backend}
     done = pegboard("auth", "set", "KEY", stdin=VALUE, env=env)
     assert (done.returncode, done.stdout) == (1, "")
@@ -172,7 +174,7 @@ def test_without_a_keyring_nothing_can_be_removed(pegboard: Command) -> None:
 
 
 @pytest.mark.promise("CLI-4", "STO-2")
-def test_the_list_has_what_is_kept_what_dotenv_files_say_and_what_packs_need_or_were_granted(
+def test_the_list_has_secrets_of_the_keyring_of_dotenv_files_and_of_packs(
     pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (tmp_path / "packs").mkdir()
@@ -201,7 +203,7 @@ def test_the_list_has_what_is_kept_what_dotenv_files_say_and_what_packs_need_or_
 
 
 @pytest.mark.promise("CLI-4")
-def test_it_says_when_another_place_comes_first_or_stays(
+def test_another_source_of_the_secret_is_reported(
     pegboard: Command, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (tmp_path / ".env").write_text(f"KEY={VALUE}\n")
@@ -215,10 +217,10 @@ ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spa
 
 
 def on_a_terminal(environment: dict[str, str], folder: Path, key: bytes, *arguments: str) -> tuple[int, bytes]:
-    """Runs `pegboard` on a terminal of its own, types when it asks, and gives its exit code and what was shown.
+    """Run `pegboard` on its own terminal and type when it asks; return its exit code and output.
 
-    What is typed between the question and the moment at which the terminal stops to echo is thrown away, so it is typed
-    again until something comes of it.
+    Input between the question and the moment at which the terminal stops to echo is discarded, so it is typed again
+    until there is a response.
     """
     command = [sys.executable, "-c", ON_A_TERMINAL, sys.executable, "-m", "pegboard", *arguments]
     with subprocess.Popen(
@@ -245,14 +247,14 @@ def on_a_terminal(environment: dict[str, str], folder: Path, key: bytes, *argume
 def test_on_a_terminal_the_value_is_asked_for_and_not_shown(environment: dict[str, str], tmp_path: Path) -> None:
     code, shown = on_a_terminal(environment, tmp_path, VALUE.encode() + b"\n", "auth", "set", "KEY")
     assert code == 0
-    assert b"is kept in the keyring" in shown
+    assert b"is stored in the keyring" in shown
     assert VALUE.encode() not in shown
     assert kept(environment) == {"pegboard KEY": VALUE}
 
 
 @pytest.mark.promise("CLI-4", "CLI-2")
 @pytest.mark.parametrize(("key", "code"), [(b"\x03", 130), (b"\x04", 2), (b"\n", 2)], ids=["ctrl+c", "ctrl+d", "enter"])
-def test_on_a_terminal_one_can_still_think_better_of_it(
+def test_on_a_terminal_the_prompt_can_be_cancelled(
     environment: dict[str, str], tmp_path: Path, key: bytes, code: int
 ) -> None:
     ended, shown = on_a_terminal(environment, tmp_path, key, "auth", "set", "KEY")

@@ -1,4 +1,4 @@
-"""`pegboard config show`: every value, where it comes from, and no secret."""
+"""`pegboard config show`: every value, its origin, and no secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MASK = "••••••••"
 
 @pytest.fixture
 def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -39,7 +39,7 @@ def pegboard(home: Path, tmp_path: Path) -> Command:
 
 
 def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    """The rows of `--json` by key."""
+    """Return the rows of `--json` by key."""
     assert done.returncode == 0, done.stderr
     listed: list[dict[str, Any]] = json.loads(done.stdout)
     assert all(set(row) == {"key", "value", "origin", "masked", "status"} for row in listed)
@@ -49,12 +49,12 @@ def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
 
 
 def shown(settings: dict[str, Any]) -> dict[str, Any]:
-    """The values as they are shown, of settings given as TOML has them."""
+    """Return the printed values of settings written in TOML."""
     return {row.key: row.value for row in shown_settings(Settings.model_validate(settings), Redactor({}))}
 
 
 @pytest.mark.promise("CFG-3", "CLI-4")
-def test_each_value_is_shown_with_where_it_comes_from(
+def test_each_value_is_shown_with_its_origin(
     pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (home / "config.toml").write_text('[tools]\ntimeout = 20\n\n[packs.web]\nurl = "https://x"\ndepth.most = 3\n')
@@ -84,7 +84,7 @@ def test_each_value_is_shown_with_where_it_comes_from(
 
 
 @pytest.mark.promise("CFG-3", "CFG-1")
-def test_what_is_wrong_with_the_configuration_is_said_on_stderr(pegboard: Command, home: Path) -> None:
+def test_problems_of_the_configuration_are_printed_on_stderr(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[ui]\nthemes = "x"\n')
     done = pegboard("config", "show", "--json")
     assert (done.returncode, done.stderr) == (
@@ -96,7 +96,7 @@ def test_what_is_wrong_with_the_configuration_is_said_on_stderr(pegboard: Comman
 
 
 @pytest.mark.promise("CFG-3", "STO-2")
-def test_no_secret_of_any_place_is_in_it(
+def test_no_secret_of_any_source_is_shown(
     pegboard: Command, home: Path, tmp_path: Path, trust: Callable[[Path], None]
 ) -> None:
     (home / "config.toml").write_text(
@@ -173,7 +173,7 @@ def test_no_secret_of_any_place_is_in_it(
         "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
     ],
 )
-def test_what_looks_like_a_secret_is_masked_wherever_it_stands(secret: str) -> None:
+def test_a_value_that_looks_like_a_secret_is_masked_everywhere(secret: str) -> None:
     found = shown({"packs": {"web": {"note": f"so: {secret}"}}, "model": {"name": secret}, "ui": {"theme": secret}})
     assert found["packs.web.note"] == f"so: {MASK}"
     assert (found["model.name"], found["ui.theme"]) == (MASK, MASK)
@@ -195,7 +195,7 @@ def test_what_looks_like_a_secret_is_masked_wherever_it_stands(secret: str) -> N
         1.5,
     ],
 )
-def test_what_is_no_secret_is_shown(value: object) -> None:
+def test_other_values_are_shown(value: object) -> None:
     assert shown({"packs": {"token": {"note": value}}})["packs.token.note"] == value
 
 

@@ -1,4 +1,4 @@
-"""`pegboard deps`, and what `tools list | info` tell of the same."""
+"""`pegboard deps`, and the requirements in `tools list | info`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KEYS = ["tool", "kind", "name", "status", "version", "minVersion", "path", "inst
 
 @pytest.fixture
 def environment(tmp_path: Path, write_pack: Callable[[str, str], Path]) -> dict[str, str]:
-    """An environment with the pack, one of the programs that it needs, no secrets and no keyring."""
+    """Return an environment with the pack, one of the programs that it needs, no secrets and no keyring."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "here").write_text("#!/bin/sh\necho here 1.2.3\n")
@@ -56,7 +56,7 @@ def environment(tmp_path: Path, write_pack: Callable[[str, str], Path]) -> dict[
 
 @pytest.fixture
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments and gives the finished process."""
+    """Return a function that runs `pegboard` and returns the finished process."""
 
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -110,21 +110,21 @@ def test_the_report_is_an_array_of_rows_and_exit_1_if_something_is_missing(pegbo
         (["--tool-allow", "*.ready"], 0, {"needy.ready"}),
     ],
 )
-def test_one_tool_or_one_pack_can_be_asked_for(pegboard: Command, line: list[str], code: int, tools: set[str]) -> None:
+def test_one_tool_or_one_pack_can_be_checked(pegboard: Command, line: list[str], code: int, tools: set[str]) -> None:
     done = pegboard("deps", "--json", *line)
     assert (done.returncode, {row["tool"] for row in json.loads(done.stdout)}) == (code, tools)
 
 
 @pytest.mark.promise("CLI-2")
 @pytest.mark.parametrize(("name", "near"), [("needy.raedy", "needy.ready"), ("nedy", "needy"), ("nowhere", "nowhere")])
-def test_a_tool_that_is_not_there_is_exit_3_with_the_nearest(pegboard: Command, name: str, near: str) -> None:
+def test_an_unknown_tool_is_exit_3_with_the_nearest_pack(pegboard: Command, name: str, near: str) -> None:
     done = pegboard("deps", name)
     assert (done.returncode, done.stdout) == (3, "")
     assert near in done.stderr
 
 
 @pytest.mark.promise("CLI-4", "TUI-4")
-def test_for_people_it_is_a_table_with_how_to_get_each_and_nothing_that_a_terminal_would_interpret(
+def test_the_report_is_a_table_with_fixes_and_without_control_characters(
     pegboard: Command,
 ) -> None:
     done = pegboard("deps", "--tool-allow", "needy.*")
@@ -137,14 +137,14 @@ def test_for_people_it_is_a_table_with_how_to_get_each_and_nothing_that_a_termin
     assert lines[3].startswith("ok        needy.ready     cli here ≥ 1.2     1.2.3  /")
 
 
-def test_where_nothing_is_needed_it_says_so(pegboard: Command) -> None:
+def test_tools_without_requirements_are_reported(pegboard: Command) -> None:
     done = pegboard("deps", "fs")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "note: nothing is needed\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "note: the tools have no requirements\n")
 
 
 @pytest.mark.promise("CLI-4")
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_on_a_terminal_rows_come_as_they_are_found_and_in_colour(
+def test_on_a_terminal_rows_appear_as_they_are_found_and_in_colour(
     environment: dict[str, str], tmp_path: Path, no_color: str, coloured: bool
 ) -> None:
     slow = tmp_path / "bin" / "here"
@@ -178,7 +178,7 @@ def _read_until(terminal: int, text: bytes) -> bytes:
 
 
 @pytest.mark.promise("CLI-1", "CLI-5")
-def test_list_tells_the_state_of_each_tool_and_what_it_needs(pegboard: Command) -> None:
+def test_list_shows_the_state_of_each_tool_and_its_requirements(pegboard: Command) -> None:
     listed = {tool["name"]: tool for tool in json.loads(pegboard("tools", "list", "--json").stdout)}
     states = {name: tool["state"] for name, tool in listed.items() if tool["pack"] == "needy"}
     assert states == {"needy.ready": "ready", "needy.blocked": "blocked", "needy.outdated": "blocked"}
@@ -188,7 +188,7 @@ def test_list_tells_the_state_of_each_tool_and_what_it_needs(pegboard: Command) 
 
 
 @pytest.mark.promise("CLI-1")
-def test_info_tells_what_a_tool_needs_and_what_was_found(pegboard: Command) -> None:
+def test_info_shows_the_requirements_of_a_tool_and_their_status(pegboard: Command) -> None:
     info = json.loads(pegboard("tools", "info", "needy.outdated", "--json").stdout)
     assert (info["state"], [row["status"] for row in info["requirements"]]) == ("blocked", ["outdated"])
     shown = pegboard("tools", "info", "needy.outdated").stdout
@@ -197,7 +197,7 @@ def test_info_tells_what_a_tool_needs_and_what_was_found(pegboard: Command) -> N
 
 
 @pytest.mark.promise("EXE-3", "CLI-2")
-def test_a_blocked_tool_is_not_called_and_says_why(pegboard: Command) -> None:
+def test_a_blocked_tool_is_not_called_and_the_reason_is_reported(pegboard: Command) -> None:
     done = pegboard("tools", "invoke", "needy.blocked")
     error = json.loads(done.stdout)["result"]["error"]
     assert (done.returncode, error["code"], error["detail"]) == (1, "execution_error", "dependency_missing")

@@ -1,4 +1,4 @@
-"""`pegboard new` writes a pack and a test that work as they are, and never over anything."""
+"""`pegboard new` writes a pack and a test that pass unchanged, and never overwrites a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any  # results are whatever tools give
+from typing import Any  # Results may be any JSON value.
 
 import pytest
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.promise("CLI-4")
 
 @pytest.fixture
 def run(tmp_path: Path) -> Command:
-    """Runs a module of this Python in the temporary folder."""
+    """Return a function that runs a module of this Python in the temporary folder."""
 
     def run_module(*arguments: str) -> subprocess.CompletedProcess[str]:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
@@ -33,11 +33,11 @@ def run(tmp_path: Path) -> Command:
 
 @pytest.fixture
 def new(run: Command) -> Command:
-    """Runs `pegboard new`."""
+    """Return a function that runs `pegboard new`."""
     return lambda *arguments: run("pegboard", "new", *arguments)
 
 
-def test_both_files_are_written_and_named_and_the_next_commands_are_told(new: Command, tmp_path: Path) -> None:
+def test_both_files_are_written_and_the_next_commands_are_printed(new: Command, tmp_path: Path) -> None:
     done = new("room")
     assert (done.returncode, done.stdout) == (0, "room.py\ntest_room.py\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["room.py", "test_room.py"]
@@ -83,7 +83,7 @@ def test_the_written_pack_is_found_without_a_problem_and_runs(new: Command, run:
     assert int(measured.stdout) >= 100_000
 
 
-def test_a_folder_is_made_where_it_is_asked_for(new: Command, tmp_path: Path) -> None:
+def test_a_missing_folder_is_created(new: Command, tmp_path: Path) -> None:
     done = new("room", "--dir", "my packs")
     assert sorted(path.name for path in (tmp_path / "my packs").iterdir()) == ["room.py", "test_room.py"]
     assert "pegboard --packs 'my packs'\n" in done.stderr
@@ -115,14 +115,14 @@ def test_nothing_is_overwritten(new: Command, tmp_path: Path, existing: str) -> 
     ],
 )
 @pytest.mark.promise("CLI-2")
-def test_a_name_that_will_not_do_is_refused(new: Command, tmp_path: Path, name: str, reason: str) -> None:
+def test_an_invalid_name_is_rejected(new: Command, tmp_path: Path, name: str, reason: str) -> None:
     done = new(name)
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_can_not_be_made_is_told(new: Command, tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_is_reported(new: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = new("room", "--dir", "file/inner")
     assert (done.returncode, done.stdout) == (1, "")
@@ -130,7 +130,7 @@ def test_a_folder_that_can_not_be_made_is_told(new: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.promise("SCR-3", "CLI-1")
-def test_the_example_answers_in_one_call_what_would_take_many(new: Command, run: Command, home: Path) -> None:
+def test_the_example_replaces_many_calls_by_one(new: Command, run: Command, home: Path) -> None:
     done = new("--example", "shop")
     pack, script = home / "data" / "packs" / "shop.py", home / "data" / "scripts" / "late-orders.sh"
     assert (done.returncode, done.stdout.splitlines()) == (0, [str(pack), str(script)])
@@ -161,7 +161,7 @@ def test_the_example_answers_in_one_call_what_would_take_many(new: Command, run:
     assert f"{(len(ran.stdout) + len(script.read_text())) / 1000:.1f} kB" in readme
 
 
-def test_the_example_goes_over_nothing(new: Command, home: Path) -> None:
+def test_the_example_overwrites_nothing(new: Command, home: Path) -> None:
     script = home / "data" / "scripts" / "late-orders.sh"
     script.parent.mkdir(parents=True)
     script.write_text("mine")
@@ -170,14 +170,14 @@ def test_the_example_goes_over_nothing(new: Command, home: Path) -> None:
     script.unlink()
     assert new("--example", "shop").returncode == 0
     again = new("--example", "shop")
-    assert (again.returncode, "There is a pack shop already" in again.stderr) == (2, True)
+    assert (again.returncode, "The pack shop exists already" in again.stderr) == (2, True)
 
 
 @pytest.mark.promise("CLI-2")
 @pytest.mark.parametrize(
     "line", [[], ["room", "--example", "shop"], ["--example", "shop", "--dir", "x"], ["--example", "x"]]
 )
-def test_a_name_or_an_example_is_needed_and_not_both(new: Command, tmp_path: Path, line: list[str]) -> None:
+def test_either_a_name_or_an_example_is_required(new: Command, tmp_path: Path, line: list[str]) -> None:
     done = new(*line)
     assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (2, "", [])
     assert "Error: Invalid value" in done.stderr

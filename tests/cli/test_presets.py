@@ -16,7 +16,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -71,7 +71,7 @@ def test_a_preset_is_saved_listed_shown_renamed_and_deleted(pegboard: Command, h
         (["save", "fs.list_dri", "x"], 3, "fs.list_dir"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(pegboard: Command, line: list[str], code: int, words: str) -> None:
+def test_errors_are_one_sentence(pegboard: Command, line: list[str], code: int, words: str) -> None:
     done = pegboard("presets", *line)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr

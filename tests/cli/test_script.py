@@ -24,7 +24,7 @@ def environment(write_pack: Callable[[str, str], Path]) -> dict[str, str]:
 
 @pytest.fixture
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
-    """Writes a script to a file and runs `pegboard script` with it."""
+    """Return a function that writes a script to a file and runs `pegboard script` with it."""
 
     def run(verb: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "it.sh").write_text(script)
@@ -65,12 +65,12 @@ def test_as_json_a_script_has_its_calls_with_their_results(pegboard: Command) ->
 
 
 @pytest.mark.promise("CLI-2")
-def test_a_script_that_cant_be_read_is_wrong_usage(pegboard: Command, tmp_path: Path) -> None:
+def test_an_unreadable_script_is_wrong_usage(pegboard: Command, tmp_path: Path) -> None:
     assert pegboard("run", "echo 'a").returncode == 2
     empty = pegboard("run", "")
     assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
     (tmp_path / "bytes.sh").write_bytes(b"\xff")
-    for file, said in (("none.sh", "There is no file"), ("bytes.sh", "is not UTF-8")):
+    for file, said in (("none.sh", "doesn't exist"), ("bytes.sh", "is not UTF-8")):
         done = subprocess.run(
             [sys.executable, "-m", "pegboard", "script", "run", str(tmp_path / file)],
             capture_output=True,
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_a_script_and_its_calls(environment: dict[str, str]) -> None
 
 
 @pytest.mark.promise("CLI-4")
-def test_check_says_what_a_script_will_call_and_what_cant_be_known(pegboard: Command) -> None:
+def test_check_lists_the_calls_of_a_script_and_the_unknown_ones(pegboard: Command) -> None:
     done = pegboard("check", "shop.get_user 7; shop.buy $(date); $x")
     assert done.stdout.splitlines() == ["shop.get_user  7", "shop.buy       ?"]
     assert done.stderr == "unknown: A command's name is only known when the script runs.\n"
@@ -126,9 +126,7 @@ def test_check_says_what_a_script_will_call_and_what_cant_be_known(pegboard: Com
 
 
 @pytest.mark.promise("CLI-1", "SCR-2")
-def test_a_call_that_is_printed_as_a_line_of_a_script_is_made_with_equal_arguments(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_call_printed_as_a_line_of_a_script_has_equal_arguments(environment: dict[str, str], tmp_path: Path) -> None:
     def pegboard(*arguments: str, stdin: str) -> str:
         command = [sys.executable, "-m", "pegboard", *arguments]
         done = subprocess.run(
@@ -181,7 +179,9 @@ def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
 
     missing = saved("run", "nobody")
     assert missing.returncode == 2
-    assert missing.stderr == ("There is no file nobody. There is no saved script `nobody`; there are: other, who is.\n")
+    assert missing.stderr == (
+        "The file nobody doesn't exist. There is no saved script `nobody`; there are: other, who is.\n"
+    )
 
 
 BLOCKED = '''
@@ -194,9 +194,9 @@ def show(*, path: str) -> str:
 '''
 
 WRONG = {
-    "a misspelled tool": ("shop.get_usr 7", "There is no command shop.get_usr. Did you mean shop.get_user?"),
-    "a misspelled plain name": ("shop_get_usr 7", "There is no command shop_get_usr. Did you mean shop"),
-    "an unknown pack": ("x=$(nothing.here 3)", "There is no command nothing.here."),
+    "a misspelled tool": ("shop.get_usr 7", "Unknown command shop.get_usr. Did you mean shop.get_user?"),
+    "a misspelled plain name": ("shop_get_usr 7", "Unknown command shop_get_usr. Did you mean shop"),
+    "an unknown pack": ("x=$(nothing.here 3)", "Unknown command nothing.here."),
     "an unknown flag": ("shop.get_user --idd 7", "shop.get_user: "),
     "an unknown flag with a word that isn't known": ("shop.words $x --shout", "shop.words: there is no flag --shout"),
     "an unknown flag behind xargs": ("echo a | xargs -n 1 shop.words --shout", "shop.words: there is no flag --shout"),

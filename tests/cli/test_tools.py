@@ -1,4 +1,4 @@
-"""The command line as its users have it: a process with arguments, stdout, stderr and an exit code."""
+"""The command line from outside: a process with arguments, stdout, stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def wait() -> None:
 
 @pytest.fixture
 def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Runs `pegboard` with arguments in `tmp_path` and gives the finished process."""
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
     def run(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -130,16 +130,16 @@ def test_list_is_data_on_stdout_and_problems_on_stderr(pegboard: Command, packs:
 def test_an_allow_list_filters_the_list(pegboard: Command, allow: str, names: list[str]) -> None:
     done = pegboard("tools", "list", "--json", "--tool-allow", allow)
     assert [tool["name"] for tool in json.loads(done.stdout)] == names
-    assert re.search(r"the allow list keeps out \d+ more tools", done.stderr)
+    assert re.search(r"the allow list excludes \d+ more tools", done.stderr)
 
 
-def test_without_an_allow_list_nothing_is_said_of_one(pegboard: Command) -> None:
+def test_without_an_allow_list_no_note_mentions_it(pegboard: Command) -> None:
     assert "allow list" not in pegboard("tools", "list").stderr
 
 
 @pytest.mark.promise("CFG-2")
 @pytest.mark.parametrize("where", ["front", "group", "end", "environment"])
-def test_packs_folders_are_taken_at_any_place_of_the_command_line(pegboard: Command, packs: str, where: str) -> None:
+def test_packs_folders_are_accepted_anywhere_on_the_command_line(pegboard: Command, packs: str, where: str) -> None:
     option = ["--packs", packs]
     lines = {
         "front": [*option, "tools", "list", "--json"],
@@ -184,7 +184,7 @@ def test_an_unknown_tool_is_exit_3_with_the_nearest_names(pegboard: Command, com
 @pytest.mark.parametrize(
     "line", [["info", "tools.echo"], ["invoke", "tools.echo"], ["invoke", "tools.echo", "--arg", "value=1"]]
 )
-def test_a_tool_that_is_not_allowed_says_so_and_is_exit_3(pegboard: Command, line: list[str]) -> None:
+def test_a_tool_that_is_not_allowed_is_reported_and_exit_3(pegboard: Command, line: list[str]) -> None:
     done = pegboard("tools", *line, "--tool-allow", "fs.*")
     assert done.returncode == 3
     assert "not allowed" in done.stderr
@@ -239,7 +239,7 @@ def test_arguments_come_as_json_as_pairs_or_from_stdin(
         (["--frobnicate"], "--frobnicate"),
     ],
 )
-def test_bad_arguments_are_exit_2_and_say_what_and_where(
+def test_invalid_arguments_are_exit_2_with_paths_and_reasons(
     pegboard: Command, packs: str, line: list[str], words: str
 ) -> None:
     done = pegboard("tools", "invoke", "greet.add", *line, "--packs", packs)
@@ -252,7 +252,7 @@ def test_bad_arguments_are_exit_2_and_say_what_and_where(
 
 
 @pytest.mark.promise("CLI-2", "SDK-13")
-def test_a_tool_that_fails_is_exit_1_in_its_own_words(pegboard: Command, packs: str) -> None:
+def test_a_tool_that_fails_is_exit_1_with_its_own_message(pegboard: Command, packs: str) -> None:
     done = pegboard("tools", "invoke", "greet.fail", "--packs", packs)
     assert done.returncode == 1
     result = json.loads(done.stdout)["result"]
@@ -262,7 +262,7 @@ def test_a_tool_that_fails_is_exit_1_in_its_own_words(pegboard: Command, packs: 
 
 
 @pytest.mark.promise("SDK-12", "CLI-2")
-def test_what_a_tool_prints_logs_and_tells_of_its_progress_is_narration(pegboard: Command, packs: str) -> None:
+def test_output_logs_and_progress_of_a_tool_go_to_stderr(pegboard: Command, packs: str) -> None:
     done = pegboard("tools", "invoke", "greet.talk", "--packs", packs)
     assert json.loads(done.stdout)["result"]["data"] == "done"
     for words in ("printed", "logged", "1/2 half"):
@@ -304,7 +304,7 @@ def test_history_lists_the_newest_first_with_the_stable_shape(pegboard: Command,
 
 
 @pytest.mark.promise("CFG-2")
-def test_paths_tells_where_everything_is(pegboard: Command, packs: str, home: Path) -> None:
+def test_paths_shows_every_location(pegboard: Command, packs: str, home: Path) -> None:
     where = json.loads(pegboard("paths", "--json", "--packs", packs).stdout)
     assert where["config"] == str(home / "config.toml")
     assert where["data"] == str(home / "data")
@@ -313,7 +313,7 @@ def test_paths_tells_where_everything_is(pegboard: Command, packs: str, home: Pa
 
 
 @pytest.mark.promise("CFG-1")
-def test_a_broken_configuration_is_named_and_stops_nothing(pegboard: Command, home: Path) -> None:
+def test_a_broken_configuration_is_reported_and_stops_nothing(pegboard: Command, home: Path) -> None:
     (home / "config.toml").write_text('[tools]\ntimeuot = 3\n[ui]\nvim_keys = "maybe"\n')
     done = pegboard("tools", "list", "--json")
     assert done.returncode == 0
@@ -325,7 +325,7 @@ def test_a_broken_configuration_is_named_and_stops_nothing(pegboard: Command, ho
 
 @pytest.mark.promise("DSC-6")
 @pytest.mark.parametrize("damage", [b"", b"rubbish", b"\x00" * 100])
-def test_a_broken_index_is_read_over(pegboard: Command, home: Path, packs: str, damage: bytes) -> None:
+def test_a_broken_index_is_ignored(pegboard: Command, home: Path, packs: str, damage: bytes) -> None:
     first = pegboard("tools", "list", "--json", "--packs", packs)
     index = [file for file in (home / "cache").rglob("*") if file.is_file()]
     assert index
@@ -334,7 +334,7 @@ def test_a_broken_index_is_read_over(pegboard: Command, home: Path, packs: str, 
     assert pegboard("tools", "list", "--json", "--packs", packs).stdout == first.stdout
 
 
-def test_a_folder_that_is_not_there_is_said_and_stops_nothing(pegboard: Command, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_and_stops_nothing(pegboard: Command, tmp_path: Path) -> None:
     done = pegboard("tools", "list", "--json", "--packs", str(tmp_path / "nowhere"))
     assert done.returncode == 0
     assert json.loads(done.stdout)
@@ -349,7 +349,7 @@ def test_escape_sequences_of_tools_reach_no_terminal_output(pegboard: Command, p
     assert "\x1b" not in listed.stdout + listed.stderr + called.stdout + called.stderr
 
 
-def test_without_a_terminal_the_app_says_so(pegboard: Command) -> None:
+def test_without_a_terminal_the_app_exits_with_a_message(pegboard: Command) -> None:
     done = pegboard()
     assert done.returncode == 2
     assert "terminal" in done.stderr
@@ -418,7 +418,7 @@ def test_broken_streams_end_in_an_exit_code_and_never_in_a_traceback(home: Path,
 
 
 @pytest.mark.promise("CLI-2", "CFG-1")
-def test_a_call_tells_what_is_wrong_with_the_configuration_but_not_with_other_packs(
+def test_a_call_reports_problems_of_the_configuration_but_not_of_other_packs(
     pegboard: Command, packs: str, home: Path
 ) -> None:
     (home / "config.toml").write_text("[tools]\ntimeout = -3\n")
@@ -445,7 +445,7 @@ def take(*, code: str, tags: list[str] = [], limits: dict[str, int] = {}, ops: l
 
 
 @pytest.mark.promise("CLI-1", "TUI-3")
-def test_words_go_to_their_place_by_the_type_that_the_tool_asks_for(
+def test_values_are_converted_to_the_types_of_the_parameters(
     pegboard: Command, write_pack: Callable[[str, str], Path]
 ) -> None:
     packs = str(write_pack("typed.py", TYPED))
@@ -478,7 +478,7 @@ def test_words_go_to_their_place_by_the_type_that_the_tool_asks_for(
 
 
 @pytest.mark.promise("CLI-1", "CLI-2")
-def test_a_call_is_printed_for_another_place_and_not_made(pegboard: Command, packs: str) -> None:
+def test_a_call_is_printed_for_another_program_and_does_not_run(pegboard: Command, packs: str) -> None:
     line = [
         "tools",
         "invoke",
@@ -510,9 +510,7 @@ def test_a_call_is_printed_for_another_place_and_not_made(pegboard: Command, pac
         (["greet.nope"], 3, "no tool"),
     ],
 )
-def test_a_call_that_could_not_be_made_is_not_printed_either(
-    pegboard: Command, packs: str, line: list[str], code: int, words: str
-) -> None:
+def test_an_invalid_call_is_not_printed(pegboard: Command, packs: str, line: list[str], code: int, words: str) -> None:
     done = pegboard("tools", "invoke", *line, "--print", "cli", "--packs", packs)
     assert (done.returncode, words in done.stderr) == (code, True)
     assert "pegboard tools invoke" not in done.stdout

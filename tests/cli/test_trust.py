@@ -1,4 +1,4 @@
-"""`pegboard trust` shows what a folder sets, asks, and remembers the answer."""
+"""`pegboard trust` shows the settings of a folder, asks, and remembers the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spa
 
 
 def pegboard(cwd: Path, *arguments: str, terminal: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command, on a terminal if something is typed there."""
+    """Run a command, on a terminal if there is input to type."""
     command = [sys.executable, "-m", "pegboard", *arguments]
     return subprocess.run(
         command if terminal is None else [sys.executable, "-c", ON_A_TERMINAL, *command],
@@ -30,7 +30,7 @@ def pegboard(cwd: Path, *arguments: str, terminal: str | None = None) -> subproc
 
 @pytest.fixture
 def folder(home: Path, tmp_path: Path) -> Path:
-    """A folder that limits tools and sets a key."""
+    """Return a folder that restricts tools and sets a key."""
     (tmp_path / "clone").mkdir()
     (tmp_path / "clone" / "pegboard.toml").write_text('[tools]\nallow = ["time.now"]\n[packs.x]\ntoken = "hunter2"\n')
     (tmp_path / "clone" / ".env").write_text("KEY=hunter2\n")

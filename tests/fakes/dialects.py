@@ -1,4 +1,4 @@
-"""Answers in the ways of Anthropic and Google, played by the fake provider."""
+"""Responses in the formats of Anthropic and Google, played by the fake provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gemini(fake: FakeProvider) -> ProviderModel:
 
 
 def anthropic(*pieces: tuple[str, Mapping[str, Any]]) -> Answer:
-    """Gives an answer in Anthropic's way."""
+    """Return a response in Anthropic's format."""
     start: dict[str, Any] = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test", "content": [],
         "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 25, "output_tokens": 1},
@@ -37,7 +37,7 @@ def anthropic(*pieces: tuple[str, Mapping[str, Any]]) -> Answer:
 
 
 def block(index: int, block: Mapping[str, Any], *deltas: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Gives a block of Anthropic's content, begun and not yet ended."""
+    """Return a block of Anthropic's content, started and not yet ended."""
     return [
         ("content_block_start", {"index": index, "content_block": block}),
         *(("content_block_delta", {"index": index, "delta": delta}) for delta in deltas),
@@ -45,7 +45,7 @@ def block(index: int, block: Mapping[str, Any], *deltas: Mapping[str, Any]) -> l
 
 
 def ends(reason: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """Gives the end of one of Anthropic's answers."""
+    """Return the end of a response of Anthropic."""
     delta = {"stop_reason": reason, "stop_sequence": None}
     return [("message_delta", {"delta": delta, "usage": {"output_tokens": 15}}), ("message_stop", {})]
 
@@ -59,12 +59,12 @@ CALL = block(
 
 
 def google(*chunks: Mapping[str, Any]) -> Answer:
-    """Gives an answer in Google's way."""
+    """Return a response in Google's format."""
     return Answer([f"data: {json.dumps(chunk)}\r\n\r\n".encode() for chunk in chunks], end="close")
 
 
 def candidate(*parts: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
-    """Gives a piece of an answer in Google's way."""
+    """Return a piece of a response in Google's format."""
     found: dict[str, Any] = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
     return {
         "candidates": [found | ({"finishReason": finish} if finish else {})],

@@ -1,4 +1,4 @@
-"""Tools, a model and saved texts that try to steer what shows them."""
+"""Tools, a model and saved texts that try to control the terminal or the interface."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ TEXTS = (
     "half \ud800 pair",
     "\x00\x08\x7f\r over",
 )
-"""What may stand in any text that isn't ours."""
+"""Texts that any untrusted source may contain."""
 
 ALL = " ".join(TEXTS)
-"""All of it."""
+"""All texts in one."""
 
 UNSAFE = frozenset(
     chr(point)
@@ -55,11 +55,11 @@ UNSAFE = frozenset(
     )
     for point in range(first, last + 1)
 )
-"""Characters that may be on no screen; a line break is for whoever splits lines to take away."""
+"""Characters that must never reach the screen; line breaks are removed by the code that splits lines."""
 
 
 def unsafe_in(text: str) -> set[str]:
-    """Return the characters of a text that a terminal would obey, hide or turn around, line breaks aside."""
+    """Return the characters of a text that a terminal would obey, hide or reverse, without line breaks."""
     return set(text.replace("\n", "")) & UNSAFE
 
 
@@ -135,7 +135,7 @@ def lacking(*, nested: dict[str, list[dict[str, int]]]) -> str:
 
 
 def write(folder: Path) -> Path:
-    """Write packs whose every text is evil, one of them broken, and give their folder."""
+    """Write packs whose every text is evil, one of them broken, and return their folder."""
     folder.mkdir(parents=True, exist_ok=True)
     printable = ALL.replace("\x00", "").replace("\ud800", "")
     # a docstring holds anything but what would end it; Python doesn't read a NUL or half of a pair in a source
@@ -151,7 +151,7 @@ class EvilModel:
     """A `pegboard.ports.Model` that streams evil text, in pieces that split sequences, and proposes evil calls.
 
     Args:
-        seed: What it says is the same for the same seed.
+        seed: Equal seeds produce equal responses.
     """
 
     name = "evil:[/] [bold \x1b]0;x\x07"

@@ -1,4 +1,4 @@
-"""Hearing a model out, for tests: what it said and how it ended."""
+"""Turns of a model for tests: collect its events and its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pegboard.models.conversation import (
 )
 
 KEY = "sk-test-ThisIsNobodysKey0123456789wxyz"
-"""A key; no text may hold a piece of it."""
+"""A made-up key; no text may contain a piece of it."""
 
 LIST_DIR = OfferedTool(
     name="fs_list_dir",
@@ -34,11 +34,11 @@ LIST_DIR = OfferedTool(
 
 @dataclass
 class Heard:
-    """What came of a turn.
+    """The recorded turn.
 
     Attributes:
-        events: All of them, in order.
-        failure: What ended it, if it failed.
+        events: All events in order.
+        failure: The error that ended it, if any.
     """
 
     events: list[ModelEvent] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Heard:
 
     @property
     def ended(self) -> TurnEnded:
-        """The end of a turn that didn't fail."""
+        """The end of a successful turn."""
         assert self.failure is None, f"{self.failure!r}: {self.failure.detail}"
         (ended,) = [event for event in self.events if isinstance(event, TurnEnded)]
         assert self.events[-1] is ended
@@ -77,7 +77,7 @@ class Heard:
 
     @property
     def failed(self) -> ModelError:
-        """How a turn failed that did."""
+        """The error of a failed turn."""
         assert self.failure is not None, "it didn't fail"
         assert not any(isinstance(event, TurnEnded) for event in self.events)
         return self.failure
@@ -90,7 +90,7 @@ def reach(
     key: str | None = KEY,
     patience: Patience = Patience(),  # noqa: B008 - it can't be changed
 ) -> ProviderModel:
-    """Gives a model of a fake provider."""
+    """Return a model of a fake provider."""
     return model(name, base_url=fake.url, key=lambda _: key, patience=patience)
 
 
@@ -101,7 +101,7 @@ async def hear(
     max_tokens: int | None = None,
     temperature: float | None = None,
 ) -> Heard:
-    """Says something to a model and hears it out, for a minute at most; closes its connections."""
+    """Send messages to a model and collect its turn, for a minute at most; close its connections."""
     heard = Heard()
     said = messages or (UserMessage(text="What is in src?"),)
     prompt = Prompt(messages=said, tools=tuple(tools), max_tokens=max_tokens, temperature=temperature)

@@ -1,4 +1,4 @@
-"""A model that plays a script: what it says in each turn is written down by the test, and what it was sent is kept."""
+"""A model that plays a script: the test lists the pieces of each turn, and the prompts are recorded."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from pegboard.models.conversation import (
 )
 
 Said = ModelEvent | ModelError | asyncio.Event
-"""A piece of a turn: something that is yielded, a failure that is raised, or something that is waited for."""
+"""A piece of a turn: an event to yield, an error to raise, or an event to wait for."""
 
 
 class ScriptedModel:
-    """A `pegboard.ports.Model` that says turn after turn what it was given, and then no more.
+    """A `pegboard.ports.Model` that plays its turns in order and then fails.
 
     Args:
         turns: The pieces of each turn.
 
     Attributes:
-        prompts: What it was sent, turn after turn.
+        prompts: The prompts of the turns.
     """
 
     def __init__(self, *turns: Iterable[Said]) -> None:
@@ -38,7 +38,7 @@ class ScriptedModel:
         self.name = "scripted:model"
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
-        """Plays the next turn."""
+        """Play the next turn."""
         self.prompts.append(prompt)
         for piece in next(self._turns):
             if isinstance(piece, ModelError):
@@ -50,13 +50,13 @@ class ScriptedModel:
 
 
 def says(text: str, *, tokens: int = 0) -> list[Said]:
-    """A turn of words, which come one by one."""
+    """Return a turn of text, word by word."""
     pieces: list[Said] = [TextDelta(text=f"{word} ") for word in text.split(" ")]
     return [*pieces, TurnEnded(message=ModelMessage(text=text), usage=Usage(output_tokens=tokens))]
 
 
 def calls(*wanted: tuple[str, object], text: str = "", cut: bool = False, tokens: int = 0) -> list[Said]:
-    """A turn of calls: the name of each, and its arguments, which are taken as they are if they are text."""
+    """Return a turn of calls: pairs of a name and arguments; arguments that are text are sent unchanged."""
     proposed = []
     pieces: list[Said] = [TextDelta(text=text)] if text else []
     for index, (name, given) in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""A portal that behaves as CKAN 2.12 does, over a made-up catalogue."""
+"""A portal that behaves like CKAN 2.12, over an invented catalogue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNESCAPED_COLON = re.compile(r"(?<!\\):")
 
 
 class Problem(Exception):  # noqa: N818 - it reads as a sentence where it is raised
-    """CKAN's refusal."""
+    """Rejection of a request by CKAN."""
 
     def __init__(self, status: int, type: str, **said: object) -> None:  # noqa: A002 - CKAN's word
         self.status = status
@@ -32,7 +32,7 @@ class Problem(Exception):  # noqa: N818 - it reads as a sentence where it is rai
 
 
 def dataset(number: int) -> Json:
-    """Makes a dataset; of every seventh much is null, and some words have signs that queries are made of."""
+    """Return a dataset. Every seventh has many null fields, and some words contain characters of the query syntax."""
     topic, place = TOPICS[number % len(TOPICS)], PLACES[number % len(PLACES)]
     bare = number % 7 == 6
     signs = ["", " (draft)", " a:b", " C++", " 50% AND more"][number % 5]
@@ -67,7 +67,7 @@ def dataset(number: int) -> Json:
 
 
 def group(number: int, kind: str) -> Json:
-    """Makes a group or an organization."""
+    """Return a group or an organization."""
     return {
         "id": f"{kind}-{number}",
         "name": f"{kind}-{(number * 37) % 100:02}",
@@ -88,12 +88,12 @@ LISTS = {
 
 
 class FakePortal:
-    """Answers as CKAN does.
+    """Handler that answers like CKAN.
 
     Attributes:
-        names_cap: How many names a list has at most; a real portal's is 1,000.
-        user_agent: Whom it knows; None for anybody.
-        key: What opens the private dataset.
+        names_cap: Highest number of names in a list; 1,000 in a real portal.
+        user_agent: The only user agent that it accepts; None for any.
+        key: The key to the private dataset.
     """
 
     def __init__(self, *, names_cap: int = 1000, user_agent: str | None = None, key: str = "portal-key-4711") -> None:
@@ -102,7 +102,7 @@ class FakePortal:
         self.key = key
 
     def __call__(self, asked: Asked) -> Answer:
-        """Answers one request."""
+        """Answer one request."""
         if self.user_agent is not None and self.user_agent not in asked.headers.get("user-agent", ""):
             return Answer(b"<html><head><title>403 Forbidden</title></head></html>", 403, "text/html")
         action = asked.path.removeprefix("/api/3/action/")
@@ -118,7 +118,7 @@ class FakePortal:
         return Answer(json.dumps(said).encode())
 
     def search(self, _action: str, asked: Asked) -> Json:
-        """Does what `package_search` does."""
+        """Answer `package_search`."""
         params = asked.params
         unknown = sorted(params.keys() - KNOWN)
         if unknown:
@@ -140,7 +140,7 @@ class FakePortal:
         }
 
     def show(self, _action: str, asked: Asked) -> Json:
-        """Does what `package_show` does."""
+        """Answer `package_show`."""
         wanted = asked.params.get("id")
         if not wanted:
             raise Problem(409, "Validation Error", name_or_id=["Missing value"])
@@ -154,7 +154,7 @@ class FakePortal:
         raise Problem(404, "Not Found Error", message="Not found")
 
     def groups(self, action: str, asked: Asked) -> list[object]:
-        """Does what `group_list` and `organization_list` do."""
+        """Answer `group_list` and `organization_list`."""
         params = asked.params
         all_fields = params.get("all_fields", "").lower() in {"true", "1", "yes"}
         cap = ALL_FIELDS_CAP if all_fields else self.names_cap
@@ -170,7 +170,7 @@ class FakePortal:
         return [item if all_fields else item["name"] for item in page]
 
     def tags(self, _action: str, asked: Asked) -> list[object]:
-        """Does what `tag_list` does: it has no counts."""
+        """Answer `tag_list`, which has no counts."""
         wanted = asked.params.get("query", "").lower()
         names = [name for name in dict.fromkeys(all_tags()) if wanted in name.lower()]
         if asked.params.get("all_fields", "").lower() == "true":
@@ -178,7 +178,7 @@ class FakePortal:
         return [*names]
 
     def status(self, _action: str, _asked: Asked) -> Json:
-        """Does what `status_show` does."""
+        """Answer `status_show`."""
         return {
             "site_title": "The Made-up Portal",
             "site_url": "https://portal.example.org",
@@ -199,7 +199,7 @@ ACTIONS: Mapping[str, Answering] = {
 
 
 def natural(params: Mapping[str, str], name: str, default: int) -> int:
-    """Reads a number as CKAN does."""
+    """Parse a number as CKAN does."""
     text = params.get(name)
     if text is None:
         return default
@@ -211,7 +211,7 @@ def natural(params: Mapping[str, str], name: str, default: int) -> int:
 
 
 def matching(query: str) -> Callable[[Json], bool]:
-    """Reads a query roughly as Solr does: a field with a colon, `-` before what must not be there, else words."""
+    """Parse a query roughly as Solr does: a field with a colon, `-` for exclusion, else words."""
     if query in {"", "*:*"}:
         return lambda _: True
     bare = re.sub(r"\\.", "", query)
@@ -229,29 +229,29 @@ def matching(query: str) -> Callable[[Json], bool]:
 
 
 def words(text: str) -> list[str]:
-    """Parts a text into words, as Solr's analysis does; backslashes and signs are no part of any."""
+    """Split a text into words as Solr's analysis does, without backslashes and punctuation."""
     return [word.lower() for word in WORDS.findall(text)]
 
 
 def text_of(item: Json) -> set[str]:
-    """Gives the words that a dataset is found by."""
+    """Return the searchable words of a dataset."""
     return set(words(" ".join([str(item["title"] or ""), str(item["notes"] or ""), *tag_names(item)])))
 
 
 def tag_names(item: Json) -> list[str]:
-    """Gives the tags of a dataset."""
+    """Return the tags of a dataset."""
     tags = item["tags"]
     assert isinstance(tags, list)
     return [tag["name"] for tag in tags]
 
 
 def all_tags() -> list[str]:
-    """Gives the tags of all datasets, each as often as it is there."""
+    """Return the tags of all datasets, with repetitions."""
     return [tag for item in CATALOGUE for tag in tag_names(item)]
 
 
 def ordered(found: list[Json], sort: str | None) -> list[Json]:
-    """Sorts as `package_search` does."""
+    """Sort as `package_search` does."""
     if sort is None:
         return found
     field, _, direction = sort.partition(" ")

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on this machine that plays a script, faults included, over real connections."""
+"""An OpenAI-compatible server on this machine that plays a script, including failures, over real connections."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 End = Literal["done", "close", "drop", "hang"]
-"""How an answer ends: with `[DONE]`, without it, by a connection closed in the middle, or not at all."""
+"""How a response ends: with `[DONE]`, without it, by a connection closed in the middle, or never."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered to one request.
+    """The response to one request.
 
     Attributes:
-        chunks: What is streamed, each by itself: JSON, or bytes as they are.
+        chunks: The chunks to stream: JSON, or raw bytes.
         end: How it ends.
         status: The HTTP status.
-        body: What is sent in place of a stream.
+        body: The body, instead of a stream.
         type: The content type.
         headers: More headers.
-        at_once: Whether all is sent in one piece.
+        at_once: Whether to send everything in one piece.
     """
 
     chunks: Iterable[Mapping[str, Any] | bytes] = ()
@@ -38,7 +38,7 @@ class Answer:
 
 
 def delta(finish: str | None = None, **content: Any) -> dict[str, Any]:
-    """Gives a chunk with a piece of an answer."""
+    """Return a chunk with a piece of a response."""
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
@@ -49,25 +49,25 @@ def delta(finish: str | None = None, **content: Any) -> dict[str, Any]:
 
 
 def call(index: int = 0, *, id: str | None = None, name: str | None = None, arguments: str = "") -> dict[str, Any]:  # noqa: A002 - its name in the format
-    """Gives a chunk with a piece of a tool call."""
+    """Return a chunk with a piece of a tool call."""
     function = {"arguments": arguments} | ({"name": name} if name else {})
     piece = {"index": index, "function": function} | ({"id": id, "type": "function"} if id else {})
     return delta(tool_calls=[piece])
 
 
 def usage(sent: int, answered: int) -> dict[str, Any]:
-    """Gives the last chunk, with the tokens."""
+    """Return the last chunk, with the token usage."""
     tokens = {"prompt_tokens": sent, "completion_tokens": answered, "total_tokens": sent + answered}
     return delta() | {"choices": [], "usage": tokens}
 
 
 def says(*pieces: str) -> Answer:
-    """Gives a whole answer in words."""
+    """Return a whole response of text."""
     return Answer([delta(role="assistant"), *(delta(content=piece) for piece in pieces), delta("stop"), usage(10, 5)])
 
 
 def proposes(name: str, arguments: Mapping[str, Any], id: str = "call_1") -> Answer:  # noqa: A002 - as above
-    """Gives a whole answer that is one tool call, its arguments in two pieces."""
+    """Return a whole response that is one tool call, its arguments in two pieces."""
     text = json.dumps(arguments)
     half = len(text) // 2
     first = call(id=id, name=name, arguments=text[:half])
@@ -75,20 +75,20 @@ def proposes(name: str, arguments: Mapping[str, Any], id: str = "call_1") -> Ans
 
 
 def fails(status: int, message: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> Answer:
-    """Gives a failure in the way of OpenAI's interface."""
+    """Return a failure in the format of OpenAI's interface."""
     body = json.dumps({"error": {"message": message, **more}}).encode()
-    # The library waits for a while before it tries again, unless it is told how long.
+    # Without this header the library waits before it retries.
     return Answer(status=status, body=body, type="application/json", headers=headers or {"retry-after-ms": "1"})
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that came.
+    """A received request.
 
     Attributes:
-        path: Without the query.
+        path: The path without the query.
         body: Its JSON; empty if it has none.
-        headers: By their names in lower case.
+        headers: Headers by lower-case name.
     """
 
     path: str
@@ -97,13 +97,13 @@ class Asked:
 
 
 class FakeProvider:
-    """A server that runs and plays its answers, one for each request, the last one again and again.
+    """A running server that plays its responses, one per request, and repeats the last one.
 
     Attributes:
-        asked: All that was asked for, in order.
-        left: Set when a client goes away while it is being answered.
-        over: Set when it stops.
-        models: What it lists.
+        asked: All requests in order.
+        left: Set when a client disconnects during a response.
+        over: Set when the server stops.
+        models: The models that it lists.
     """
 
     def __init__(self, *answers: Answer, models: Sequence[str] = ()) -> None:
@@ -116,17 +116,17 @@ class FakeProvider:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Port that the server listens on."""
         return self._server.server_port
 
     @property
     def url(self) -> str:
-        """Its base URL."""
+        """Base URL of the server."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     @contextmanager
     def running(self) -> Iterator[FakeProvider]:
-        """Serves for a while."""
+        """Serve until the block ends."""
         thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:
@@ -138,11 +138,11 @@ class FakeProvider:
             self._server.server_close()
 
     def play(self, *answers: Answer) -> None:
-        """Plays other answers from now on."""
+        """Replace the responses to play."""
         self._answers = list(answers)
 
     def next(self) -> Answer:
-        """Gives what is answered now."""
+        """Return the next response."""
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
 
 
@@ -154,7 +154,7 @@ class _Server(ThreadingHTTPServer):
         self.fake = fake
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing: clients that go away are what tests are about."""
+        """Ignore errors, because tests disconnect clients on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A user who presses random keys and clicks anywhere, at every size of the terminal, with evil tools about."""
+"""A user who presses random keys and clicks anywhere, at every size of the terminal, with evil tools."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _SIZES = ((40, 10), (200, 60))
 
 @dataclass(frozen=True)
 class Crash:
-    """What ended the app, and how to get there again."""
+    """The error that ended the app, and how to reproduce it."""
 
     page: str
     seed: int
     step: int
     size: tuple[int, int]
     did: tuple[str, ...]
-    """The last that was done."""
+    """The last actions."""
     why: str
 
     def __str__(self) -> str:
@@ -56,12 +56,12 @@ class Crash:
 
 
 async def play(page: str, seed: int, steps: int) -> Crash | None:
-    """Do random things on a page until one of them crashes the app or shows what it mustn't.
+    """Perform random actions on a page until one of them crashes the app or shows an unsafe character.
 
     Args:
         page: One of `PAGES`.
-        seed: What is done is the same for the same seed; when the app gets to it is not.
-        steps: How many things to do.
+        seed: Equal seeds produce equal actions, but not equal timing.
+        steps: Number of actions.
     """
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
@@ -74,7 +74,7 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
             super().exit(*arguments, **options)
 
         async def action_quit(self) -> None:
-            """Stay, as the palette has this command as well."""
+            """Stay, because the palette has this command too."""
 
     dice = random.Random(f"{page} {seed}")
     size = (dice.randint(40, 200), dice.randint(10, 60))
@@ -98,7 +98,7 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
 
 @contextmanager
 def _home() -> Iterator[Path]:
-    """Give a folder of evil packs, and keep the app away from everything else for so long."""
+    """Yield a folder of evil packs, and redirect the app's folders while the block runs."""
     import tempfile
 
     before = Path.cwd()
@@ -128,13 +128,13 @@ def _home() -> Iterator[Path]:
 
 
 class _User:
-    """Who presses and clicks.
+    """The random user.
 
     Args:
         app: The app.
-        page: Where to stay.
-        dice: What decides.
-        size: Of the terminal.
+        page: The page to stay on.
+        dice: The source of randomness.
+        size: Size of the terminal.
     """
 
     def __init__(self, app: PegboardApp, page: str, dice: random.Random, size: tuple[int, int]) -> None:
@@ -147,12 +147,12 @@ class _User:
         self._keys = _keys()
 
     async def begin(self, pilot: Pilot[None]) -> None:
-        """Go to the page."""
+        """Open the page."""
         self._pilot = pilot
         await pilot.press(PAGES[self._page])
 
     async def act(self) -> None:
-        """Do one thing, and look at the screen now and then."""
+        """Perform one action, and check the screen now and then."""
         acts = (self._press, self._type, self._click, self._drag, self._scroll, self._say, self._paste, self._resize)
         [act] = self._dice.choices((*acts, self._go_back, self._click_toast), (40, 12, 22, 4, 6, 2, 2, 3, 3, 2))
         await act()
@@ -165,7 +165,7 @@ class _User:
         self._look()
 
     def _look(self) -> None:
-        """Fail where something on the screen steers the terminal."""
+        """Fail if a text on the screen could control the terminal."""
         app = self._app
         if app._exception is not None or not app._running:
             return
@@ -241,7 +241,7 @@ class _User:
         await asyncio.sleep(0)
 
     async def _click_toast(self) -> None:
-        """Click, more than once, where toasts come and go."""
+        """Click, more than once, in the corner where toasts appear."""
         from textual.widgets._toast import Toast
 
         toasts = [toast.region for toast in self._app.screen.query(Toast) if toast.region.area]
@@ -273,10 +273,8 @@ class _User:
 
 
 def _keys() -> list[str]:
-    """Give every key of every command, but for those that end the app, which is what they are for."""
-    from pegboard.tui.app import PegboardApp
-    from pegboard.tui.shell.keymap import command_groups
-    from pegboard.tui.tools.screen import ToolsScreen
+    """Return every key of every command, except those that end the app."""
+    from pegboard.tui.shell.keymap import places
 
     found = {
         key.strip()

@@ -1,4 +1,4 @@
-"""Pegboard in a real terminal, whose every byte is read."""
+"""Pegboard in a real terminal whose every byte is read."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ON = re.compile(r"\x1b\[\?(1049|1000|1003|1002|1015|1006|2004|1004)([hl])")
 
 
 class Terminal:
-    """A terminal of its own in which a program runs, as the leader of its session.
+    """A separate terminal with a program as the leader of its session.
 
     Attributes:
         process: The program.
-        output: What it has written so far.
+        output: Its output so far.
     """
 
     def __init__(self, command: list[str], environ: Mapping[str, str] | None, size: tuple[int, int]) -> None:
@@ -50,21 +50,21 @@ class Terminal:
         os.write(self._primary, text.encode())
 
     def read_until(self, words: str) -> None:
-        """Read until words are in what was written; fail after a while."""
+        """Read until a text is in the output; fail after a timeout."""
         end = time.monotonic() + _SECONDS
         while words not in self.output:
             assert time.monotonic() < end, f"{words!r} was not written: {self.output[-3000:]!r}"
             self._read()
 
     def until(self, true: Callable[[], object], what: str) -> None:
-        """Read until something is so; fail after a while."""
+        """Read until a condition is true; fail after a timeout."""
         end = time.monotonic() + _SECONDS
         while not true():
             assert time.monotonic() < end, f"not so after a while: {what}; {self.output[-3000:]!r}"
             self._read()
 
     def read_all(self) -> int:
-        """Read until the program has ended, and return its exit code."""
+        """Read until the program has ended; return its exit code."""
         end = time.monotonic() + _SECONDS
         while self.process.poll() is None:
             assert time.monotonic() < end, f"the program has not ended: {self.output[-3000:]!r}"
@@ -74,7 +74,7 @@ class Terminal:
         return self.process.returncode
 
     def hang_up(self) -> None:
-        """Close the terminal, as its window is closed."""
+        """Close the terminal, like closing its window."""
         os.close(self._secondary)
         os.close(self._primary)
         self._primary = self._secondary = -1
@@ -86,7 +86,7 @@ class Terminal:
 
     @property
     def is_as_before(self) -> bool:
-        """Whether the program has left the terminal as it was."""
+        """Whether the program has restored the terminal."""
         now = termios.tcgetattr(self._secondary)
         cursor = self.output.rfind("\x1b[?25h") >= self.output.rfind("\x1b[?25l")
         return not any(self.modes.values()) and cursor and now == self._before
@@ -98,7 +98,7 @@ class Terminal:
         return True
 
     def close(self) -> None:
-        """End the program, if it runs, and the terminal."""
+        """End the program, if it runs, and close the terminal."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -111,7 +111,7 @@ class Terminal:
 def pegboard(
     *arguments: str, environ: Mapping[str, str] | None = None, size: tuple[int, int] = (100, 30)
 ) -> Iterator[Terminal]:
-    """Run Pegboard in a terminal, and end it at the end."""
+    """Run Pegboard in a terminal, and end it with the block."""
     terminal = Terminal([sys.executable, "-m", "pegboard", *arguments], environ, size)
     try:
         yield terminal

@@ -1,4 +1,4 @@
-"""A web server on this machine that answers as a test wants, over real connections."""
+"""A web server on this machine that answers as a test requires, over real connections."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")
-"""Nobody trusts it; made for these tests only."""
+"""A certificate that no client trusts, made for these tests only."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a client asked for.
+    """A request of a client.
 
     Attributes:
-        path: Without the query.
+        path: The path without the query.
         params: The query.
-        headers: By their names in lower case.
+        headers: Headers by lower-case name.
         peer: The client's end of the connection.
     """
 
@@ -36,15 +36,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered.
+    """A response.
 
     Attributes:
-        body: The bytes that are sent.
+        body: The bytes to send.
         status: The HTTP status.
         type: The content type.
         headers: More headers.
-        length: What the header says of the length, where that isn't so.
-        then: What happens to the connection after the body: it is kept, closed, reset, or nothing more comes.
+        length: Value of the length header if it is wrong.
+        then: State of the connection after the body: kept, closed, reset, or silent.
     """
 
     body: bytes = b""
@@ -56,7 +56,7 @@ class Answer:
 
 
 class Silent(Answer):
-    """No answer at all: the connection is reset or closed, or nothing comes, as `then` says."""
+    """No response: the connection is reset, closed or silent, according to `then`."""
 
 
 Answering = Callable[[Asked], Answer]
@@ -66,14 +66,14 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing: clients that go away are what tests are about."""
+        """Ignore errors, because tests disconnect clients on purpose."""
 
 
 class Web:
-    """A server that runs.
+    """A running server.
 
     Attributes:
-        asked: All that was asked for, in order.
+        asked: All requests in order.
     """
 
     def __init__(self, answering: Answering, *, tls: bool = False) -> None:
@@ -90,17 +90,17 @@ class Web:
 
     @property
     def url(self) -> str:
-        """Where it is, without a slash at the end."""
+        """Return the URL without a slash at the end."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
     def connections(self) -> int:
-        """How many connections requests have come over."""
+        """Return the number of connections that requests used."""
         return len({asked.peer for asked in self.asked})
 
     @contextmanager
     def running(self) -> Iterator[Web]:
-        """Serves for a while."""
+        """Serve until the block ends."""
         thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

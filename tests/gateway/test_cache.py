@@ -1,4 +1,4 @@
-"""Results that are used again: within a session, of tools that say so, and of no others."""
+"""Reuse of results: within a session, only of tools that allow it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def _call(runtime: Runtime, tool: str, session: str | None = "s", **args: 
         ("changing", {}, {}, False),
     ],
 )
-async def test_only_the_same_call_of_a_tool_that_reads_and_says_so_is_answered_from_before(
+async def test_only_an_equal_call_of_a_read_only_cacheable_tool_reuses_a_result(
     runtime: Runtime, tool: str, first: dict[str, object], second: dict[str, object], cached: bool
 ) -> None:
     before = await _call(runtime, tool, "s", **first)
@@ -80,7 +80,7 @@ async def test_only_the_same_call_of_a_tool_that_reads_and_says_so_is_answered_f
 
 
 @pytest.mark.promise("ASK-3")
-async def test_it_holds_within_one_session_only(runtime: Runtime) -> None:
+async def test_results_are_reused_within_one_session_only(runtime: Runtime) -> None:
     await _call(runtime, "counted")
     assert not (await _call(runtime, "counted", "other")).meta.cached
     assert not (await _call(runtime, "counted", None)).meta.cached
@@ -88,7 +88,7 @@ async def test_it_holds_within_one_session_only(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-3")
-async def test_a_result_that_is_too_old_is_not_used_again(runtime: Runtime) -> None:
+async def test_an_expired_result_is_not_reused(runtime: Runtime) -> None:
     first = await _call(runtime, "brief")
     async with asyncio.timeout(30):
         while (again := await _call(runtime, "brief")).meta.cached:
@@ -97,7 +97,7 @@ async def test_a_result_that_is_too_old_is_not_used_again(runtime: Runtime) -> N
 
 
 @pytest.mark.promise("ASK-3")
-async def test_a_failure_is_never_used_again(runtime: Runtime, tmp_path: Path) -> None:
+async def test_a_failure_is_never_reused(runtime: Runtime, tmp_path: Path) -> None:
     file = str(tmp_path / "seen")
     assert not (await _call(runtime, "failing", file=file)).ok
     second = await _call(runtime, "failing", file=file)
@@ -106,7 +106,7 @@ async def test_a_failure_is_never_used_again(runtime: Runtime, tmp_path: Path) -
 
 
 @pytest.mark.promise("ASK-3")
-async def test_it_can_be_switched_off(
+async def test_reuse_can_be_disabled(
     runtime: Runtime, open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _call(runtime, "counted")
@@ -116,7 +116,7 @@ async def test_it_can_be_switched_off(
 
 
 @pytest.mark.promise("ASK-3")
-async def test_a_session_that_goes_on_in_another_process_has_its_results_unless_something_else_changed(
+async def test_a_session_that_continues_in_another_process_has_its_results_unless_the_surroundings_changed(
     runtime: Runtime,
     open_runtime: Callable[..., Runtime],
     write_pack: Callable[[str, str], Path],

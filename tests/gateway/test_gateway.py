@@ -1,4 +1,4 @@
-"""The road of a call, driven through a real runtime with real workers and a real history."""
+"""The pipeline of a call, through a real runtime with real workers and a real history."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_an_unknown_tool_is_not_found_and_the_nearest_are_named(runtime: R
 
 
 @pytest.mark.promise("EXE-2")
-async def test_a_tool_that_is_not_on_the_allow_list_says_so(
+async def test_a_tool_outside_the_allow_list_is_reported_as_such(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     runtime = open_runtime(write_pack("road.py", PACK), tool_allow="road.read,fs.*")
@@ -128,7 +128,7 @@ async def test_an_empty_allow_list_admits_nothing(open_runtime: Callable[..., Ru
 
 
 @pytest.mark.promise("EXE-3")
-async def test_all_faults_of_the_arguments_come_at_once_with_their_paths(runtime: Runtime) -> None:
+async def test_all_validation_errors_are_reported_together_with_their_paths(runtime: Runtime) -> None:
     result = await _result(runtime, "road.read", max_bytes="ten", other=1)
     assert result.error is not None
     assert result.error.code == "invalid_args"
@@ -146,7 +146,7 @@ async def test_other_names_of_a_tool_and_its_parameters_are_resolved_before_vali
 
 
 @pytest.mark.promise("SDK-14")
-async def test_both_spellings_of_one_parameter_are_a_fault(runtime: Runtime) -> None:
+async def test_both_spellings_of_one_parameter_are_a_validation_error(runtime: Runtime) -> None:
     result = await _result(runtime, "road.read", maxBytes=7, max_bytes=7)
     assert result.error is not None
     assert result.error.code == "invalid_args"
@@ -167,7 +167,7 @@ async def test_the_caller_may_set_the_timeout(runtime: Runtime) -> None:
     assert result.error.detail == "timeout"
 
 
-def test_caller_then_configuration_then_tool_then_default_say_the_timeout(runtime: Runtime) -> None:
+def test_the_timeout_is_that_of_the_caller_the_configuration_the_tool_or_the_default(runtime: Runtime) -> None:
     hang, write = runtime.tools.get("road.hang"), runtime.tools.get("road.write")
     assert hang is not None
     assert write is not None
@@ -196,7 +196,7 @@ async def test_a_running_call_can_be_cancelled_and_is_recorded_as_such(runtime: 
 
 
 @pytest.mark.promise("EXE-7")
-async def test_a_caller_that_goes_away_ends_its_call_and_leaves_a_record(runtime: Runtime) -> None:
+async def test_a_caller_that_disconnects_cancels_its_call_and_leaves_a_record(runtime: Runtime) -> None:
     call = ToolCall(name="road.patient", source="form")
     events = runtime.call(call)
     await anext(events)
@@ -241,7 +241,7 @@ async def test_a_new_file_is_seen_at_the_next_call(runtime: Runtime, write_pack:
 
 
 class _Person:
-    """Answers every question the same way; stands in for a person at the keyboard."""
+    """An approver that always answers the same; simulates a person at the keyboard."""
 
     def __init__(self, answer: ApprovalAnswer) -> None:
         self.answer = answer
@@ -252,7 +252,7 @@ class _Person:
 
 @pytest.mark.promise("EXE-7")
 @pytest.mark.parametrize(("answer", "runs"), [("once", True), ("reject", False), (None, False)])
-async def test_what_a_model_starts_needs_approval_unless_it_only_reads(
+async def test_calls_of_a_model_need_approval_unless_the_tool_is_read_only(
     runtime: Runtime, tmp_path: Path, answer: ApprovalAnswer | None, runs: bool
 ) -> None:
     registry = Registry([_Tools(runtime)])

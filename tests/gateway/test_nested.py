@@ -1,4 +1,4 @@
-"""Tools that call tools: through a real runtime, each in a process of its own."""
+"""Tools that call tools: through a real runtime, each in its own process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any  # results are whatever tools give
+from typing import Any  # Results may be any JSON value.
 
 import pytest
 
@@ -26,7 +26,7 @@ def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., 
 def narrow(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
 ) -> Runtime:
-    """A runtime that has one worker, so that nobody may wait for another one while it holds it."""
+    """Return a runtime with one worker, so that a call must not wait for another worker while it holds one."""
     monkeypatch.setenv("PEGBOARD_TOOLS__WORKERS", "1")
     return open_runtime(write_pack("nesting.py", SOURCE))
 
@@ -74,7 +74,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _workers() -> int:
-    """How many worker processes this process has."""
+    """Return the number of worker processes of this process."""
     found = 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -87,7 +87,7 @@ def _workers() -> int:
 
 
 @pytest.mark.promise("SDK-2", "EXE-7", "STO-1")
-async def test_a_call_within_a_call_is_recorded_with_its_source_session_and_parent(runtime: Runtime) -> None:
+async def test_a_nested_call_is_recorded_with_its_source_session_and_parent(runtime: Runtime) -> None:
     call = ToolCall(
         name="nesting.through", args={"tool": "nesting.echo", "arguments": {"value": [1]}}, source="cli", session="s"
     )
@@ -117,7 +117,7 @@ async def test_calls_three_deep_each_have_the_one_above_as_parent(runtime: Runti
 
 
 @pytest.mark.promise("SDK-2", "SDK-3")
-async def test_many_threads_call_at_once_and_each_gets_its_own_answer(runtime: Runtime) -> None:
+async def test_many_threads_call_concurrently_and_each_gets_its_own_result(runtime: Runtime) -> None:
     text = await _data(runtime, "many", count=40)
     assert text == "\n\n".join(f"=== {number} ===\n{number}" for number in range(40))
     assert await _data(runtime, "waves", count=20, width=8) == []
@@ -140,14 +140,14 @@ async def test_a_pack_offers_its_tools_as_attributes(runtime: Runtime) -> None:
         ("echo", "Tool not found: echo. Write its full name, pack.tool. Did you mean nesting.echo"),
     ],
 )
-async def test_a_name_that_is_no_tools_is_a_value_error(runtime: Runtime, tool: str, message: str) -> None:
+async def test_an_unknown_name_is_a_value_error(runtime: Runtime, tool: str, message: str) -> None:
     told = await _through(runtime, tool)
     assert told["type"] == "ValueError"
     assert told["message"].startswith(message)
 
 
 @pytest.mark.promise("SDK-2", "EXE-2")
-async def test_the_allow_list_holds_for_calls_within_calls(
+async def test_the_allow_list_applies_to_nested_calls(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     allowed = open_runtime(write_pack("nesting.py", SOURCE), tool_allow="nesting.through*")
@@ -158,15 +158,15 @@ async def test_the_allow_list_holds_for_calls_within_calls(
 
 
 @pytest.mark.promise("EXE-7")
-async def test_what_nobody_approves_is_not_done_by_way_of_another_tool(runtime: Runtime) -> None:
+async def test_a_call_that_needs_approval_does_not_run_through_another_tool(runtime: Runtime) -> None:
     told = await _through(runtime, "nesting.write", "mcp", text="a")
     assert told["type"] == "RuntimeError"
-    assert "nobody is here to approve it" in told["message"]
+    assert "this run can't ask for approval" in told["message"]
     assert await _through(runtime, "nesting.echo", "mcp", value="a") == {"data": "a"}
 
 
 @pytest.mark.promise("SDK-2", "SDK-13")
-async def test_how_the_other_tool_failed_reaches_the_one_that_called_it(runtime: Runtime) -> None:
+async def test_the_failure_of_a_nested_call_reaches_its_caller(runtime: Runtime) -> None:
     said = await _through(runtime, "nesting.fail", how="said")
     assert said == {"failed": "No such dataset.", "code": "not_found", "data": {"id": 7}}
     raised = await _through(runtime, "nesting.fail", how="otherwise")
@@ -178,7 +178,7 @@ async def test_how_the_other_tool_failed_reaches_the_one_that_called_it(runtime:
 
 
 @pytest.mark.promise("SDK-2", "EXE-6")
-async def test_a_result_too_large_to_be_shown_reaches_the_tool_that_called_whole(
+async def test_a_large_result_reaches_the_calling_tool_in_full(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, open_runtime: Callable[..., Runtime]
 ) -> None:
     monkeypatch.setenv("PEGBOARD_TOOLS__RESULT_LIMIT", "1000")
@@ -208,7 +208,7 @@ async def test_calls_that_all_wait_for_others_get_through_a_single_worker(narrow
 
 @pytest.mark.promise("EXE-4")
 @pytest.mark.parametrize("how", ["timeout", "cancelled"])
-async def test_the_end_of_a_call_is_that_of_the_calls_within_it(runtime: Runtime, tmp_path: Path, how: str) -> None:
+async def test_the_end_of_a_call_ends_its_nested_calls(runtime: Runtime, tmp_path: Path, how: str) -> None:
     file = tmp_path / "pid"
     call = ToolCall(name="nesting.hang_within", args={"file": str(file)}, source="form")
     if how == "timeout":
@@ -227,7 +227,7 @@ async def test_the_end_of_a_call_is_that_of_the_calls_within_it(runtime: Runtime
 
 
 @pytest.mark.promise("EXE-4")
-async def test_whoever_stops_listening_ends_the_calls_within_too(runtime: Runtime, tmp_path: Path) -> None:
+async def test_closing_the_iterator_cancels_nested_calls_too(runtime: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     events = runtime.call(ToolCall(name="nesting.hang_within", args={"file": str(file)}, source="form"))
     assert isinstance(await anext(events), Started)
@@ -237,7 +237,7 @@ async def test_whoever_stops_listening_ends_the_calls_within_too(runtime: Runtim
 
 
 @pytest.mark.promise("EXE-4")
-async def test_a_call_within_may_be_cancelled_alone(runtime: Runtime, tmp_path: Path) -> None:
+async def test_a_nested_call_can_be_cancelled_alone(runtime: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     running = asyncio.ensure_future(_through(runtime, "nesting.hang", file=str(file)))
     await _until(lambda: _is_written(file))
@@ -247,7 +247,7 @@ async def test_a_call_within_may_be_cancelled_alone(runtime: Runtime, tmp_path: 
 
 
 @pytest.mark.promise("EXE-4")
-async def test_a_call_that_its_caller_left_behind_ends_with_it(narrow: Runtime, tmp_path: Path) -> None:
+async def test_an_abandoned_nested_call_ends_with_its_caller(narrow: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     assert await _data(narrow, "leave", file=str(file)) == "left"
     await _until(lambda: not _is_alive(int(file.read_text())))
@@ -255,7 +255,7 @@ async def test_a_call_that_its_caller_left_behind_ends_with_it(narrow: Runtime, 
 
 
 @pytest.mark.promise("EXE-5")
-async def test_a_tool_that_gave_up_waiting_gets_the_right_answer_to_its_next_call(
+async def test_a_tool_that_stopped_waiting_gets_the_right_result_of_its_next_call(
     runtime: Runtime, tmp_path: Path
 ) -> None:
     assert await _data(runtime, "interrupted", file=str(tmp_path / "pid")) == ["interrupted", "after"]
@@ -267,7 +267,7 @@ async def test_a_forked_child_can_call_nothing(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("EXE-4")
-async def test_closing_ends_calls_within_calls_at_once(runtime: Runtime, tmp_path: Path) -> None:
+async def test_closing_cancels_nested_calls_immediately(runtime: Runtime, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     call = ToolCall(name="nesting.hang_within", args={"file": str(file)}, source="form", timeout=60)
     running = asyncio.ensure_future(runtime.result(call))

@@ -1,4 +1,4 @@
-"""What becomes of a call whose tool lacks something, through a real runtime."""
+"""Calls of tools with missing requirements, through a real runtime."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def runtime(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Runtime:
-    """A runtime with tools that need a program which isn't there."""
+    """Return a runtime with tools that need a missing program."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
@@ -46,7 +46,7 @@ def runtime(
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[str], None]:
-    """Puts the program that is needed on the path, in a version."""
+    """Return a function that installs the required program in a version."""
 
     def put(version: str) -> None:
         file = tmp_path / "bin" / "needed-here"
@@ -67,7 +67,7 @@ def _error(result: ToolResult) -> ToolError:
 
 @pytest.mark.promise("EXE-3", "EXE-7")
 @pytest.mark.parametrize("source", ["form", "cli", "ask", "mcp", "script"])
-async def test_a_tool_that_lacks_something_fails_in_the_words_of_the_report_whoever_calls(
+async def test_a_tool_with_a_missing_requirement_fails_with_the_words_of_the_report_for_every_caller(
     runtime: Runtime, source: CallSource
 ) -> None:
     error = _error(await _call(runtime, "needy.work", source))
@@ -79,17 +79,17 @@ async def test_a_tool_that_lacks_something_fails_in_the_words_of_the_report_whoe
     assert (record.tool, record.ok, record.error) == ("needy.work", False, error)
 
 
-async def test_everything_that_a_tool_lacks_is_told_at_once(runtime: Runtime) -> None:
+async def test_all_missing_requirements_of_a_tool_are_reported_together(runtime: Runtime) -> None:
     error = _error(await _call(runtime, "needy.ask"))
     assert "needed-here" in error.message
     assert "NEEDED_KEY is not set." in error.message
 
 
-async def test_faults_of_the_arguments_come_first(runtime: Runtime) -> None:
+async def test_validation_errors_come_first(runtime: Runtime) -> None:
     assert _error(await _call(runtime, "needy.work", args={"times": "x"})).code == "invalid_args"
 
 
-async def test_what_has_come_meanwhile_is_noticed_at_the_next_call(
+async def test_a_requirement_installed_in_the_meantime_is_found_at_the_next_call(
     runtime: Runtime, program: Callable[[str], None]
 ) -> None:
     assert _error(await _call(runtime, "needy.work")).detail == "dependency_missing"
@@ -103,7 +103,7 @@ async def test_what_has_come_meanwhile_is_noticed_at_the_next_call(
 
 
 @pytest.mark.promise("SDK-10")
-async def test_a_tool_that_can_do_without_what_is_missing_runs(runtime: Runtime) -> None:
+async def test_a_tool_without_an_optional_requirement_runs(runtime: Runtime) -> None:
     assert (await _call(runtime, "needy.free")).data == "nothing"
     spec = runtime.tools.get("needy.free")
     assert spec is not None

@@ -1,4 +1,4 @@
-"""Rules changed one by one in the file that their user wrote: all else in it stays."""
+"""Edits of single rules in a file of the user: the rest of it stays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _text(runtime: Runtime) -> str:
 
 
 @pytest.mark.promise("ASK-7")
-def test_rules_are_told_in_words(runtime: Runtime) -> None:
+def test_rules_have_a_description(runtime: Runtime) -> None:
     assert [str(rule) for rule in runtime.rules.read().rules] == [
         "allow notes.* where path = src/**",
         "deny shell.*, fs.remove",
@@ -64,7 +64,7 @@ def test_rules_are_told_in_words(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-7")
-def test_a_new_rule_stands_at_the_end_and_all_else_as_before(runtime: Runtime) -> None:
+def test_a_new_rule_is_added_at_the_end_and_the_rest_stays(runtime: Runtime) -> None:
     seen = runtime.rules.add(runtime.rules.read(), Rule(deny=("a.b",), where={"path": ("x", "y")}, scope="ask"))
     added = '\n[[rule]]\ndeny = "a.b"\nwhere.path = ["x", "y"]\nscope = "ask"\n'
     assert _text(runtime) == MINE + added == seen.text
@@ -72,7 +72,7 @@ def test_a_new_rule_stands_at_the_end_and_all_else_as_before(runtime: Runtime) -
 
 
 @pytest.mark.promise("ASK-7")
-def test_the_first_rule_makes_the_file_with_words_how_to_write_more(runtime: Runtime) -> None:
+def test_the_first_rule_creates_the_file_with_a_header(runtime: Runtime) -> None:
     runtime.paths.approvals.unlink()
     runtime.rules.add(runtime.rules.read(), Rule(allow=("notes.*",)))
     assert _text(runtime) == HEAD + '\n[[rule]]\nallow = "notes.*"\n'
@@ -110,7 +110,7 @@ def test_the_first_rule_makes_the_file_with_words_how_to_write_more(runtime: Run
         (2, Rule(ask=("web.*",)), '[rule.where]\nurl = "http:**"\n', ""),
     ],
 )
-def test_a_changed_rule_keeps_its_comments_and_the_lines_that_still_hold(
+def test_a_changed_rule_keeps_its_comments_and_unchanged_lines(
     runtime: Runtime, at: int, rule: Rule, before: str, after: str
 ) -> None:
     seen = runtime.rules.change(runtime.rules.read(), at, rule)
@@ -148,7 +148,7 @@ def test_a_moved_rule_takes_its_comments_along(runtime: Runtime) -> None:
     "text",
     ['rule = [{ allow = "a" }]', '[[rule]]\nallow = "a"\n[[rule]]\ndeny = """\n[[rule]]\n"""', "[[rule]", "x = 1"],
 )
-def test_a_file_of_another_shape_or_with_a_fault_is_left_as_it_is(runtime: Runtime, text: str) -> None:
+def test_a_file_of_another_shape_or_with_an_error_is_not_changed(runtime: Runtime, text: str) -> None:
     runtime.paths.approvals.write_text(text, encoding="utf-8")
     with pytest.raises(RulesError):
         runtime.rules.add(runtime.rules.read(), Rule(allow=("a",)))
@@ -156,10 +156,10 @@ def test_a_file_of_another_shape_or_with_a_fault_is_left_as_it_is(runtime: Runti
 
 
 @pytest.mark.promise("ASK-7")
-def test_what_somebody_else_changed_meanwhile_is_not_overwritten(runtime: Runtime) -> None:
+def test_a_concurrent_change_is_not_overwritten(runtime: Runtime) -> None:
     seen = runtime.rules.read()
     runtime.paths.approvals.write_text(f"{MINE}# more", encoding="utf-8")
-    with pytest.raises(RulesError, match="changed meanwhile"):
+    with pytest.raises(RulesError, match="in the meantime"):
         runtime.rules.remove(seen, 0)
     assert _text(runtime) == f"{MINE}# more"
     assert "# more\n\n[[rule]]" in runtime.rules.add(runtime.rules.read(), Rule(allow=("a",))).text
@@ -178,10 +178,10 @@ def test_a_linked_file_stays_a_link_with_its_permissions(runtime: Runtime, tmp_p
 
 
 @pytest.mark.promise("ASK-7")
-def test_what_cant_be_written_is_refused_with_a_sentence(runtime: Runtime) -> None:
+def test_a_failed_write_is_reported(runtime: Runtime) -> None:
     folder = runtime.paths.approvals.parent
     seen = runtime.rules.read()
-    with pytest.raises(RulesError, match="can't be put into this file"):
+    with pytest.raises(RulesError, match="can't be added to this file"):
         runtime.rules.add(seen, Rule(allow=("\ud800",)))
     folder.rename(folder.with_name("gone"))
     folder.write_text("")

@@ -1,4 +1,4 @@
-"""Which calls of models run, ask or are refused: by the user's rules, and by what the user says."""
+"""Decisions on calls of models: by the user's rules and by approvals."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _action(runtime: Runtime, tool: str, args: JsonObject | None = None, source:
 
 
 class _Person:
-    """Answers as it was told to, and keeps what it was asked about; stands in for a person at the keyboard."""
+    """An approver with prepared answers that records the calls; simulates a person at the keyboard."""
 
     def __init__(self, *answers: Approval) -> None:
         self._answers = iter(answers)
@@ -76,13 +76,13 @@ async def _call(
 
 
 async def _made(runtime: Runtime, tool: str, args: JsonObject) -> bool:
-    """Make a call of a model with these arguments and return whether it ran."""
+    """Run a call of a model with these arguments and return whether it ran."""
     call = ToolCall(name=f"book.{tool}", args=args, source="ask", session="s")
     return (await runtime.result(call))[1].ok
 
 
 @pytest.mark.promise("ASK-7")
-def test_without_rules_what_only_reads_runs_and_the_rest_asks(runtime: Runtime) -> None:
+def test_without_rules_read_only_tools_run_and_others_need_approval(runtime: Runtime) -> None:
     assert [_action(runtime, tool) for tool in ("read", "write", "drop")] == ["allow", "ask", "ask"]
 
 
@@ -125,13 +125,13 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[[rule]", "no TOML"),
+        ("[[rule]", "not valid TOML"),
         ('[[rule]]\nallow = "a"\ndeny = "b"', "rule 1: should have exactly one"),
         ('[[rule]]\nallow = "*"\n[[rule]]\nalow = "b"', "rule 2"),
         ("rules = 3", "rules"),
     ],
 )
-def test_while_the_rules_cannot_be_read_every_call_of_a_model_asks(runtime: Runtime, text: str, told: str) -> None:
+def test_while_the_rules_cannot_be_read_every_call_of_a_model_needs_approval(runtime: Runtime, text: str, told: str) -> None:
     _rule(runtime, text)
     assert [_action(runtime, tool) for tool in ("read", "write")] == ["ask", "ask"]
     [problem] = [problem for problem in runtime.problems() if problem.file == str(runtime.paths.approvals)]
@@ -142,7 +142,7 @@ def test_while_the_rules_cannot_be_read_every_call_of_a_model_asks(runtime: Runt
 
 @pytest.mark.promise("ASK-7", "EXE-7")
 @pytest.mark.parametrize("source", ["form", "cli", "script"])
-async def test_rules_are_not_for_what_the_user_starts(runtime: Runtime, source: CallSource) -> None:
+async def test_rules_do_not_apply_to_calls_of_the_user(runtime: Runtime, source: CallSource) -> None:
     _rule(runtime, '[[rule]]\ndeny = "*"')
     events, finished = await _call(runtime, "write", source)
     assert finished.result.ok
@@ -150,7 +150,7 @@ async def test_rules_are_not_for_what_the_user_starts(runtime: Runtime, source: 
 
 
 @pytest.mark.promise("ASK-7")
-async def test_what_a_rule_denies_is_not_even_asked_about(runtime: Runtime) -> None:
+async def test_a_denied_call_does_not_ask_for_approval(runtime: Runtime) -> None:
     _rule(runtime, '[[rule]]\ndeny = "book.read"')
     person = _Person(Approval(answer="once"))
     runtime.rules.approve_with(person)
@@ -161,10 +161,10 @@ async def test_what_a_rule_denies_is_not_even_asked_about(runtime: Runtime) -> N
 
 
 @pytest.mark.promise("ASK-7")
-async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtime) -> None:
+async def test_nested_calls_of_a_model_need_approval_too(runtime: Runtime) -> None:
     _, finished = await _call(runtime, "through", path="a")
     assert finished.result.error is not None
-    assert "nobody is here to approve it" in finished.result.error.message
+    assert "this run can't ask for approval" in finished.result.error.message
     person = _Person(Approval(answer="once"))
     runtime.rules.approve_with(person)
     _, finished = await _call(runtime, "through", path="a")
@@ -173,13 +173,13 @@ async def test_calls_within_calls_of_a_model_are_asked_about_too(runtime: Runtim
 
 
 @pytest.mark.promise("ASK-7")
-async def test_once_is_for_one_call(runtime: Runtime) -> None:
+async def test_approval_once_applies_to_one_call(runtime: Runtime) -> None:
     person = _Person(Approval(answer="once"), Approval(answer="reject", reason="Not there."))
     runtime.rules.approve_with(person)
     events, finished = await _call(runtime, "write", text="a")
     assert isinstance(events[0], ApprovalRequested)
     assert events[0].call.args == {"text": "a"}
-    assert "may change things" in events[0].reason
+    assert "may change data" in events[0].reason
     assert finished.result.ok
     _, finished = await _call(runtime, "write", text="a")
     assert finished.result.error is not None
@@ -188,7 +188,7 @@ async def test_once_is_for_one_call(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-7")
-async def test_for_the_session_is_for_that_tool_in_that_session(runtime: Runtime) -> None:
+async def test_approval_for_the_session_applies_to_that_tool_in_that_session(runtime: Runtime) -> None:
     no = Approval(answer="reject")
     rule = Rule(allow=("book.write",))
     runtime.rules.approve_with(_Person(Approval(answer="session", rule=rule), no, no))
@@ -200,7 +200,7 @@ async def test_for_the_session_is_for_that_tool_in_that_session(runtime: Runtime
 
 
 @pytest.mark.promise("ASK-7")
-async def test_always_becomes_a_rule_that_other_processes_have_too(
+async def test_approval_always_adds_a_rule_for_every_process(
     runtime: Runtime, open_runtime: Callable[..., Runtime]
 ) -> None:
     _rule(runtime, '# mine\n[[rule]]\ndeny = "book.write"\nwhere = { path = "secret/**" }')
@@ -216,9 +216,9 @@ async def test_always_becomes_a_rule_that_other_processes_have_too(
 
 
 @pytest.mark.promise("ASK-7")
-async def test_an_approval_that_cant_be_kept_holds_for_the_call_and_is_a_problem(runtime: Runtime) -> None:
+async def test_an_approval_whose_rule_cannot_be_written_applies_to_the_call_and_is_a_problem(runtime: Runtime) -> None:
     class Blocker(_Person):
-        """Makes the file unwritable before answering."""
+        """An approver that makes the file unwritable before it answers."""
 
         async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
             runtime.paths.approvals.mkdir(parents=True)
@@ -259,7 +259,7 @@ async def test_a_rule_that_does_not_match_the_approved_call_is_not_added(
         ({}, [{"text": "x"}, {"force": True}]),
     ],
 )
-async def test_exactly_these_arguments_are_exactly_these(
+async def test_a_rule_with_exactly_matches_only_these_arguments(
     runtime: Runtime, approved: JsonObject, others: list[JsonObject], permanent: bool
 ) -> None:
     rule = exact_rule(ToolCall(name="book.write", args=approved, source="ask"))
@@ -276,7 +276,7 @@ async def test_exactly_these_arguments_are_exactly_these(
     assert not (await _call(runtime, "drop", path="a"))[1].result.ok
     runtime.rules.undo(added[0])
     assert not await _made(runtime, "write", approved)
-    with pytest.raises(RulesError, match="isn't there any more"):
+    with pytest.raises(RulesError, match="no longer exists"):
         runtime.rules.undo(added[0])
 
 
@@ -335,7 +335,7 @@ def test_a_rule_with_exactly_is_checked(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-7")
-async def test_edited_arguments_are_checked_again_and_those_that_run(runtime: Runtime) -> None:
+async def test_edited_arguments_are_validated_again_and_run(runtime: Runtime) -> None:
     runtime.rules.approve_with(
         _Person(Approval(answer="once", args={"text": "better"}), Approval(answer="once", args={"text": 3}))
     )

@@ -1,4 +1,4 @@
-"""Calls within a model's calls that wait for the user's word: through a real runtime and real workers."""
+"""Nested calls of a model's calls that await approval: through a real runtime and real workers."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def hang_after(*, levels: int = 1) -> str:
     time.sleep(1000)
 '''
 BRIEF = 2.0
-"""Seconds that a call may take: more than it needs, and less than the user does."""
+"""Timeout of a call in seconds: more than it needs, and less than the user needs."""
 
 
 class _Person:
-    """Answers once the test says how; stands in for a person who is asked and thinks about it."""
+    """An approver that answers when the test says so; simulates a person who thinks about it."""
 
     def __init__(self, *, seconds: float | None = None) -> None:
         self._seconds = seconds
         self.is_asked = asyncio.Event()
         self.is_left_alone = asyncio.Event()
         self.call = ToolCall(name="", source="ask")
-        """What it was asked about."""
+        """The last call to decide on."""
         self.answer: asyncio.Future[Approval] = asyncio.get_running_loop().create_future()
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
@@ -84,7 +84,7 @@ async def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable
 
 @contextmanager
 def _watched(runtime: Runtime, call: ToolCall) -> Iterator[tuple[asyncio.Task[None], list[CallEvent]]]:
-    """Makes a call beside the test, and gives the task with what has happened so far."""
+    """Run a call concurrently with the test; yield the task and the list of events so far."""
     seen: list[CallEvent] = []
 
     async def watch() -> None:
@@ -120,9 +120,7 @@ async def _all(events: AsyncGenerator[CallEvent]) -> list[CallEvent]:
 
 @pytest.mark.promise("ASK-7")
 @pytest.mark.parametrize("levels", [1, 2])
-async def test_the_time_of_a_call_stands_still_while_the_user_is_asked_about_one_within(
-    runtime: Runtime, levels: int
-) -> None:
+async def test_the_timeout_of_a_call_pauses_while_a_nested_call_awaits_approval(runtime: Runtime, levels: int) -> None:
     runtime.rules.approve_with(_Person(seconds=BRIEF + 0.5))
     seen = await _all(runtime.call(_call("through", {"levels": levels}, timeout=BRIEF)))
     assert (_result(seen).error, _result(seen).data) == (None, "a")
@@ -130,7 +128,7 @@ async def test_the_time_of_a_call_stands_still_while_the_user_is_asked_about_one
 
 @pytest.mark.promise("ASK-7", "EXE-4")
 @pytest.mark.parametrize("answer", ["once", "reject"])
-async def test_the_time_of_a_call_goes_on_when_the_user_has_answered(runtime: Runtime, answer: str) -> None:
+async def test_the_timeout_of_a_call_resumes_after_the_answer(runtime: Runtime, answer: str) -> None:
     person = _Person()
     person.answer.set_result(Approval.model_validate({"answer": answer}))
     runtime.rules.approve_with(person)
@@ -140,7 +138,7 @@ async def test_the_time_of_a_call_goes_on_when_the_user_has_answered(runtime: Ru
 
 
 @pytest.mark.promise("ASK-7", "EXE-4")
-async def test_the_time_of_a_call_goes_on_when_nobody_waits_for_the_users_answer_any_more(runtime: Runtime) -> None:
+async def test_the_timeout_of_a_call_resumes_when_the_nested_call_stops_waiting_for_approval(runtime: Runtime) -> None:
     person = _Person()
     runtime.rules.approve_with(person)
     with _watched(runtime, _call("hang_after", timeout=BRIEF)) as (task, seen):
@@ -153,7 +151,7 @@ async def test_the_time_of_a_call_goes_on_when_nobody_waits_for_the_users_answer
 
 
 @pytest.mark.promise("ASK-7", "EXE-7")
-async def test_who_watches_a_call_sees_the_calls_within_it(runtime: Runtime) -> None:
+async def test_the_events_of_a_call_include_its_nested_calls(runtime: Runtime) -> None:
     runtime.rules.approve_with(_Person(seconds=0))
     call = _call("through", {"levels": 2})
     seen = await _all(runtime.call(call))
@@ -178,7 +176,7 @@ async def test_who_watches_a_call_sees_the_calls_within_it(runtime: Runtime) -> 
 
 @pytest.mark.promise("ASK-7", "EXE-4")
 @pytest.mark.parametrize("tool", ["write", "through"])
-async def test_cancelling_a_call_ends_the_question_whether_it_may_run(runtime: Runtime, tool: str) -> None:
+async def test_cancelling_a_call_ends_its_approval_request(runtime: Runtime, tool: str) -> None:
     person = _Person()
     runtime.rules.approve_with(person)
     call = _call(tool)
@@ -193,7 +191,7 @@ async def test_cancelling_a_call_ends_the_question_whether_it_may_run(runtime: R
 
 
 @pytest.mark.promise("ASK-7", "EXE-4")
-async def test_a_call_within_that_waits_may_be_cancelled_alone(runtime: Runtime) -> None:
+async def test_a_nested_call_that_awaits_approval_can_be_cancelled_alone(runtime: Runtime) -> None:
     person = _Person()
     runtime.rules.approve_with(person)
     with _watched(runtime, _call("through")) as (task, seen):
@@ -206,7 +204,7 @@ async def test_a_call_within_that_waits_may_be_cancelled_alone(runtime: Runtime)
 
 
 @pytest.mark.promise("ASK-7", "EXE-4")
-async def test_whoever_stops_listening_ends_the_question_too(runtime: Runtime) -> None:
+async def test_closing_the_iterator_cancels_the_question_too(runtime: Runtime) -> None:
     person = _Person()
     runtime.rules.approve_with(person)
     events = runtime.call(_call("through"))

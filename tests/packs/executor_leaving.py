@@ -16,11 +16,11 @@ from pathlib import Path
 _KEPT = []
 _POOL = ThreadPoolExecutor(2)
 _BEGUN, _BEGIN = os.pipe()
-"""By which `whole` tells what was left that it runs."""
+"""Pipe through which `whole` signals leftover threads that it runs."""
 
 
 def whole():
-    """Uses much of what others may have left broken, for a while, and tells its process."""
+    """Use what other tools may have left broken, for a while, and signal the process."""
     os.write(_BEGIN, b".")
     deadline = time.process_time() + 0.15
     while time.process_time() < deadline:

@@ -1,4 +1,4 @@
-"""Tools whose parameters are no JSON types."""
+"""Tools with parameters of types that JSON doesn't have."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def dicts(
     holder: Holder = None,
     quoted: list["Dated"] = None,
 ):
-    """Returns everything given."""
+    """Return the arguments."""
     return {name: repr(value) for name, value in locals().items() if value}
 
 
 def opaque(*, value: Opaque = None):
-    """Has a parameter of a type that nothing can be made into."""
+    """Accept a parameter of a type that can't be converted."""
     return repr(value)
 
 
@@ -87,7 +87,7 @@ def integers(
     mixed: list[Union[int, float]] = None,
     bare: list[Bare] = None,
 ):
-    """Returns everything given, and whether pydantic's converters were needed."""
+    """Return the arguments, and whether pydantic's converters were needed."""
     given = {name: repr(value) for name, value in locals().items() if value is not None}
     return given
 
@@ -112,7 +112,7 @@ def kinds(
     either: Union[int, date, None] = None,
     even: Annotated[int, AfterValidator(lambda value: value // 2 * 2)] = None,
 ):
-    """Returns the type of everything given."""
+    """Return the types of the arguments."""
     return {name: repr(value) for name, value in locals().items() if value is not None}
 
 
@@ -129,22 +129,22 @@ def native(
     maybe: Optional[int] = None,
     unknown: NotDefinedAnywhere = None,
 ):
-    """Tells the types of what came, and whether pydantic's converters were needed."""
+    """Return the types of the arguments, and whether pydantic's converters were needed."""
     import sys
 
     return {name: repr(value) for name, value in locals().items() if name != "sys"}
 
 
 def fields(*, count: int = Field(10, ge=1), tags: list[str] = Field(default_factory=list)):
-    """Has its defaults written as pydantic fields."""
+    """Have defaults written as pydantic fields."""
     return [count, tags]
 
 
 def with_rest(*, first: int, **rest: date):
-    """Takes more keywords than it names."""
+    """Accept more keywords than the named ones."""
     return [first, rest]
 
 
 def no_annotations(first, second=2):
-    """Has no annotations."""
+    """Have no annotations."""
     return [first, second]

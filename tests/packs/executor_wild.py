@@ -1,4 +1,4 @@
-"""Tools that do what tools should not."""
+"""Tools that misbehave."""
 
 import asyncio
 import ctypes
@@ -17,26 +17,26 @@ from pegboard.sdk import ToolFailed, log, progress
 
 
 def echo(*, value=None):
-    """Returns the value."""
+    """Return the value."""
     return value
 
 
 def where():
-    """Returns the process, its folder and its file mask."""
+    """Return the process, its folder and its file mask."""
     mask = os.umask(0o22)
     os.umask(mask)
     return {"pid": os.getpid(), "cwd": os.getcwd(), "umask": mask}
 
 
 def loop_for_ever():
-    """Loops in Python."""
+    """Loop in Python forever."""
     print("looping")
     while True:
         pass
 
 
 def hang_in_c(*, sign=None):
-    """Hangs in C code that never lets go of the interpreter, beside a child that sleeps."""
+    """Hang in C code that never releases the interpreter, beside a child that sleeps."""
     child = subprocess.Popen(["sleep", "1000"])
     if sign:
         Path(sign).write_text(json.dumps({"group": os.getpgrp(), "pid": os.getpid(), "child": child.pid}))
@@ -44,29 +44,29 @@ def hang_in_c(*, sign=None):
 
 
 def exit_hard(*, code=3):
-    """Ends the process."""
+    """Exit the process."""
     print("last words")
     sys.stdout.flush()
     os._exit(code)
 
 
 def exit_soft():
-    """Raises SystemExit."""
+    """Raise SystemExit."""
     sys.exit(4)
 
 
 def interrupt():
-    """Raises KeyboardInterrupt."""
+    """Raise KeyboardInterrupt."""
     raise KeyboardInterrupt
 
 
 def segfault():
-    """Reads at address zero."""
+    """Read at address zero."""
     ctypes.string_at(0)
 
 
 def rubbish():
-    """Prints what is no text."""
+    """Print bytes that are not text."""
     os.write(1, bytes(range(256)) * 10)
     os.write(2, b"\xff\xfe\x00\x1b[31m" * 10)
     print("\ud800 alone")
@@ -74,12 +74,12 @@ def rubbish():
 
 
 def read_stdin():
-    """Reads standard input to its end."""
+    """Read standard input to its end."""
     return sys.stdin.read()
 
 
 def leave_child(*, sign=None):
-    """Starts a child that holds the output open and prints for ever, and returns at once."""
+    """Start a child that holds the output open and prints forever, and return immediately."""
     child = subprocess.Popen(["sh", "-c", "while :; do echo noise; sleep 0.01; done"])
     if sign:
         Path(sign).write_text(json.dumps({"group": os.getpgrp(), "child": child.pid}))
@@ -87,13 +87,13 @@ def leave_child(*, sign=None):
 
 
 def leave_orphan(*, sign):
-    """Has a process started that is nobody's child and prints for ever; returns at once."""
+    """Start an orphan process that prints forever, and return immediately."""
     subprocess.run(["sh", "-c", "(while :; do echo noise; sleep 0.01; done) &"], check=True)
     Path(sign).write_text(json.dumps({"group": os.getpgrp()}))
 
 
 def detach(*, sign, then="return"):
-    """Starts a process that detaches itself in every way there is and sleeps; then returns, crashes or hangs."""
+    """Start a process that detaches itself in every possible way and sleeps; then return, crash or hang."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -112,7 +112,7 @@ def detach(*, sign, then="return"):
 
 
 def spawn(*, sign):
-    """Starts a process by `posix_spawn`, which Python tells nobody of, and returns."""
+    """Start a process by `posix_spawn`, which has no hooks in Python, and return."""
     code = f"import json, os, time; open({sign!r}, 'w').write(json.dumps({{'group': os.getpgrp()}})); time.sleep(1000)"
     os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ, setsid=True)
     while not (os.path.exists(sign) and Path(sign).read_text().endswith("}")):
@@ -120,7 +120,7 @@ def spawn(*, sign):
 
 
 def hog_in_children(*, megabytes, children=4, shared=False):
-    """Forks children that fill memory, each its part or all the same, and waits for them."""
+    """Fork children that fill memory, separate or shared, and wait for them."""
     block = b"x" * (megabytes * 2**20) if shared else b""
     for _ in range(children):
         if os.fork() == 0:
@@ -134,7 +134,7 @@ def hog_in_children(*, megabytes, children=4, shared=False):
 
 
 def bomb(*, most):
-    """Forks processes that fork, each in a session of its own, up to so many; and waits."""
+    """Fork processes that fork, each in its own session, up to a number; and wait."""
     born = mmap.mmap(-1, most)
     place = 0
     while place < most:
@@ -148,34 +148,34 @@ def bomb(*, most):
 
 
 def leave_printer(*, go, done):
-    """Has a process started that waits for one file, prints, and makes another; returns at once."""
+    """Start a process that waits for one file, prints, and creates another; return immediately."""
     script = f"(while [ ! -e {go} ]; do sleep 0.01; done; echo late; touch {done}) &"
     subprocess.run(["sh", "-c", script], check=True)
 
 
 def fork_and_return():
-    """Forks, and both processes return."""
+    """Fork, and return from both processes."""
     return "child" if os.fork() == 0 else "parent"
 
 
 def big(*, megabytes=60):
-    """Returns a long text."""
+    """Return a long text."""
     return {"text": "x" * (megabytes * 1_000_000), "after": "whole"}
 
 
 def many(*, count=100_000):
-    """Returns many rows."""
+    """Return many rows."""
     return {"total": count, "rows": [{"n": n, "name": f"row {n}"} for n in range(count)]}
 
 
 def big_under_a_mask():
-    """Returns a long text, after it has forbidden everybody to read files made from now on."""
+    """Return a long text after setting a file mask without read permissions."""
     os.umask(0o777)
     return "x" * 2_000_000
 
 
 def fail_strangely():
-    """Fails in its own words, with data that can't be read."""
+    """Fail with data that can't be read."""
 
     def items():
         yield 1
@@ -185,24 +185,24 @@ def fail_strangely():
 
 
 def fail_with_object():
-    """Fails in its own words, with data that has no JSON form."""
+    """Fail with data that has no JSON form."""
     raise ToolFailed("failed", 404, data=object())
 
 
 def no_json():
-    """Returns an object that has no JSON form."""
+    """Return an object that has no JSON form."""
     return {"results": [1, {"lock": threading.Lock()}]}
 
 
 def cycle():
-    """Returns a list that contains itself."""
+    """Return a list that contains itself."""
     value = [1]
     value.append(value)
     return {"value": value}
 
 
 def deep(*, levels=100_000):
-    """Returns deeply nested lists."""
+    """Return deeply nested lists."""
     value = []
     for _ in range(levels):
         value = [value]
@@ -215,27 +215,27 @@ class Unspeakable(Exception):
 
 
 def raise_unspeakable():
-    """Raises an exception whose text can't be had."""
+    """Raise an exception that can't be converted to text."""
     raise Unspeakable
 
 
 def raise_long():
-    """Raises an exception with a long text."""
+    """Raise an exception with a long text."""
     raise ValueError("long " * 1_000_000)
 
 
 def raise_group():
-    """Raises a group."""
+    """Raise an exception group."""
     raise ExceptionGroup("several", [ValueError("one"), KeyError("two")])
 
 
 def recurse():
-    """Calls itself for ever."""
+    """Recurse without end."""
     return recurse()
 
 
 def raise_surrogate():
-    """Raises an exception whose text has no UTF-8 form."""
+    """Raise an exception whose text has no UTF-8 form."""
     log("\udc80 said")
     raise ValueError("a\udc80b")
 
@@ -245,23 +245,23 @@ def _inner(number):
 
 
 def raise_deeper(*, number=3):
-    """Raises in a function of its own."""
+    """Raise in an inner function."""
     return _inner(number)
 
 
 async def raise_async():
-    """Raises in a coroutine."""
+    """Raise in a coroutine."""
     await wait()
     _inner(3)
 
 
 def fail(*, message="no such dataset", code="not_found", data=None):
-    """Fails in its own words."""
+    """Fail with `ToolFailed`."""
     raise ToolFailed(message, code, data)
 
 
 def hog():
-    """Allocates without end."""
+    """Allocate without end."""
     held = []
     while True:
         held.append(bytearray(10_000_000))
@@ -271,20 +271,20 @@ _HELD = []
 
 
 def hog_globally():
-    """Allocates without end, in small pieces, and holds on to it all."""
+    """Allocate without end, in small pieces, and keep all of them."""
     while True:
         _HELD.append([None] * 1000)
 
 
 def hog_linked():
-    """Allocates without end, in the smallest pieces."""
+    """Allocate without end, in the smallest pieces."""
     global _HELD
     while True:
         _HELD = (_HELD,)
 
 
 def hog_shared(*, megabytes):
-    """Fills shared memory, and keeps it."""
+    """Fill shared memory, and keep it."""
     print("filling")
     shared = mmap.mmap(-1, megabytes * 2**20)
     for start in range(0, len(shared), mmap.PAGESIZE):
@@ -293,7 +293,7 @@ def hog_shared(*, megabytes):
 
 
 def make_a_mess(*, folder):
-    """Changes everything around it."""
+    """Change all global state of the process."""
     os.chdir(folder)
     os.umask(0o777)
     os.environ.clear()
@@ -309,7 +309,7 @@ def make_a_mess(*, folder):
 
 
 def find_a_mess():
-    """Tells what another tool could have changed."""
+    """Return the global state that another tool could have changed."""
     print("seen")
     return {
         "home": os.environ.get("HOME"),
@@ -323,25 +323,25 @@ def find_a_mess():
 
 
 def close_descriptors():
-    """Closes all descriptors, the worker's own too."""
+    """Close all descriptors, including the worker's own."""
     os.closerange(0, 100)
     return "closed"
 
 
 def redirect_stdout():
-    """Puts another file under standard output."""
+    """Redirect standard output to another file."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return "redirected"
 
 
 def close_stdout():
-    """Closes standard output, as an object and underneath."""
+    """Close standard output, as an object and as a descriptor."""
     sys.stdout.close()
     return "closed"
 
 
 def forge_answers():
-    """Writes into every descriptor it can find."""
+    """Write into every open descriptor."""
     for descriptor in range(3, 30):
         try:
             os.write(descriptor, b"not an answer\n")
@@ -351,7 +351,7 @@ def forge_answers():
 
 
 def forge(*, lines):
-    """Writes lines of its own where only answers should be written."""
+    """Write lines into the channel of the results."""
     for descriptor in range(3, 30):
         try:
             if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY:
@@ -362,7 +362,7 @@ def forge(*, lines):
 
 
 def run_own_loop():
-    """Runs an event loop of its own."""
+    """Run a separate event loop."""
 
     async def inner():
         await asyncio.sleep(0)
@@ -372,39 +372,39 @@ def run_own_loop():
 
 
 async def wait(*, seconds=0.0, value=None):
-    """Is asynchronous."""
+    """Wait asynchronously."""
     await asyncio.sleep(seconds)
     return value
 
 
 async def which_loop():
-    """Tells which loop it runs on."""
+    """Return the event loop that it runs on."""
     return id(asyncio.get_running_loop())
 
 
 async def exit_in_async():
-    """Raises SystemExit in a coroutine."""
+    """Raise SystemExit in a coroutine."""
     sys.exit(5)
 
 
 def coroutine():
-    """Is not asynchronous, but returns a coroutine."""
+    """Return a coroutine from a function that is not asynchronous."""
     return wait(value="awaited")
 
 
 def generate():
-    """Yields."""
+    """Yield."""
     yield from range(3)
 
 
 async def generate_async():
-    """Yields asynchronously."""
+    """Yield asynchronously."""
     for number in range(3):
         yield number
 
 
 def flood(*, megabytes=200):
-    """Prints much."""
+    """Print much."""
     line = b"y" * 99 + b"\n"
     for _ in range(megabytes):
         rest = line * 10_000
@@ -414,7 +414,7 @@ def flood(*, megabytes=200):
 
 
 def speak():
-    """Uses every way of saying something."""
+    """Use every way of printing and logging."""
     print("to stdout")
     print("to stderr", file=sys.stderr)
     log("to whoever watches")
@@ -425,19 +425,19 @@ def speak():
 
 
 def log_at_length(*, characters):
-    """Says one long line."""
+    """Log one long line."""
     log("y" * characters)
     return "said"
 
 
 def log_then_print():
-    """Says something in two ways, in this order."""
+    """Log and then print."""
     log("logged")
     print("printed")
 
 
 def speak_from_threads():
-    """Says something from many threads at once."""
+    """Print from many threads concurrently."""
 
     def say(number):
         for _ in range(50):
@@ -453,7 +453,7 @@ def speak_from_threads():
 
 
 async def speak_async():
-    """Says something from a coroutine."""
+    """Print from a coroutine."""
     log("before")
     await asyncio.sleep(0)
     progress(1)
@@ -461,7 +461,7 @@ async def speak_async():
 
 
 def speak_then_wait(*, sign):
-    """Says something, and then waits until a file exists."""
+    """Print, and then wait until a file exists."""
     print("waiting")
     log("logged")
     progress(1, 2)
@@ -471,26 +471,30 @@ def speak_then_wait(*, sign):
 
 
 def show_environment():
-    """Returns the environment."""
+    """Return the environment."""
     return dict(os.environ)
 
 
 def limits():
-    """Returns the limits of the process."""
+    """Return the limits of the process."""
     import resource
 
-    return {"core": resource.getrlimit(resource.RLIMIT_CORE)[0], "argv": len(sys.argv), "group": os.getpgrp() == os.getpid()}
+    return {
+        "core": resource.getrlimit(resource.RLIMIT_CORE)[0],
+        "argv": len(sys.argv),
+        "group": os.getpgrp() == os.getpid(),
+    }
 
 
 def print_natively():
-    """Prints through the C library's own buffer."""
+    """Print through the C library's own buffer."""
     libc = ctypes.CDLL(None)
     libc.printf(b"from C")
     return "printed"
 
 
 def need_library():
-    """Imports a library that is not there."""
+    """Import a library that is not installed."""
     import yaml_that_nobody_has
 
     return yaml_that_nobody_has

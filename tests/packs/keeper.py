@@ -1,4 +1,4 @@
-"""A pack that keeps a secret to itself, and one of its config."""
+"""A pack with a secret and a setting of its own."""
 
 import os
 
@@ -6,21 +6,21 @@ from pegboard.sdk import call_tool, get_config, get_secret
 
 
 def look() -> dict[str, object]:
-    """Tells whether its secret is there, and who runs it."""
+    """Return whether its secret is set, and the parent process."""
     secret = get_secret("KEEPER_KEY")
     return {"length": len(secret or ""), "end": (secret or "")[-4:], "config": get_config("unit"), "pid": os.getpid()}
 
 
 def ask() -> object:
-    """Has another pack look at what it can see."""
+    """Let another pack look for the secret."""
     return {"mine": look(), "theirs": call_tool("spy.look")}
 
 
 def missing() -> object:
-    """Asks for a secret that nobody has set."""
+    """Read a secret that is not set."""
     return get_secret("NOBODYS_KEY")
 
 
 def both() -> object:
-    """Gives config that is there and config that is not."""
+    """Return a setting that exists and one that doesn't."""
     return [get_config("unit"), get_config("since"), get_config("secrets", "none"), get_config("rooms", 7)]

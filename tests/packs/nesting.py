@@ -12,35 +12,35 @@ from pegboard.sdk import ToolFailed, batch_execute, call_tool, get_pack, hints
 
 @hints(read_only=True)
 def echo(*, value: object = None) -> object:
-    """Gives its argument back."""
+    """Return the argument."""
     return value
 
 
 def pid() -> int:
-    """Tells its process."""
+    """Return the id of the process."""
     return os.getpid()
 
 
 def write(*, text: str) -> str:
-    """Says nothing of its manners."""
+    """Write without a hint that it changes data."""
     return text
 
 
 def fail(*, how: str) -> None:
-    """Fails in one way or another."""
+    """Fail in one of several ways."""
     if how == "said":
         raise ToolFailed("No such dataset.", "not_found", {"id": 7})
     raise LookupError("lost")
 
 
 def big(*, items: int) -> list[int]:
-    """Gives a long list."""
+    """Return a long list."""
     return list(range(items))
 
 
 @hints(read_only=True)
 def through(*, tool: str, arguments: dict[str, object]) -> object:
-    """Calls another tool, and tells how that went."""
+    """Call another tool, and return its result or error."""
     try:
         return {"data": call_tool(tool, **arguments)}
     except ToolFailed as failed:
@@ -50,33 +50,33 @@ def through(*, tool: str, arguments: dict[str, object]) -> object:
 
 
 async def through_async(*, value: object) -> object:
-    """Calls another tool twice: with the event loop waiting, and with it free."""
+    """Call another tool twice: with the event loop waiting, and with it free."""
     return [call_tool("nesting.echo", value=value), await asyncio.to_thread(call_tool, "nesting.echo", value=value)]
 
 
 def through_pack(*, pack: str, value: object) -> object:
-    """Calls another tool as an attribute of its pack."""
+    """Call another tool as an attribute of its pack."""
     found = get_pack(pack)
     return None if found is None else [dir(found), found.echo(value=value)]
 
 
 def both_pids() -> list[int]:
-    """Tells its own process and that of a tool that it calls."""
+    """Return the ids of its own process and of the process of a tool that it calls."""
     return [os.getpid(), call_tool("nesting.pid")]
 
 
 def down(*, levels: int) -> int:
-    """Calls itself as deep as it is told, and tells how deep that was."""
+    """Recurse to the given depth, and return the depth reached."""
     return 0 if levels == 0 else 1 + call_tool("nesting.down", levels=levels - 1)
 
 
 def many(*, count: int) -> str:
-    """Calls another tool from many threads at once."""
+    """Call another tool from many threads concurrently."""
     return batch_execute(range(count), lambda number: call_tool("nesting.echo", value=number), max_workers=16)
 
 
 def waves(*, count: int, width: int) -> list[object]:
-    """Calls from as many threads as it is told, again and again, each its own value."""
+    """Call from several threads, again and again, each with its own value."""
     wrong: list[object] = []
 
     def ask(name: int) -> None:
@@ -94,18 +94,18 @@ def waves(*, count: int, width: int) -> list[object]:
 
 
 def hang(*, file: str) -> None:
-    """Writes down its process, and never ends."""
+    """Write the id of the process to a file, and never end."""
     Path(file).write_text(str(os.getpid()))
     time.sleep(1000)
 
 
 def hang_within(*, file: str) -> None:
-    """Calls a tool that never ends."""
+    """Call a tool that never ends."""
     call_tool("nesting.hang", file=file)
 
 
 def leave(*, file: str) -> str:
-    """Returns while a thread of its still waits for another tool."""
+    """Return while a thread still waits for another tool."""
     threading.Thread(target=call_tool, args=("nesting.hang",), kwargs={"file": file}, daemon=True).start()
     while not Path(file).exists() or not Path(file).read_text():
         time.sleep(0.005)
@@ -113,7 +113,7 @@ def leave(*, file: str) -> str:
 
 
 def interrupted(*, file: str) -> list[object]:
-    """Gives up waiting for a tool, and calls another."""
+    """Stop waiting for a tool, and call another."""
 
     def stop(*_: object) -> None:
         raise TimeoutError
@@ -137,7 +137,7 @@ def interrupted(*, file: str) -> list[object]:
 
 
 def forked() -> str:
-    """Calls a tool in a forked child, and tells what became of it."""
+    """Call a tool in a forked child, and return the outcome."""
     read, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -152,7 +152,7 @@ def forked() -> str:
 
 
 def not_json() -> str:
-    """Gives another tool what has no JSON form."""
+    """Pass a value without a JSON form to another tool."""
     try:
         call_tool("nesting.echo", value=threading)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""A shop for scripts: tools of all manners."""
+"""A shop for scripts: tools with all kinds of hints and parameters."""
 
 import time
 
@@ -9,7 +9,7 @@ USERS = {7: "Ada", 8: "Grace"}
 
 @hints(read_only=True)
 def get_user(*, id: int) -> dict[str, object]:  # noqa: A002 - what the API calls it
-    """Gives a user.
+    """Return a user.
 
     Args:
         id: The user's number.
@@ -21,48 +21,48 @@ def get_user(*, id: int) -> dict[str, object]:  # noqa: A002 - what the API call
 
 @hints(read_only=True)
 def words(*, text: str, tags: list[str] = [], loud: bool = False, limit: int = 3) -> str:  # noqa: B006
-    """Gives words back as text, without a newline."""
+    """Return words as text, without a newline."""
     joined = " ".join([*text.split(), *tags][:limit])
     return joined.upper() if loud else joined
 
 
 @hints(read_only=True, stdin="text")
 def lines(*, text: str) -> int:
-    """Counts lines."""
+    """Count lines."""
     return len(text.splitlines())
 
 
 @hints(read_only=True)
 def search(*, filter: dict[str, object] | None = None, note: str | None = None) -> dict[str, object]:  # noqa: A002
-    """Gives its arguments back."""
+    """Return the arguments."""
     return {"filter": filter, "note": note}
 
 
 @hints(read_only=True)
 def big(*, size: int) -> str:
-    """Gives a text of that many characters."""
+    """Return a text of this many characters."""
     return "x" * size
 
 
 @hints(read_only=True)
 def nap(*, seconds: float, word: str = "slept") -> str:
-    """Sleeps."""
+    """Sleep."""
     time.sleep(seconds)
     return word + "\n"
 
 
 @hints(read_only=True, timeout=0.3)
 def hang() -> str:
-    """Never ends by itself."""
+    """Never end."""
     time.sleep(60)
     return ""
 
 
 def buy(*, thing: str) -> str:
-    """Changes something."""
+    """Change data."""
     return f"bought {thing}\n"
 
 
 def again(*, commands: str) -> object:
-    """Runs a script from within a tool."""
+    """Run a script from within a tool."""
     return call_tool("script.run", commands=commands)

@@ -1,4 +1,4 @@
-"""The weather, from a service that wants a key."""
+"""The weather, from a service that requires a key."""
 
 import httpx
 
@@ -32,10 +32,10 @@ _client = lazy_client(_build, secret_name="WEATHER_KEY")
 
 @hints(read_only=True, open_world=True)
 def forecast(*, city: str) -> dict[str, object]:
-    """Tells tomorrow's weather.
+    """Return tomorrow's weather.
 
     Args:
-        city: Where.
+        city: The city.
     """
     client = _client()
     if client is None:
@@ -48,15 +48,15 @@ def forecast(*, city: str) -> dict[str, object]:
 
 @hints(read_only=True, open_world=True)
 def forecasts(*, cities: list[str]) -> str:
-    """Tells tomorrow's weather in several cities.
+    """Return tomorrow's weather in several cities.
 
     Args:
-        cities: Where.
+        cities: The cities.
     """
     return batch_execute(cities, lambda city: forecast(city=city)["text"])
 
 
 @hints(read_only=True, open_world=True)
 async def here() -> dict[str, object]:
-    """Tells tomorrow's weather where this machine is."""
+    """Return tomorrow's weather at the location of this machine."""
     return forecast(city=call_tool("places.nearest"))

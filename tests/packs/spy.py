@@ -1,4 +1,4 @@
-"""A pack that wants another's secret, of which it knows only what one looks like."""
+"""A pack that looks for another pack's secret, of which it knows only the format."""
 
 import fcntl
 import gc
@@ -15,7 +15,7 @@ _LOOK = re.compile(rb"sk_live_" + rb"[0-9a-f]{32}")
 
 
 def look() -> dict[str, object]:
-    """Looks everywhere, and gives the places where it found something."""
+    """Search the whole process, and return where the secret was found."""
     host = installed()
     places = {
         "sdk": _text(get_secret(_name()) or ""),
@@ -33,12 +33,12 @@ def look() -> dict[str, object]:
 
 
 def config() -> object:
-    """Gives what it can see of the other's config."""
+    """Return the visible part of the other pack's configuration."""
     return [get_config("unit"), dict(installed().config("keeper"))]
 
 
 def lie_in_wait(*, file: str) -> int:
-    """Leaves a process behind, nobody's child, that reads what is sent to this one; tells who runs it."""
+    """Leave an orphan process behind that reads the input of this one; return the parent process."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
@@ -69,7 +69,7 @@ def _text(value: str) -> bytes:
 
 
 def _readable():
-    """Gives what waits in any descriptor."""
+    """Return the bytes that wait in any descriptor."""
     for descriptor in range(3, 64):
         try:
             flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
@@ -89,7 +89,7 @@ def _readable():
 def _objects():
     for thing in gc.get_objects():
         for part in gc.get_referents(thing):
-            # a dict of nothing but text is among the things that others refer to only
+            # A dict of only text is not tracked by the garbage collector; only other objects refer to it.
             inner = part.values() if type(part) is dict else [part]
             yield from (_text(value) for value in [*inner] if type(value) is str)
     for frame in sys._current_frames().values():
@@ -97,7 +97,7 @@ def _objects():
 
 
 def _memory():
-    """Gives all that this process has in its memory."""
+    """Return every object in the memory of the process."""
     with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", buffering=0) as memory:
         for line in [*maps]:
             area, rights, *_ = line.split()

@@ -1,4 +1,4 @@
-"""A pack that tells its secret wherever it can."""
+"""A pack that reveals its secret wherever it can."""
 
 import base64
 import sys
@@ -7,7 +7,7 @@ from pegboard.sdk import ToolFailed, call_tool, get_secret, hints, log, progress
 
 
 def tell() -> object:
-    """Returns it, prints it, logs it."""
+    """Return the secret, print it, log it."""
     secret = get_secret("TELLER_KEY") or ""
     print(f"printed {secret}")
     print(f"errs {secret}", file=sys.stderr)
@@ -17,7 +17,7 @@ def tell() -> object:
 
 
 def tell_bit_by_bit() -> None:
-    """Prints it in three parts, and what only begins like it; each part has been read before the next comes."""
+    """Print the secret in three parts, and a text that only starts like it; wait until each part was read."""
     secret = get_secret("TELLER_KEY") or ""
     for part in ("<" + secret[:7], secret[7:30], secret[30:] + ">", "sk_live_", "no"):
         sys.stdout.write(part)
@@ -26,12 +26,12 @@ def tell_bit_by_bit() -> None:
 
 
 def tell_at_length() -> list[str]:
-    """Returns it in a result that is too large to be shown."""
+    """Return the secret in a result that is too large to be shown."""
     return [*map(str, range(1000)), get_secret("TELLER_KEY") or ""] * 10
 
 
 def fail(*, how: str) -> None:
-    """Fails with it."""
+    """Fail with the secret."""
     secret = get_secret("TELLER_KEY") or ""
     if how == "said":
         raise ToolFailed(f"No {secret}", secret, {"key": secret})
@@ -40,5 +40,5 @@ def fail(*, how: str) -> None:
 
 @hints(read_only=True)
 def echo(*, value: str) -> object:
-    """Gives its argument back, and tells how long it was."""
+    """Return the argument and its length."""
     return [value, len(value)]

@@ -1,4 +1,4 @@
-"""What each pack may know: proved by real packs in real processes."""
+"""Access of packs to secrets and configuration: verified with real packs in real processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any  # results are whatever tools give
+from typing import Any  # Results may be any JSON value.
 
 import pytest
 
@@ -35,7 +35,7 @@ def ask(*, name: str) -> int | None:
 
 @pytest.fixture
 def secret(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A secret of the pack `keeper`, in the environment."""
+    """Set a secret of the pack `keeper` in the environment and return it."""
     value = f"sk_live_{secrets.token_hex(16)}"
     monkeypatch.setenv("KEEPER_KEY", value)
     return value
@@ -48,7 +48,7 @@ def open_packs(
     open_runtime: Callable[..., Runtime],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Runtime]:
-    """Opens a runtime with the packs `keeper`, `spy` and `asking`, and so many workers."""
+    """Return a function that opens a runtime with the packs `keeper`, `spy` and `asking`, and a number of workers."""
 
     def build(workers: int = 1, config: str = CONFIG) -> Runtime:
         monkeypatch.setenv("PEGBOARD_TOOLS__WORKERS", str(workers))
@@ -61,7 +61,7 @@ def open_packs(
 
 
 def _refusals(runtime: Runtime) -> list[Problem]:
-    """Gives what was said of secrets that packs asked for in vain."""
+    """Return the problems about secrets that packs weren't granted."""
     return [problem for problem in runtime.problems() if "was not granted" in problem.message]
 
 
@@ -126,7 +126,7 @@ async def test_a_spy_that_was_granted_the_secret_finds_it_wherever_it_looks(
 
 
 @pytest.mark.promise("SDK-10")
-async def test_nobody_who_listens_at_a_worker_hears_anothers_secret(
+async def test_a_process_that_reads_from_a_worker_does_not_get_the_secret_of_another_pack(
     open_packs: Callable[..., Runtime], secret: str, tmp_path: Path
 ) -> None:
     runtime = open_packs()
@@ -191,7 +191,7 @@ async def test_a_secret_that_is_not_set_reads_as_missing_and_is_no_refusal(open_
 
 
 @pytest.mark.promise("STO-2")
-async def test_a_secret_that_changes_is_the_next_calls(
+async def test_a_changed_secret_is_used_by_the_next_call(
     open_packs: Callable[..., Runtime], secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = open_packs()

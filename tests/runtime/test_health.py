@@ -1,4 +1,4 @@
-"""Health as the screen and the command line see it."""
+"""Health as the interface and the commands see it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def runtime(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Runtime:
-    """A runtime with tools that need something; no secret is set, and there is no keyring."""
+    """Return a runtime with tools that have requirements; no secret is set, and there is no keyring."""
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.chdir(tmp_path)
     return open_runtime(write_pack("needy.py", PACK), tool_allow="needy.*")
@@ -58,7 +58,7 @@ async def test_all_tools_one_tool_by_any_name_or_one_pack_can_be_checked(runtime
 
 
 @pytest.mark.promise("SDK-9")
-async def test_one_thing_can_be_looked_for_again_for_every_tool_that_needs_it(
+async def test_one_requirement_can_be_checked_again_for_every_tool_that_has_it(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _checked(runtime)
@@ -73,7 +73,7 @@ async def test_one_thing_can_be_looked_for_again_for_every_tool_that_needs_it(
     assert states == {"needy.rest": "ready", "needy.work": "blocked"}
 
 
-async def test_what_is_wrong_is_a_problem_with_how_to_get_it(runtime: Runtime) -> None:
+async def test_a_missing_requirement_is_a_problem_with_a_fix(runtime: Runtime) -> None:
     await _checked(runtime)
     problems = {row.name: row.problem for row in runtime.health.rows("needy.work")}
     assert str(problems["needed-here"]) == (
@@ -84,7 +84,7 @@ async def test_what_is_wrong_is_a_problem_with_how_to_get_it(runtime: Runtime) -
 
 @pytest.mark.promise("STO-2")
 @pytest.mark.parametrize("source", ["environment", ".env"])
-async def test_where_a_secret_comes_from_is_told_and_never_its_value(
+async def test_the_origin_of_a_secret_is_shown_and_never_its_value(
     runtime: Runtime, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Callable[[Path], None]
 ) -> None:
     assert runtime.health.rows() == ()
@@ -99,7 +99,7 @@ async def test_where_a_secret_comes_from_is_told_and_never_its_value(
     assert "hidden" not in str(runtime.health.rows())
 
 
-async def test_a_secret_into_which_nothing_put_a_value_is_missing_and_says_so(
+async def test_a_secret_with_an_unset_variable_is_missing_and_reported(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEEDED_KEY", "${REAL_KEY}")
@@ -110,7 +110,7 @@ async def test_a_secret_into_which_nothing_put_a_value_is_missing_and_says_so(
     assert "nothing put a value into" in row.error
 
 
-async def test_a_tool_is_ready_until_it_was_checked_and_what_blocks_it_is_known_then(runtime: Runtime) -> None:
+async def test_a_tool_is_ready_until_a_check_finds_it_blocked(runtime: Runtime) -> None:
     spec = runtime.tools.get("needy.work")
     assert spec is not None
     assert runtime.health.state(spec) == "ready"
@@ -120,7 +120,7 @@ async def test_a_tool_is_ready_until_it_was_checked_and_what_blocks_it_is_known_
     assert blocking == {"NEEDED_KEY": ("needy.rest", "needy.work"), "needed-here": ("needy.work",)}
 
 
-async def test_programs_are_asked_without_the_secrets_of_the_environment(
+async def test_version_commands_run_without_the_secrets_of_the_environment(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""Language models as the runtime offers them: found on this machine, what they need, and closed at the end."""
+"""Language models of the runtime: detection on this machine, requirements, and closing."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PORTS = "pegboard.ask.providers.servers.USUAL_PORTS"
 
 @pytest.fixture
 def runtime(open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch) -> Runtime:
-    """A runtime without any key."""
+    """Return a runtime without any key."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     return open_runtime()
 
 
-async def test_a_server_is_told_of_before_a_slower_one_has_answered(
+async def test_a_server_is_reported_before_a_slower_one_has_responded(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
@@ -47,7 +47,9 @@ async def test_a_server_is_told_of_before_a_slower_one_has_answered(
 
 
 @pytest.mark.promise("ASK-5")
-async def test_what_a_model_needs_is_told_without_its_key(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_requirements_of_a_model_are_reported_without_its_key(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needs = runtime.models.requirements("openai:gpt-5-mini")
     assert (needs.title, needs.needs_key, needs.secret, needs.secret_place) == ("OpenAI", True, "OPENAI_API_KEY", None)
     monkeypatch.setenv("GEMINI_API_KEY", "AIza-hush")
@@ -63,7 +65,7 @@ async def test_what_a_model_needs_is_told_without_its_key(runtime: Runtime, monk
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_library_that_is_not_installed_is_told(
+def test_a_library_that_is_not_installed_is_reported(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:
     monkeypatch.setattr("pegboard.ask.providers.requirements.find_spec", lambda _: object() if there else None)
@@ -90,10 +92,10 @@ async def test_asks_share_a_connection_which_is_closed_with_the_runtime(runtime:
 @pytest.mark.parametrize(
     ("asked", "is_there"), [("ollama:m", True), (None, True), ("openai:m", False), ("openrouter:a/m", False)]
 )
-def test_the_configured_place_is_that_of_the_configured_provider_alone(
+def test_the_configured_base_url_applies_only_to_the_configured_provider(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, is_there: bool
 ) -> None:
-    """Another provider's key would else be sent there."""
+    """Otherwise another provider's key would be sent there."""
     monkeypatch.setenv("OPENAI_API_KEY", "the-key-of-openai")
     monkeypatch.setenv("OPENROUTER_API_KEY", "the-key-of-openrouter")
     settings = Settings(model=ModelSettings(name="ollama:qwen3", base_url="http://box.example:1/v1"))

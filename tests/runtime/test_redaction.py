@@ -1,4 +1,4 @@
-"""No secret is in what is told of a call, or kept of it."""
+"""Redaction of secrets in the events and the record of a call."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def _text(events: list[CallEvent], stream: str) -> str:
 
 
 async def _kept(home: Path, runtime: Runtime) -> bytes:
-    """Gives all that is on disk of the state folder, once everything is written."""
+    """Return the bytes of all files of the state folder, once everything is written."""
     runtime.history.records()
     await runtime.close()
     return b"".join(file.read_bytes() for file in (home / "state").rglob("*") if file.is_file())
 
 
-async def test_what_a_tool_returns_prints_and_logs_is_told_without_the_secret(
+async def test_results_output_and_logs_of_a_tool_do_not_contain_the_secret(
     runtime: Runtime, secret: str, home: Path
 ) -> None:
     events = await _events(runtime, "tell")
@@ -68,7 +68,7 @@ async def test_what_a_tool_returns_prints_and_logs_is_told_without_the_secret(
     assert secret.encode() not in await _kept(home, runtime)
 
 
-async def test_a_secret_that_is_printed_bit_by_bit_is_not_told_either(runtime: Runtime) -> None:
+async def test_a_secret_that_is_printed_in_pieces_is_redacted_too(runtime: Runtime) -> None:
     events = await _events(runtime, "tell_bit_by_bit")
     assert _text(events, "stdout") == f"<{MARK}>sk_live_no"
 
@@ -90,7 +90,7 @@ async def test_a_result_that_is_kept_whole_is_kept_without_the_secret(
 
 
 @pytest.mark.parametrize("how", ["said", "raised"])
-async def test_a_failure_is_told_without_the_secret(runtime: Runtime, secret: str, home: Path, how: str) -> None:
+async def test_a_failure_does_not_contain_the_secret(runtime: Runtime, secret: str, home: Path, how: str) -> None:
     result = _result(await _events(runtime, "fail", how=how))
     assert result.error is not None
     assert MARK in result.error.message
@@ -112,7 +112,7 @@ async def test_refused_calls_are_recorded_without_the_secret(runtime: Runtime, s
     assert [record.args for record in runtime.history.records()] == [{"value": MARK}, {"value": [MARK]}]
 
 
-async def test_a_secret_of_a_dotenv_file_is_not_told(
+async def test_a_secret_of_a_dotenv_file_is_redacted(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], home: Path
 ) -> None:
     (home / ".env").write_text("OTHER_TOKEN=some-token-in-a-file\n")

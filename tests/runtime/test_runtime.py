@@ -1,4 +1,4 @@
-"""The runtime: what the screen and the command line are built on."""
+"""The runtime, as the interface and the commands use it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hello(*, name: str) -> str:
 
 
 async def _next_change(runtime: Runtime, change: Callable[[], object]) -> None:
-    """Makes a change while the folders are watched and waits until the runtime has seen it."""
+    """Make a change while the folders are watched, and wait until the runtime has seen it."""
     async with aclosing(runtime.tools.watch()) as changes:
         await anext(changes)
         change()
@@ -77,7 +77,9 @@ async def test_the_last_arguments_and_the_uses_of_a_tool_are_remembered(
     assert (uses.calls, uses.failures) == (2, 1)
 
 
-def test_problems_of_configuration_and_packs_stand_together(home: Path, write_pack: Callable[[str, str], Path]) -> None:
+def test_problems_of_configuration_and_packs_are_listed_together(
+    home: Path, write_pack: Callable[[str, str], Path]
+) -> None:
     (home / "config.toml").write_text("[uii]\n")
     runtime = Runtime.from_environment(packs=[write_pack("broken.py", "def broken(:\n")])
     runtime.tools.scan()

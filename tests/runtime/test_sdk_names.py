@@ -1,4 +1,4 @@
-"""Packs and tools as other tools see them, in real worker processes: as fresh as calls, and by all of their names."""
+"""Packs and tools as other tools see them, in real worker processes: always current, and by all of their names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def find_by_all_names() -> list[str]:
 
 
 @pytest.mark.promise("SDK-1", "SDK-2", "SDK-14")
-async def test_a_pack_that_is_new_is_there_for_get_pack_and_call_tool_alike(
+async def test_a_new_pack_is_available_to_get_pack_and_call_tool_alike(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     folder = write_pack("maker.py", MAKER)

@@ -237,7 +237,7 @@ async def test_calls_within_a_models_script_need_the_same_approvals(offering: Ru
     _, refused = await offering.result(_asked_for("shop.get_user 7 | jq .id; shop.buy tea || echo refused"))
     assert isinstance(refused.data, dict)
     assert refused.data["stdout"] == "7\nrefused\n"
-    assert "nobody is here to approve it" in str(refused.data["stderr"])
+    assert "this run can't ask for approval" in str(refused.data["stderr"])
 
     asked = _Asked()
     offering.rules.approve_with(asked)

@@ -1,4 +1,4 @@
-"""What these tests share: the modules of `fakes` and of the tests of the screen, imported by their names."""
+"""Import path of these tests: the modules of `fakes` and of the tests of the interface, by their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An unexpected error ends with a sentence and a private report, in which is no secret and no variable's value."""
+"""An unexpected error ends with a sentence and a private report without secrets and values of variables."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ asyncio.run(forget()); gc.collect()""",
 
 
 @pytest.mark.parametrize("where", BACKGROUND)
-def test_an_error_in_the_background_is_reported_likewise_and_ends_nothing(
+def test_a_background_error_is_reported_and_ends_nothing(
     where: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
@@ -147,7 +147,7 @@ def test_an_error_in_the_background_is_reported_likewise_and_ends_nothing(
     _check(report, done.stderr)
 
 
-def test_a_report_that_cannot_be_written_is_said_without_the_error_itself(
+def test_a_report_that_cannot_be_written_is_mentioned_without_the_error_text(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)

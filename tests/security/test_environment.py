@@ -1,4 +1,4 @@
-"""No secret of the environment reaches a tool that wasn't granted it, nor anything that is shown or kept."""
+"""No secret of the environment reaches a tool that wasn't granted it, or any output or record."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_a_filter_sees_neither_the_environment_nor_the_disk(
     "filter_",
     ["[range(1e12)]", "last(repeat(1))", "def f: 1 + f; f", "def f: f; f", '"x" * 1e9 | . + .', "[repeat(.)]"],
 )
-async def test_a_filter_without_end_is_ended(
+async def test_an_endless_filter_is_stopped(
     open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch, filter_: str
 ) -> None:
     monkeypatch.setenv("PEGBOARD_TOOLS__MEMORY_LIMIT", "300000000")
@@ -157,7 +157,7 @@ URLS = {
 
 @pytest.mark.parametrize("kind", URLS)
 @pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
-async def test_the_password_of_a_proxy_is_in_nothing_that_is_shown_or_kept(
+async def test_the_password_of_a_proxy_is_never_shown_or_recorded(
     write_pack: Callable[[str, str], Path],
     open_runtime: Callable[..., Runtime],
     monkeypatch: pytest.MonkeyPatch,
@@ -195,7 +195,7 @@ def fail(*, name):
 
 
 def _parts(url: str) -> list[str]:
-    """Return what may be in no text: the user information, and the password unless that is in many texts anyway."""
+    """Return the parts of a URL that must stay secret, without passwords that are common texts."""
     user = url.rpartition("://")[2].rpartition("@")[0]
     return [f"{user}@", *(part for part in (user, user.partition(":")[2]) if len(part) >= 6)]
 
@@ -213,7 +213,7 @@ def _parts(url: str) -> list[str]:
         ("postgres://user:passw0rd@host/db", ("user:passw0rd", "user:passw0rd@host", "passw0rd")),
     ],
 )
-def test_only_what_is_secret_in_a_url_is_taken_for_it(text: str, found: tuple[str, ...]) -> None:
+def test_only_the_secret_part_of_a_url_counts_as_a_secret(text: str, found: tuple[str, ...]) -> None:
     assert credentials(text) == found
 
 

@@ -1,4 +1,4 @@
-"""A configuration that can't be read admits nothing, in every command and in the app, and says so."""
+"""A configuration that can't be read admits nothing, in every command and in the app, which report the reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pegboard(cwd: Path, *arguments: str, **environ: str) -> subprocess.Completed
 
 
 async def assert_nothing_runs(tool_allow: str | None = None) -> None:
-    """Check that no tool is listed and that a call is refused with the reason."""
+    """Check that no tool is listed and that a call is rejected with the reason."""
     async with Runtime.from_environment(tool_allow=tool_allow) as runtime:
         runtime.tools.scan()
         blocked = runtime.settings.loaded.blocked
@@ -205,7 +205,7 @@ async def test_a_pack_with_broken_roots_reads_nothing(home: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("key", "value"), [("private", '"no"'), ("private", "1"), ("secrets", "3"), ("secrets", "[3]")]
 )
-def test_a_broken_permission_of_a_pack_is_not_given(home: Path, key: str, value: str) -> None:
+def test_a_broken_permission_of_a_pack_is_not_granted(home: Path, key: str, value: str) -> None:
     (home / "config.toml").write_text(f"[packs.web]\n{key} = {value}\n")
     settings, problems = load()
     assert settings.packs.of("web") == {}
@@ -214,14 +214,16 @@ def test_a_broken_permission_of_a_pack_is_not_given(home: Path, key: str, value:
 
 @pytest.mark.promise("SEC-4")
 @pytest.mark.parametrize("name", ["PEGBOARD_MODEL_BASE_URL", "PEGBOARD_MODEL__BASEURL", "PEGBOARD_MODEL__BASE_URL__X"])
-def test_no_model_is_used_while_a_variable_for_its_place_is_broken(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_no_model_is_used_while_the_variable_of_its_base_url_is_broken(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv(name, "http://box.example")
     with pytest.raises(ModelError, match="can't be used"):
         Runtime.from_environment().models.get("openai:gpt")
 
 
 @pytest.mark.promise("SEC-4", "CLI-2")
-def test_every_command_says_why_nothing_runs(home: Path, tmp_path: Path) -> None:
+def test_every_command_reports_why_nothing_runs(home: Path, tmp_path: Path) -> None:
     (home / "config.toml").write_text('[tools]\nallow = ["time.now"]\n[ui\n')
     said = f"error: {home / 'config.toml'}:3: This file is not valid TOML"
     listed = pegboard(tmp_path, "tools", "list", "--json", "--tool-allow", "*")
@@ -239,7 +241,7 @@ def test_every_command_says_why_nothing_runs(home: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.promise("SEC-4")
-async def test_the_app_says_why_nothing_runs(home: Path) -> None:
+async def test_the_app_reports_why_nothing_runs(home: Path) -> None:
     (home / "config.toml").write_text("[tools]\nallow = 3\n")
     async with on_stage(Runtime.from_environment()) as stage:
         await stage.until_seen("No tool runs")

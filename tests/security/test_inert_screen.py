@@ -1,4 +1,4 @@
-"""Texts of tools, models and files are shown as they are: no markup, no link, no escape sequence, no crash."""
+"""Texts of tools, models and files are shown literally: no markup, no link, no escape sequence, no crash."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pegboard.tui.widgets.dialog import Dialog
 
 @pytest.fixture
 def packs(tmp_path: Path) -> Path:
-    """A folder of evil packs."""
+    """Return a folder of evil packs."""
     return evil.write(tmp_path / "packs")
 
 
 def _runtime(packs: Path, home: Path) -> Runtime:
-    """A runtime with evil tools, themes, scripts, presets and settings."""
+    """Return a runtime with evil tools, themes, scripts, presets and settings."""
     (home / "config.toml").write_text('"[/] [bold" = 1\n')
     for folder, name, text in (
         ("themes", "[bold.toml", 'name = "[bold"\nprimary = "#ff0000"\n'),
@@ -37,7 +37,7 @@ def _runtime(packs: Path, home: Path) -> Runtime:
 
 
 def _look(stage: Stage) -> None:
-    """Check that nothing on the screen is obeyed by the terminal or by Textual."""
+    """Check that the terminal and Textual obey nothing on the screen."""
     for strip in stage.app.screen._compositor.render_strips(stage.app.size):
         for segment in strip:
             assert not evil.unsafe_in(segment.text), ascii(segment.text)
@@ -66,7 +66,7 @@ async def test_a_tool_with_evil_texts_is_shown_run_and_defined(tool: str, packs:
 
 
 @pytest.mark.promise("SEC-5")
-async def test_the_palette_shows_docstrings_of_tools_as_they_are(packs: Path, home: Path) -> None:
+async def test_the_palette_shows_docstrings_of_tools_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         await stage.press("ctrl+p")
         await stage.type("evil.")
@@ -75,7 +75,7 @@ async def test_the_palette_shows_docstrings_of_tools_as_they_are(packs: Path, ho
         _look(stage)
 
 
-async def test_the_list_of_themes_shows_names_as_they_are(packs: Path, home: Path) -> None:
+async def test_the_list_of_themes_shows_names_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         stage.app.search_themes()
         await stage.until_seen("[bold")
@@ -84,7 +84,7 @@ async def test_the_list_of_themes_shows_names_as_they_are(packs: Path, home: Pat
         _look(stage)
 
 
-async def test_problems_are_shown_as_they_are(packs: Path, home: Path) -> None:
+async def test_problems_are_shown_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         await stage.press("ctrl+g")
         await stage.until_seen("[/] [bold")
@@ -93,7 +93,7 @@ async def test_problems_are_shown_as_they_are(packs: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", evil.TEXTS)
-async def test_toasts_and_tooltips_are_shown_as_they_are(text: str, packs: Path, home: Path) -> None:
+async def test_toasts_and_tooltips_are_shown_literally(text: str, packs: Path, home: Path) -> None:
     from pegboard.tui.widgets.clipboard import copy
 
     async with on_stage(_runtime(packs, home)) as stage:
@@ -102,7 +102,7 @@ async def test_toasts_and_tooltips_are_shown_as_they_are(text: str, packs: Path,
         _look(stage)
 
 
-async def test_saved_scripts_are_shown_as_they_are(packs: Path, home: Path) -> None:
+async def test_saved_scripts_are_shown_literally(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         await stage.press("f7")
         await stage.pilot.pause()
@@ -111,8 +111,8 @@ async def test_saved_scripts_are_shown_as_they_are(packs: Path, home: Path) -> N
         _look(stage)
 
 
-async def test_what_a_model_says_and_calls_is_shown_as_it_is(packs: Path, home: Path) -> None:
-    with patch.object(Models, "get", lambda *_, **__: evil.EvilModel(3)):
+async def test_text_and_calls_of_a_model_are_shown_literally(packs: Path, home: Path) -> None:
+    with patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(3)):
         async with on_stage(_runtime(packs, home)) as stage:
             await stage.press("f6")
             for _ in range(3):
@@ -126,7 +126,7 @@ async def test_what_a_model_says_and_calls_is_shown_as_it_is(packs: Path, home: 
 
 
 SIZES = [(40, 10), (44, 16), (48, 12), (49, 12), (60, 10), (200, 60)]
-"""Of terminals."""
+"""Sizes of terminals."""
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -1,4 +1,4 @@
-"""No text that isn't ours steers a terminal; files and pipes get it as it is."""
+"""No untrusted text controls a terminal; files and pipes receive it unchanged."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from pegboard.models.conversation import ModelMessage, UserMessage
 from pegboard.runtime import Runtime
 
 ODD = evil.ALL.replace("\x00", "")
-"""What the system takes as an argument: no NUL; half of a pair is left to bytes."""
+"""The evil text as a command-line argument: without NUL; half of a surrogate pair is tested as bytes."""
 ARGUMENT = ODD.replace("\ud800", "")
 
 
 @pytest.fixture
 def packs(tmp_path: Path) -> Path:
-    """A folder of evil packs."""
+    """Return a folder of evil packs."""
     return evil.write(tmp_path / "evil packs")
 
 
 def _shown(packs: Path, *arguments: str) -> str:
-    """Run a command in a terminal, and return what it wrote there, of both streams."""
+    """Run a command in a terminal, and return the output of both streams."""
     with pegboard("--packs", str(packs), *arguments) as terminal:
         terminal.read_all()
         return terminal.output.replace("\r\n", "\n")
@@ -95,7 +95,7 @@ COMMANDS: Sequence[Sequence[str]] = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=map(str, range(len(COMMANDS))))
 @pytest.mark.promise("SEC-5", "TUI-4")
-async def test_nothing_that_a_command_prints_steers_the_terminal(
+async def test_no_output_of_a_command_controls_the_terminal(
     arguments: Sequence[str], packs: Path, home: Path, tmp_path: Path
 ) -> None:
     await _prepare(packs, home)
@@ -109,7 +109,7 @@ async def test_nothing_that_a_command_prints_steers_the_terminal(
 
 
 async def _prepare(packs: Path, home: Path) -> None:
-    """Keep something evil in the history, the sessions, the presets, the scripts and the configuration."""
+    """Save evil texts in the history, the sessions, the presets, the scripts and the configuration."""
     (home / "config.toml").write_text(f"[packs.evil]\nx = {json.dumps(ARGUMENT)}\n{json.dumps(ARGUMENT)} = 1\n")
     (home / "data" / "scripts").mkdir(parents=True, exist_ok=True)
     (home / "data" / "scripts" / "[-o FILE] [bold.sh").write_text(
@@ -148,7 +148,7 @@ def test_half_a_surrogate_pair_never_makes_invalid_json(packs: Path) -> None:
     assert called["call"]["args"]["text"] == "\ufffd and 😀"
 
 
-def test_bytes_that_are_no_text_in_an_argument_are_told_without_an_error_of_ours(packs: Path) -> None:
+def test_an_argument_that_is_not_valid_text_is_reported_without_a_traceback(packs: Path) -> None:
     done = subprocess.run(
         [os.fsencode(sys.executable), b"-m", b"pegboard", b"tools", b"invoke", b"\xff\xfe"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What can't be recorded is reported once on stderr by every command, with its reason, and by the app."""
+"""Calls that can't be recorded are reported once on stderr by every command, with the reason, and by the app."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[list[str], int]] = {
     "ask": (["ask", "What time is it?"], 1),
     "ask without calls": (["ask", "--with-tools=false", "Hello"], 0),
 }
-"""Command → its arguments, and how many calls it makes."""
+"""Command → its arguments, and the number of its calls."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def state(home: Path) -> Path:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A folder with a script, and a pack beside it."""
+    """Return a folder with a script, and a pack next to it."""
     (tmp_path / "packs").mkdir()
     (tmp_path / "packs" / "book.py").write_text(PACK)
     (tmp_path / "script.sh").write_text("book.say\nbook.say --text b &\nwait\nbook.say | cat\n")
@@ -91,7 +91,7 @@ def _loop(state: Path) -> None:
 
 
 def _kept(state: Path) -> int:
-    """Return how many calls the database has."""
+    """Return the number of calls in the database."""
     try:
         with closing(sqlite3.connect(state / "history.db", timeout=1)) as database:
             return int(database.execute("SELECT count(*) FROM calls").fetchone()[0])
@@ -111,7 +111,7 @@ def _lost_count(line: str) -> int:
 @pytest.mark.promise("SEC-7", "STO-1")
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("damage", [_file_for_folder, _folder_for_database, _folder_for_lock, _loop])
-def test_every_command_says_once_what_a_state_folder_that_cant_be_used_loses(
+def test_every_command_reports_once_the_calls_lost_to_an_unusable_state_folder(
     work: Path, state: Path, name: str, damage: Damage
 ) -> None:
     damage(state)
@@ -127,7 +127,7 @@ def test_every_command_says_once_what_a_state_folder_that_cant_be_used_loses(
 
 @pytest.mark.promise("SEC-7", "STO-1")
 @pytest.mark.parametrize("name", ["invoke", "nested", "script"])
-def test_every_command_says_once_what_a_full_disk_loses(work: Path, state: Path, name: str) -> None:
+def test_every_command_reports_once_the_calls_lost_to_a_full_disk(work: Path, state: Path, name: str) -> None:
     words, calls = COMMANDS[name]
     done = _run(work, words, file_size=4096)
     assert done.returncode == 0, done.stderr
@@ -137,7 +137,7 @@ def test_every_command_says_once_what_a_full_disk_loses(work: Path, state: Path,
 
 
 @pytest.mark.promise("SEC-7", "STO-1")
-def test_ask_says_what_a_full_disk_loses(work: Path) -> None:
+def test_ask_reports_the_messages_lost_to_a_full_disk(work: Path) -> None:
     done = _run(work, COMMANDS["ask"][0], file_size=4096)
     assert "not recorded" in done.stderr or "can't be kept" in done.stderr
 
@@ -154,7 +154,7 @@ sys.stdin.read()
 
 @contextmanager
 def _locked(state: Path) -> Iterator[None]:
-    """Hold the database as another process would, for as long as the block runs."""
+    """Lock the database like another process, until the block ends."""
     state.mkdir(parents=True, exist_ok=True)
     holder = subprocess.Popen(
         [
@@ -176,7 +176,7 @@ def _locked(state: Path) -> Iterator[None]:
 
 
 @pytest.mark.promise("SEC-7", "STO-1")
-def test_a_command_says_what_a_locked_database_loses_and_ends(work: Path, state: Path) -> None:
+def test_a_command_reports_the_calls_lost_to_a_locked_database_and_ends(work: Path, state: Path) -> None:
     with _locked(state):
         done = _run(work, COMMANDS["script"][0])
     assert done.returncode == 0, done.stderr
@@ -201,7 +201,7 @@ def test_a_damaged_database_is_set_aside_with_a_message_and_nothing_is_lost(work
 
 @pytest.mark.promise("SEC-7")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_whose_record_is_kept_says_nothing_of_it(work: Path, state: Path, name: str) -> None:
+def test_a_command_whose_calls_are_recorded_prints_no_note(work: Path, state: Path, name: str) -> None:
     words, calls = COMMANDS[name]
     done = _run(work, words)
     assert "history" not in done.stderr

@@ -1,4 +1,4 @@
-"""Random keys and clicks never end the app, and nothing evil reaches the screen; a long run is a benchmark."""
+"""Random keys and clicks never end the app, and no unsafe text reaches the screen; the long run is a benchmark."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Keyring(KeyringBackend):
 
 
 def _open_to_others(*folders: Path) -> list[str]:
-    """Return what other users may read, write or enter, the folders themselves included."""
+    """Return the files that other users can read, write or enter, including the folders themselves."""
     found = []
     for folder in folders:
         for path in (folder, *folder.rglob("*")) if folder.exists() else ():
@@ -85,7 +85,7 @@ def _pegboard(work: Path, *words: str, answer: str = "", **environ: str) -> subp
 
 @pytest.fixture
 def folders(home: Path) -> list[Path]:
-    """The folders of configuration, data, state and cache, which don't exist yet."""
+    """Return the folders of configuration, data, state and cache, which don't exist yet."""
     return [home / name for name in ("config", "data", "state", "cache")]
 
 
@@ -100,7 +100,7 @@ def work(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.promise("SEC-7", "STO-2")
 @pytest.mark.usefixtures("umask")
-def test_all_that_the_commands_write_is_private(work: Path, folders: list[Path]) -> None:
+def test_all_files_that_the_commands_write_are_private(work: Path, folders: list[Path]) -> None:
     ring = {"PYTHONPATH": str(work), "PYTHON_KEYRING_BACKEND": "fakering.Keyring"}
     for done in (
         _pegboard(work, "tools", "list"),
@@ -126,7 +126,7 @@ def test_all_that_the_commands_write_is_private(work: Path, folders: list[Path])
 
 @pytest.mark.promise("SEC-7")
 @pytest.mark.usefixtures("umask")
-async def test_all_that_the_app_writes_is_private(work: Path, folders: list[Path]) -> None:
+async def test_all_files_that_the_app_writes_are_private(work: Path, folders: list[Path]) -> None:
     runtime = Runtime.from_environment(packs=[work / "packs"])
     runtime.tools.scan()
     async with runtime:
@@ -154,7 +154,7 @@ async def test_all_that_the_app_writes_is_private(work: Path, folders: list[Path
 
 
 @pytest.mark.promise("SEC-7")
-async def test_the_first_approval_that_is_kept_makes_a_private_file(work: Path, folders: list[Path]) -> None:
+async def test_the_first_permanent_approval_creates_a_private_file(work: Path, folders: list[Path]) -> None:
     (work / "packs" / "other.py").write_text('def act() -> str:\n    """Acts."""\n    return "done"\n')
 
     from pegboard.models import ToolSpec
@@ -224,7 +224,7 @@ def test_a_file_is_private_from_the_first_byte_and_whole_or_absent(tmp_path: Pat
 
 
 @pytest.mark.promise("STO-3")
-def test_of_writers_at_the_same_time_one_wins_as_a_whole(tmp_path: Path) -> None:
+def test_of_concurrent_writers_one_wins_completely(tmp_path: Path) -> None:
     contents = [bytes([65 + number]) * 200_000 for number in range(8)]
     threads = [threading.Thread(target=storage.write, args=(tmp_path / "file", content)) for content in contents]
     for thread in threads:

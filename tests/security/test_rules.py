@@ -1,4 +1,4 @@
-"""Rules of approval hold however a call spells its tool, its arguments and its paths, and fail closed."""
+"""Approval rules apply however a call spells its tool, its arguments and its paths, and fail closed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ ALLOW_SRC = '[[rule]]\nallow = "book.remove"\nwhere = { path = "src/**" }'
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with a secret folder, a link to it, and a link out of `src`."""
+    """Return a working directory with a secret folder, a link to it, and a link out of `src`."""
     here = tmp_path / "w"
     for name in ("secret", "src", "public"):
         (here / name).mkdir(parents=True)
@@ -96,14 +96,14 @@ async def _call(runtime: Runtime, name: str, args: JsonObject) -> Finished:
 
 
 async def _ran(runtime: Runtime, tool: str, **args: JsonValue) -> bool:
-    """Return whether a model's call runs; fails the test if it ends for another reason than the rules."""
+    """Return whether a model's call runs; fail the test if it ends for a reason other than the rules."""
     result = (await _call(runtime, f"book.{tool}", args)).result
     assert result.ok or (result.error is not None and result.error.detail == "denied"), result.error
     return result.ok
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_a_number_is_denied_however_it_is_written(runtime: Runtime) -> None:
+async def test_a_number_is_denied_in_every_spelling(runtime: Runtime) -> None:
     _rules(runtime, '[[rule]]\ndeny = "book.pay"\nwhere = { amount = "1000" }\n[[rule]]\nallow = "book.*"')
     for amount in (1000, 1000.0, 1e3, 10.00e2):
         assert not await _ran(runtime, "pay", amount=amount), amount
@@ -164,7 +164,7 @@ async def test_a_value_is_denied_by_its_type_in_lists_objects_and_as_a_default(
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_a_path_is_denied_however_it_is_written(runtime: Runtime, folder: Path) -> None:
+async def test_a_path_is_denied_in_every_spelling(runtime: Runtime, folder: Path) -> None:
     (folder / "caf\u00e9").mkdir()
     spellings = [
         "secret/a", "secret", "secret/", "./secret/a", "secret//a", "//secret/../" + str(folder) + "/secret/a",
@@ -217,7 +217,7 @@ async def test_paths_of_a_pack_with_roots_start_there(
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_a_path_is_only_allowed_where_it_really_leads(runtime: Runtime, folder: Path) -> None:
+async def test_a_path_is_allowed_only_by_its_target(runtime: Runtime, folder: Path) -> None:
     _rules(runtime, ALLOW_SRC)
     for path in ("src/a", "./src/a", f"{folder}/src/a", "src//new/b"):
         assert await _ran(runtime, "remove", path=path), path
@@ -230,7 +230,7 @@ async def test_a_path_is_only_allowed_where_it_really_leads(runtime: Runtime, fo
 
 
 @pytest.mark.promise("SEC-4", "ASK-7")
-async def test_aliases_are_denied_like_the_names_they_stand_for(runtime: Runtime) -> None:
+async def test_aliases_are_denied_like_the_names_that_they_replace(runtime: Runtime) -> None:
     for tool in ("book.drop", "erase", "book.wipe", "er*", "book.w*"):
         _rules(runtime, f'[[rule]]\ndeny = "{tool}"')
         for name in ("book.drop", "erase", "book.wipe"):
@@ -253,7 +253,7 @@ async def test_an_alias_with_a_dot_gets_no_tool_past_an_allow_rule(runtime: Runt
 
 
 class _Editor:
-    """Approves with other arguments."""
+    """An approver that edits the arguments."""
 
     def __init__(self, **args: JsonValue) -> None:
         self._args = args
@@ -263,7 +263,7 @@ class _Editor:
 
 
 @pytest.mark.promise("SEC-4")
-async def test_edited_arguments_are_held_to_the_deny_rules_too(runtime: Runtime) -> None:
+async def test_deny_rules_apply_to_edited_arguments_too(runtime: Runtime) -> None:
     _rules(runtime, '[[rule]]\ndeny = "book.remove"\nwhere = { path = "secret/**" }')
     runtime.rules.approve_with(_Editor(path="public/a"))
     assert await _ran(runtime, "remove", path="public/b")
@@ -279,8 +279,8 @@ def _told(runtime: Runtime) -> list[Problem]:
 @pytest.mark.parametrize(
     ("rule", "line", "message"),
     [
-        ('deny = "book.remvoe"', 3, "there is no tool 'book.remvoe'. Did you mean 'book.remove'?"),
-        ('deny = "remove"', 3, "there is no tool 'remove'"),
+        ('deny = "book.remvoe"', 3, "the tool 'book.remvoe' doesn't exist. Did you mean 'book.remove'?"),
+        ('deny = "remove"', 3, "the tool 'remove' doesn't exist"),
         ('deny = "elsewhere.x"', 3, "no pack 'elsewhere' is installed now"),
         ('deny = "book.remove"\nwhere = { pth = "a" }', 4, "no argument 'pth'. Did you mean 'path'?"),
         ('deny = "book.remove"\nwhere = { "target.pth" = "a" }', 4, "no argument 'target.pth'"),
@@ -331,7 +331,7 @@ async def test_while_the_rules_cant_be_read_no_call_of_a_model_runs(runtime: Run
 
 
 @pytest.mark.promise("SEC-4")
-async def test_approvals_of_a_session_dont_count_while_the_rules_cant_be_read(runtime: Runtime) -> None:
+async def test_approvals_of_a_session_do_not_apply_while_the_rules_cannot_be_read(runtime: Runtime) -> None:
     class Person:
         async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
             return Approval(answer="session", rule=any_rule(_call))
@@ -346,7 +346,7 @@ async def test_approvals_of_a_session_dont_count_while_the_rules_cant_be_read(ru
 
 @pytest.mark.promise("SEC-4")
 @pytest.mark.parametrize("kind", ["folder", "link to nothing", "no text", "fifo"])
-async def test_a_file_of_rules_that_is_no_file_fails_closed(runtime: Runtime, kind: str) -> None:
+async def test_a_rules_file_that_is_not_a_regular_file_fails_closed(runtime: Runtime, kind: str) -> None:
     file = runtime.paths.approvals
     match kind:
         case "folder":

@@ -1,4 +1,4 @@
-"""No script result is wrong without a word: what a script lacks is an error, and no mistake of a caller hangs it."""
+"""No script result is silently wrong: unsupported features are errors, and no mistake of a caller hangs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONE = "\ud800"
 
 
 class Tool:
-    """A `CallableTool` made of a function."""
+    """A `CallableTool` made from a function."""
 
     def __init__(self, name: str, work: Callable[[list[str], str | None], Any]) -> None:
         self.name = name
@@ -44,7 +44,7 @@ def _returning(value: object) -> Callable[[list[str], str | None], object]:
 
 @pytest.fixture
 def tool() -> Iterator[OrchestratorTool]:
-    """An orchestrator with tools that behave badly."""
+    """Yield an orchestrator with tools that misbehave."""
     builder = OrchestratorTool.builder("it").limits(Limits(seconds=30))
     builder.tool(Tool("big", lambda args, stdin: "x" * int(args[0])))
     errors: list[BaseException] = [
@@ -98,7 +98,7 @@ WHOLE = {
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize(("script", "printed"), WHOLE.values(), ids=WHOLE.keys())
-async def test_what_fits_is_whole(tool: OrchestratorTool, script: str, printed: str) -> None:
+async def test_a_result_below_the_limit_is_complete(tool: OrchestratorTool, script: str, printed: str) -> None:
     result = await _run(tool, script)
     assert (result.stdout, result.stderr, result.exit_code) == (printed, "", 0)
 
@@ -135,7 +135,9 @@ INCOMPLETE = {
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize(("script", "reason"), INCOMPLETE.values(), ids=INCOMPLETE.keys())
-async def test_what_is_cut_is_a_failure_with_the_reason(tool: OrchestratorTool, script: str, reason: str) -> None:
+async def test_a_truncated_result_is_a_failure_with_the_reason(
+    tool: OrchestratorTool, script: str, reason: str
+) -> None:
     result = await _run(tool, f"echo before\n{script}")
     assert result.exit_code == 125
     assert result.stdout.startswith("before\n")
@@ -158,7 +160,7 @@ OVERFLOWS = [
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize("program", OVERFLOWS)
-async def test_bc_fails_where_it_would_be_wrong(tool: OrchestratorTool, program: str) -> None:
+async def test_bc_fails_rather_than_return_a_wrong_number(tool: OrchestratorTool, program: str) -> None:
     result = await _run(tool, f"set -o pipefail; echo '{program}' | bc -l")
     assert (result.stdout, result.exit_code) == ("", 1)
     assert result.stderr.startswith("bc: ")
@@ -223,7 +225,7 @@ async def test_half_a_surrogate_pair_that_a_tool_returns_is_replaced(tool: Orche
 
 
 @pytest.mark.parametrize("script", [5, None, b"echo", ["echo"]])
-async def test_a_script_that_is_no_text_is_an_error(tool: OrchestratorTool, script: Any) -> None:
+async def test_a_script_that_is_not_text_is_an_error(tool: OrchestratorTool, script: Any) -> None:
     with pytest.raises(TypeError, match="The script must be a str, not "):
         await _run(tool, script)
     with pytest.raises(TypeError, match="The script must be a str, not "):
@@ -253,7 +255,7 @@ async def test_a_script_that_has_no_encoding_is_an_error(tool: OrchestratorTool,
         lambda builder: type(builder)(5),
     ],
 )
-def test_what_a_builder_can_not_use_is_an_error_at_once(build: Callable[[Any], object]) -> None:
+def test_an_argument_that_a_builder_can_not_use_is_an_immediate_error(build: Callable[[Any], object]) -> None:
     with pytest.raises((TypeError, ValueError), match=r"must be|can't be|contains a null"):
         build(OrchestratorTool.builder("it"))
 

@@ -1,4 +1,4 @@
-"""However Pegboard is ended, the terminal is as before and the call in flight is in the history."""
+"""However Pegboard ends, the terminal is restored and the running call is in the history."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_call_of_the_app_that_runs_at_its_end_is_recorded(
 
 
 def test_the_app_ends_with_its_terminal_where_the_signal_is_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does; what is started inherits it
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Like `nohup`; child processes inherit it.
     with ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGHUP, before)
         terminal = stack.enter_context(pegboard())

@@ -1,4 +1,4 @@
-"""A cloned folder is not the user: its files take effect only once the user trusts exactly these bytes."""
+"""A cloned folder is not the user: its files take effect only after the user trusts exactly these bytes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Trusts = Callable[[Path], None]
 
 
 class Folder:
-    """A working directory, and what the user's Pegboard makes of it."""
+    """A working directory, and Pegboard's view of it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -145,7 +145,7 @@ def test_any_change_of_either_file_asks_again(folder: Folder, trust: Trusts, cha
 
 
 @pytest.mark.promise("SEC-3", "SEC-4")
-def test_a_trusted_limit_does_not_vanish_when_its_file_changes(folder: Folder, trust: Trusts) -> None:
+def test_a_trusted_limit_still_applies_when_its_file_changes(folder: Folder, trust: Trusts) -> None:
     folder.write('[tools]\nallow = ["time.now"]\n')
     trust(folder.path)
     for text in ("[tools]\nallow = [\n", "", '[tools]\nallow = ["*"]\n'):
@@ -160,7 +160,7 @@ def test_a_trusted_limit_does_not_vanish_when_its_file_changes(folder: Folder, t
 
 
 @pytest.mark.promise("SEC-3")
-def test_what_was_reviewed_is_what_is_trusted(folder: Folder) -> None:
+def test_only_the_reviewed_content_is_trusted(folder: Folder) -> None:
     folder.write("[tools]\ntimeout = 2\n")
     request = review_folder(folder.paths, folder.path)
     folder.write('[tools]\nallow = ["*"]\n')
@@ -236,9 +236,7 @@ def test_a_relative_folder_in_the_users_file_is_never_one_of_the_working_directo
     ],
     ids=["empty", "cut", "a list", "a newer version", "bad hashes", "not UTF-8", "deep", "readable", "writable"],
 )
-def test_a_record_that_cannot_be_relied_on_trusts_nothing(
-    folder: Folder, trust: Trusts, content: bytes | None, mode: int
-) -> None:
+def test_an_unreliable_record_trusts_nothing(folder: Folder, trust: Trusts, content: bytes | None, mode: int) -> None:
     folder.write("[tools]\ntimeout = 2\n", "KEY=x-of-folder\n")
     trust(folder.path)
     record = folder.paths.trust
@@ -253,7 +251,7 @@ def test_a_record_that_cannot_be_relied_on_trusts_nothing(
 
 
 @pytest.mark.promise("SEC-3", "SEC-4")
-def test_limits_of_a_folder_hold_while_the_record_cannot_be_read(folder: Folder, trust: Trusts) -> None:
+def test_limits_of_a_folder_apply_while_the_record_cannot_be_read(folder: Folder, trust: Trusts) -> None:
     folder.write('[tools]\nallow = ["time.now"]\n')
     trust(folder.path)
     folder.paths.trust.write_bytes(b"damaged")
@@ -274,7 +272,7 @@ def test_the_record_is_private_and_holds_no_contents(folder: Folder, trust: Trus
 @pytest.mark.promise("SEC-3")
 @pytest.mark.parametrize("name", ["pegboard.toml", ".env"])
 @pytest.mark.parametrize("kind", ["fifo", "huge", "device", "folder", "loop", "gone", "not utf-8"])
-def test_a_strange_file_neither_hangs_nor_gets_trust(folder: Folder, name: str, kind: str) -> None:
+def test_a_special_file_neither_hangs_nor_is_trusted(folder: Folder, name: str, kind: str) -> None:
     file = folder.path / name
     match kind:
         case "fifo":
@@ -304,7 +302,7 @@ def test_a_strange_file_neither_hangs_nor_gets_trust(folder: Folder, name: str, 
 
 
 @pytest.mark.promise("SEC-3")
-def test_a_symlink_is_trusted_by_what_it_leads_to(folder: Folder, trust: Trusts, tmp_path: Path) -> None:
+def test_a_symlink_is_trusted_by_its_target(folder: Folder, trust: Trusts, tmp_path: Path) -> None:
     (tmp_path / "elsewhere.toml").write_text("[tools]\ntimeout = 2\n")
     (folder.path / "pegboard.toml").symlink_to(tmp_path / "elsewhere.toml")
     assert folder.load()[0].tools.timeout == 8
@@ -413,7 +411,7 @@ async def test_a_pack_that_a_folder_configures_gets_only_the_folders_secrets(
 
 
 @pytest.mark.promise("SEC-3", "SEC-4")
-def test_a_model_is_not_used_while_its_place_is_unknown(folder: Folder, home: Path) -> None:
+def test_a_model_is_not_used_while_its_base_url_is_unknown(folder: Folder, home: Path) -> None:
     for text in ("[model]\nbase_url = 3\n", "model = 3\n", '[model]\nbaseurl = "http://x"\n', "[tools\n", "\x00"):
         (home / "config.toml").write_text(text)
         runtime = Runtime.from_environment()

@@ -1,4 +1,4 @@
-"""A tool costs its own call and nothing else: neither what it starts, nor what it changes in Python, outlives it."""
+"""A failing tool affects only its own call: no process or change in Python outlives it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture
 async def executor(tmp_path: Path) -> AsyncIterator[Executor]:
-    """Workers with little memory."""
+    """Return an executor whose workers have little memory."""
     executor = Executor(results=tmp_path / "results", workers=4, memory_limit=300_000_000)
     yield executor
     await executor.close()
@@ -37,7 +37,7 @@ async def executor(tmp_path: Path) -> AsyncIterator[Executor]:
 
 @pytest.fixture
 def run(executor: Executor) -> Run:
-    """Run a function of a pack and return its result."""
+    """Return a function that runs a function of a pack and returns its result."""
 
     async def run(function: str, file: Path = WILD, *, limit: float = 30, call_id: str = "", **args: Any) -> ToolResult:
         handler = PackHandler(pack=file.stem, function=function, file=str(file), line=1)
@@ -65,7 +65,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 def _below(pid: int) -> list[int]:
-    """Return the processes below one."""
+    """Return the descendants of a process."""
     parents = {}
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -119,9 +119,7 @@ async def test_a_process_started_behind_the_back_of_python_ends_with_its_call(ru
     await _until(lambda: not _lives(pid))
 
 
-async def test_nothing_is_left_below_the_app_once_the_executor_is_closed(
-    run: Run, executor: Executor, tmp_path: Path
-) -> None:
+async def test_no_process_is_left_once_the_executor_is_closed(run: Run, executor: Executor, tmp_path: Path) -> None:
     before = set(_below(os.getpid()))
     calls = [asyncio.ensure_future(run("detach", sign=str(tmp_path / str(number)), then="hang")) for number in range(3)]
     await _until(lambda: all((tmp_path / str(number)).exists() for number in range(3)))
@@ -132,7 +130,7 @@ async def test_nothing_is_left_below_the_app_once_the_executor_is_closed(
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_tool_that_strikes_the_keeper_of_its_worker_still_only_ends_its_call(
+async def test_a_tool_that_kills_the_keeper_of_its_worker_ends_only_its_own_call(
     run: Run, executor: Executor, tmp_path: Path, number: signal.Signals
 ) -> None:
     pack = tmp_path / "striking.py"
@@ -262,7 +260,7 @@ async def test_packs_that_are_not_built_in_share_no_process_and_built_in_ones_do
     assert built_in[0] not in workers
 
 
-async def test_idle_workers_make_room_for_packs_that_need_a_process(
+async def test_idle_workers_are_stopped_for_packs_that_need_a_process(
     run: Run, executor: Executor, tmp_path: Path
 ) -> None:
     before = len(_below(os.getpid()))

@@ -281,12 +281,12 @@ async def test_two_calls_within_one_ask_one_after_the_other_and_the_shown_one_is
         assert card.asked_for.id == first.id
         assert f'"{first.args["path"]}"' in stage.text
         assert f'"{second.args["path"]}"' not in stage.text.replace('"second": "two"', "").replace('"first": "one"', "")
-        assert "may change things" in stage.text
+        assert "may change data" in stage.text
         await stage.select()
         await stage.press("a")
         await stage.until(lambda: card.asked_for and card.asked_for.id == second.id, "the other one asks")
         await stage.drawn()
-        assert "may change things" in stage.text
+        assert "may change data" in stage.text
         await stage.select()
         await stage.press("r")
         await stage.idle()

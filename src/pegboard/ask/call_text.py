@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from pegboard.errors import PegboardError
 from pegboard.forms.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall
@@ -25,7 +26,7 @@ _DEEPEST: Final = 150
 """Levels of lists and objects that arguments may have; results have the same limit."""
 
 
-class UnreadableArguments(Exception):  # noqa: N818 - it is what they are
+class UnreadableArguments(PegboardError):  # noqa: N818 - it is what they are
     """Arguments that can't be run; the message tells the model what was wrong."""
 
 

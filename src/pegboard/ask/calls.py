@@ -170,7 +170,7 @@ class Calling:
             async with aclosing(self._calls.call(proposal.call)) as happening:
                 async for event in happening:
                     # here, not where it is told: that may be after the interruption
-                    if isinstance(event, Started) and event.call.id == proposal.call.id:
+                    if isinstance(event, Started) and event.owner == proposal.call.id:
                         proposal.begun = True
                     await events.put((proposal, event))
         finally:

@@ -1,7 +1,7 @@
-"""The command line: every action of the screen without a screen.
+"""The command line: every operation of the interface without a screen.
 
-stdout is data, stderr is narration. Exit codes: 0 done, 1 the tool failed, 2 wrong usage or invalid arguments,
-3 no such tool, 4 the model's provider failed, 130 interrupted.
+stdout is data, stderr is messages. Exit codes: 0 success, 1 the tool failed, 2 wrong usage or invalid arguments,
+3 unknown tool, 4 the model's provider failed, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ COMMANDS: Final = (
     "tools",
     "trust",
 )
-"""Every command and group of commands; each has a module of its name."""
+"""The commands and groups of commands; each has a module of the same name."""
 
 
 def program(arguments: Sequence[str] = ()) -> Typer:
-    """Gives the command line.
+    """Return the command-line program.
 
     Args:
-        arguments: What it is about to be called with. Where they begin with a command, it may be all that is loaded:
-            to build the others takes longer than most commands do. Everything is there unless given.
+        arguments: The arguments of the program. If they start with a command, only that command is loaded, because
+            building the others takes longer than most commands run. By default everything is loaded.
     """
     wanted = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
     for name in wanted:

@@ -24,12 +24,12 @@ _REJECTED: Final = Approval(answer="reject")
 
 
 def can_ask() -> bool:
-    """Tell whether a person can see a question and answer it."""
+    """Return whether a person can see a question and answer it."""
     return sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
 
 
 class TerminalApprover:
-    """Asks on the terminal about each call, one after the other. A `pegboard.ports.Approver`.
+    """Approver on the terminal, for one call after the other. A `pegboard.ports.Approver`.
 
     Args:
         before: Called before anything is shown, to end an unfinished line.
@@ -40,17 +40,17 @@ class TerminalApprover:
         self._one_at_a_time = asyncio.Lock()
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
-        """Show a call and wait for the answer; whatever isn't `y` or `e` rejects it."""
+        """Show a call and wait for the answer; any answer but `y` or `e` rejects it."""
         async with self._one_at_a_time:
             self._before()
             args, edited = call.args, False
             while True:
                 _show(spec, call, args, edited=edited)
-                match (await _answer("Run it? [y/N/e] ")).strip().casefold():
+                match (await _ask_line("Run it? [y/N/e] ")).strip().casefold():
                     case "y" | "yes":
                         return Approval(answer="once", args=args if edited else None)
                     case "e" | "edit":
-                        changed = await _edited(args)
+                        changed = await _edit(args)
                         args, edited = (args, edited) if changed is None else (changed, True)
                     case _:
                         narrate("Rejected.")
@@ -65,16 +65,16 @@ def _show(spec: ToolSpec, call: ToolCall, args: JsonObject, *, edited: bool) -> 
     if call.from_text:
         lines.append("The model wrote this call into its text, where it may only quote it.")
     lines.append("Edited arguments:" if edited else "Arguments:")
-    narrate("\n".join([*lines, _shown(args)]))
+    narrate("\n".join([*lines, _as_json(args)]))
 
 
-def _shown(args: JsonObject) -> str:
-    """Return arguments as JSON whose text can't pretend to be a line of ours."""
+def _as_json(args: JsonObject) -> str:
+    """Return arguments as JSON whose text can't impersonate Pegboard's own output."""
     return clean(json.dumps(args, indent=2, ensure_ascii=False))
 
 
-async def _answer(question: str) -> str:
-    """Ask for a line; what was typed before the question was shown doesn't count, and no line is an empty one."""
+async def _ask_line(question: str) -> str:
+    """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown."""
     descriptor = sys.stdin.fileno()
     with suppress(termios.error):
         termios.tcflush(descriptor, termios.TCIFLUSH)
@@ -85,7 +85,7 @@ async def _answer(question: str) -> str:
     def read() -> None:
         try:
             typed = os.read(descriptor, _LONGEST_LINE)
-        except OSError:  # the terminal is gone
+        except OSError:  # The terminal was closed.
             typed = b""
         if not line.done():
             line.set_result(typed)
@@ -103,12 +103,12 @@ async def _answer(question: str) -> str:
     return typed.decode("utf-8", "replace")
 
 
-async def _edited(args: JsonObject) -> JsonObject | None:
-    """Let the user edit arguments in the configured editor, or as one line; None if they stay as they are."""
+async def _edit(args: JsonObject) -> JsonObject | None:
+    """Let the user edit arguments in the configured editor, or as one line; return None if they stay unchanged."""
     from pegboard.forms.json_text import JsonTextError, parse
 
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
-    text = await _in_editor(args) if has_editor else await _answer("Arguments as JSON, in one line: ")
+    text = await _edit_in_editor(args) if has_editor else await _ask_line("Arguments as JSON, in one line: ")
     if text is None or not text.strip():
         narrate("The arguments are unchanged.")
         return None
@@ -123,7 +123,7 @@ async def _edited(args: JsonObject) -> JsonObject | None:
     return value
 
 
-async def _in_editor(args: JsonObject) -> str | None:
+async def _edit_in_editor(args: JsonObject) -> str | None:
     from pegboard.tui.widgets.external_editor import editor_command
 
     with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:

@@ -1,4 +1,4 @@
-"""Arguments of a tool as a command line has them: `--preset`, `--args` and `--arg`."""
+"""Arguments of a tool from the command line: `--preset`, `--args` and `--arg`."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pegboard.cli.root import open_runtime, scanned
+from pegboard.errors import PegboardError
 
 if TYPE_CHECKING:
     from pegboard.models import Fault, JsonObject, ToolSpec
     from pegboard.runtime import Runtime
 
 _DEEPEST = 150
-"""Levels of lists and objects that arguments may have; results have the same limit."""
+"""Highest nesting of arguments; results have the same limit."""
 _PREFILLING = {"required", "allOf", "$ref"}
-"""What a schema has at its root if its untouched form sends something; the form costs a tenth of such a command."""
+"""Root keywords of schemas whose untouched form has values. Building the form costs a tenth of such a command."""
 
 
 def complete_tools(context: typer.Context, incomplete: str) -> list[str]:
-    """Gives the names of the tools that begin like what is typed."""
+    """Return the names of tools that start with the typed text."""
     runtime = scanned(context)
     return _completions((spec.name for spec in runtime.tools.all()), incomplete)
 
 
 def complete_presets(context: typer.Context, incomplete: str) -> list[str]:
-    """Gives the names of the tool's presets that begin like what is typed."""
+    """Return the names of the tool's presets that start with the typed text."""
     runtime = scanned(context)
-    presets = runtime.presets.list(_named(context))
+    presets = runtime.presets.list(_tool_name(context))
     return _completions((preset.name for preset in presets), incomplete)
 
 
 def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
-    """Gives the names of the saved scripts that begin like what is typed."""
+    """Return the names of saved scripts that start with the typed text."""
     from pegboard.errors import SavedScriptError
 
     try:
@@ -45,7 +46,7 @@ def complete_scripts(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _completions(names: Iterable[str], incomplete: str) -> list[str]:
-    """Return the names that begin with what is typed; the shell prints them as they are, so printable ones only."""
+    """Return the printable names that start with the typed text; the shell prints them unescaped."""
     return [name for name in names if name.startswith(incomplete) and name.isprintable()]
 
 
@@ -53,12 +54,12 @@ def _complete_keys(context: typer.Context, incomplete: str) -> list[str]:
     from pegboard.forms.pairs import keys
 
     runtime = scanned(context)
-    spec = runtime.tools.get(_named(context))
+    spec = runtime.tools.get(_tool_name(context))
     return [] if spec is None else _completions(keys(spec.input_schema, incomplete), incomplete)
 
 
-def _named(context: typer.Context) -> str:
-    """Gives the tool that an unfinished command line names: behind an option without its value, it is left over."""
+def _tool_name(context: typer.Context) -> str:
+    """Return the tool in an unfinished command line; it may be among the extra arguments."""
     return str(context.params.get("name") or next(iter(context.args), ""))
 
 
@@ -68,7 +69,7 @@ NameArgument = Annotated[
 
 ArgsOption = Annotated[
     str | None,
-    typer.Option("--args", metavar="JSON", help="The arguments as a JSON object; - reads them from stdin."),
+    typer.Option("--args", metavar="JSON", help="Arguments as a JSON object; - reads them from stdin."),
 ]
 
 ArgOption = Annotated[
@@ -76,20 +77,18 @@ ArgOption = Annotated[
     typer.Option(
         "--arg",
         metavar="KEY=VALUE",
-        help="One argument; may be repeated. Digits stay text where the tool takes text; a key given again adds to its"
-        " list; a.b=1 goes into the object a, a.0=1 into the list a. It changes what --args gives, in that place only.",
+        help="Set one argument; may be repeated. Digits stay text if the tool expects text; a repeated key appends to"
+        " its list; a.b=1 sets a key of the object a, a.0=1 an item of the list a. Changes only this value of --args.",
         autocompletion=_complete_keys,
     ),
 ]
 
 
-class UnreadableError(Exception):
-    """The arguments of a command line can't be read; the message is a sentence or more.
+class ArgumentError(PegboardError):
+    """Arguments on a command line that can't be read; the message is one or more sentences."""
 
-    Args:
-        message: What is wrong.
-        faults: The same, each with its path, where it is at a place in the arguments.
-    """
+    faults: tuple[Fault, ...]
+    """The validation errors among the reasons, with their paths."""
 
     def __init__(self, message: str, *faults: Fault) -> None:
         super().__init__(message)
@@ -99,20 +98,20 @@ class UnreadableError(Exception):
 def read_arguments(
     runtime: Runtime, spec: ToolSpec, text: str | None, pairs: list[str], preset: str | None = None
 ) -> JsonObject:
-    """Puts together the arguments of a tool.
+    """Combine the arguments of a tool from the command line.
 
-    A preset comes first, `--args` replaces whole arguments of it, and each `--arg` changes what is then there, in its
-    place. Without preset and `--args` it is the untouched form that is changed, with its constants and defaults.
+    A preset comes first, `--args` replaces whole arguments of it, and each `--arg` changes one value of the result.
+    Without preset and `--args`, it changes the untouched form with its constants and defaults.
 
     Args:
-        runtime: Where the presets are.
+        runtime: The runtime with the presets.
         spec: The tool.
-        text: What `--args` says.
-        pairs: What each `--arg` says.
-        preset: What `--preset` says.
+        text: Value of `--args`.
+        pairs: Values of `--arg`.
+        preset: Value of `--preset`.
 
     Raises:
-        UnreadableError: There is no such preset, or something can't be read.
+        ArgumentError: The preset doesn't exist, or a value can't be read.
     """
     given: JsonObject | None = None
     if preset is not None:
@@ -127,20 +126,20 @@ def read_arguments(
     found, faults = read_pairs(spec.input_schema, pairs, given=given, aliases=spec.parameter_aliases)
     if not faults:
         return found
-    # What else is wrong is told at once, but not what only follows from a word that couldn't be read.
-    told = {fault.path for fault in faults}
+    # Report all other errors too, except those that only follow from a value that couldn't be read.
+    reported = {fault.path for fault in faults}
     form = Form(spec.input_schema)
     form.load(found)
-    others = [one for one in form.faults() if not _is_told(one.path, told)]
-    said = [*(f"--arg {fault}" for fault in faults), *map(str, others)]
-    raise UnreadableError("; ".join(said), *faults, *others)
+    others = [one for one in form.faults() if not _is_reported(one.path, reported)]
+    messages = [*(f"--arg {fault}" for fault in faults), *map(str, others)]
+    raise ArgumentError("; ".join(messages), *faults, *others)
 
 
 def read_object(text: str | None) -> JsonObject:
-    """Reads the JSON object of `--args`; none is an empty one.
+    """Return the JSON object of `--args`; empty without it.
 
     Raises:
-        UnreadableError: It is no JSON object.
+        ArgumentError: It is not a JSON object.
     """
     from pegboard.forms.json_text import JsonTextError, parse
 
@@ -152,14 +151,14 @@ def read_object(text: str | None) -> JsonObject:
             source, text = "--args from stdin", sys.stdin.buffer.read().decode()
         value = parse(text)
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"{source} is not UTF-8.") from error
+        raise ArgumentError(f"{source} is not UTF-8.") from error
     except JsonTextError as error:
-        raise UnreadableError(f"{source} {error}.") from error
+        raise ArgumentError(f"{source} {error}.") from error
     if not isinstance(value, dict):
         example = '{"path": "."}'
-        raise UnreadableError(f"{source} must be a JSON object such as '{example}', not {_kind(value)}.")
-    if _is_deeper(value, _DEEPEST):
-        raise UnreadableError(f"{source} is nested deeper than {_DEEPEST} levels.")
+        raise ArgumentError(f"{source} must be a JSON object such as '{example}', not {_kind_of(value)}.")
+    if _is_deeper_than(value, _DEEPEST):
+        raise ArgumentError(f"{source} is nested deeper than {_DEEPEST} levels.")
     return value
 
 
@@ -167,11 +166,11 @@ def _preset(runtime: Runtime, spec: ToolSpec, name: str) -> JsonObject:
     presets = {preset.name: preset.arguments for preset in runtime.presets.list(spec.name)}
     if name not in presets:
         known = ", ".join(presets)
-        raise UnreadableError(f"{spec.name} has no preset {name!r}." + (f" It has: {known}." if known else ""))
+        raise ArgumentError(f"{spec.name} has no preset {name!r}." + (f" It has: {known}." if known else ""))
     return presets[name]
 
 
-def _is_deeper(value: object, levels: int) -> bool:
+def _is_deeper_than(value: object, levels: int) -> bool:
     layer = [value]
     for _ in range(levels):
         layer = [
@@ -183,11 +182,11 @@ def _is_deeper(value: object, levels: int) -> bool:
     return bool(layer)
 
 
-def _kind(value: object) -> str:
+def _kind_of(value: object) -> str:
     kinds = {list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
     return kinds.get(type(value), "null")
 
 
-def _is_told(path: str, told: Collection[str]) -> bool:
-    """Whether something is wrong already with what a path leads to, or with what it is in or has in it."""
-    return any(not one or f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/") for one in told)
+def _is_reported(path: str, reported: Collection[str]) -> bool:
+    """Return whether an error was reported for a path, one of its parents or one of its children."""
+    return any(not one or f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/") for one in reported)

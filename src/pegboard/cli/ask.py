@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _LIMITS = {
-    "size": ". The turn reached turn_bytes or turn_calls under [ask]; its calls were not run.",
-    "tokens": ". The limit is tokens under [ask].",
-    "time": ". The limit is seconds under [ask].",
-    "steps": ". The limit is steps under [ask].",
+    "size": ". The turn reached `turn_bytes` or `turn_calls` in [ask]. Its calls were not run.",
+    "tokens": ". The limit is `tokens` in [ask].",
+    "time": ". The limit is `seconds` in [ask].",
+    "steps": ". The limit is `steps` in [ask].",
 }
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class _AskCommand(TyperCommand):
-    """Takes `--with-tools` bare, before the question too."""
+    """Command that accepts `--with-tools` without a value, also before the question."""
 
-    # typer's contexts are its own, and how the class that the parser takes is called differs by version
+    # typer has its own contexts, and the name of the class that the parser expects differs by version.
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         end = args.index("--") if "--" in args else len(args)
         bare = [f"{arg}=true" if arg == "--with-tools" else arg for arg in args[:end]]
@@ -48,26 +48,24 @@ class _AskCommand(TyperCommand):
 @app.command(cls=_AskCommand)
 def ask(
     context: typer.Context,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask; - reads it from stdin.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question; - reads it from stdin.")],
     with_tools: Annotated[
         str,
-        typer.Option(
-            "--with-tools", metavar="[true|false]", help="Whether the model may use tools; it may by default."
-        ),
+        typer.Option("--with-tools", metavar="[true|false]", help="Let the model use tools, or not; true by default."),
     ] = "true",
     session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="The session to go on with, or to begin.")
+        str | None, typer.Option("--session", metavar="ID", help="Continue this session, or start it.")
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="PROVIDER:NAME", help="The model, in place of the configured one."),
+        typer.Option("--model", metavar="PROVIDER:NAME", help="Use this model instead of the configured one."),
     ] = None,
     base_url: Annotated[
         str | None,
         typer.Option(
             "--base-url",
             metavar="URL",
-            help="Where an OpenAI-compatible server listens; the key of the provider is sent there.",
+            help="Use this OpenAI-compatible server. The provider's key is sent there.",
         ),
     ] = None,
     json: JsonOption = False,
@@ -76,16 +74,16 @@ def ask(
         typer.Option(
             "--approve",
             metavar="PATTERN",
-            help="Approve the calls of matching tools in advance, unless a rule denies them; may be repeated.",
+            help="Approve calls of matching tools in advance, unless a rule denies them; may be repeated.",
         ),
     ] = None,
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Ask a language model, which may use the tools; without one configured, the built-in offline model answers.
+    """Ask a language model, which can use the tools. Without a configured model, the built-in offline model answers.
 
-    Read-only tools run. Others run if a rule in the file `approvals` of `pegboard paths` or --approve allows them; on a
-    terminal, you are asked about the rest. Elsewhere they are rejected.
+    Read-only tools run. Others run if a rule in the file `approvals` of `pegboard paths` or --approve allows them. On a
+    terminal, Pegboard asks you about the rest; elsewhere they are rejected.
     """
     import asyncio
 
@@ -94,29 +92,29 @@ def ask(
 
     tools = with_tools.casefold()
     if tools not in (*_TRUE, *_FALSE):
-        raise typer.BadParameter(f"{with_tools!r} is neither true nor false.", param_hint="--with-tools")
+        raise typer.BadParameter(f"--with-tools must be true or false, not {with_tools!r}.", param_hint="--with-tools")
     text = sys.stdin.read() if question == "-" else question
     if not text.strip():
-        raise typer.BadParameter("There is no question.", param_hint="QUESTION")
+        raise typer.BadParameter("The question is empty.", param_hint="QUESTION")
     runtime = scanned(context, tool_allow)
     narrate_problems(runtime.problems(packs=False))
     if approve:
         narrate_problems(runtime.rules.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))
-    shown = _Shown(streams=not json and sys.stdout.isatty())
+    output = _AskOutput(streams=not json and sys.stdout.isatty())
     try:
         outcome, interruption = asyncio.run(
-            _run(runtime, text, shown, session=session, model=model, base_url=base_url, with_tools=tools in _TRUE)
+            _run(runtime, text, output, session=session, model=model, base_url=base_url, with_tools=tools in _TRUE)
         )
     except SessionError as error:
         narrate(str(error))
         raise typer.Exit(USAGE) from error
     except StoreError as error:
-        narrate(f"The session can't be kept: {error}")
+        narrate(f"The session can't be saved: {error}")
         raise typer.Exit(TOOL_FAILED) from error
     if json:
         print_json(outcome)
     else:
-        shown.answer(outcome)
+        output.answer(outcome)
     raise typer.Exit(interruption or _exit_code(outcome))
 
 
@@ -127,7 +125,7 @@ def _exit_code(outcome: Outcome) -> int:
 async def _run(
     runtime: Runtime,
     text: str,
-    shown: _Shown,
+    output: _AskOutput,
     *,
     session: str | None,
     model: str | None,
@@ -145,26 +143,26 @@ async def _run(
     from pegboard.cli.interruption import interruptible
     from pegboard.models.ask import AskFinished
 
-    # the user names both the provider, with its key, and the server
+    # The user named both the provider, with its key, and the server.
     asking = runtime.ask(session, model=model, base_url=base_url, with_tools=with_tools, send_key=True)
     if can_ask():
-        runtime.rules.approve_with(TerminalApprover(shown.end_line))
+        runtime.rules.approve_with(TerminalApprover(output.end_line))
     outcome: Outcome | None = None
     with interruptible(asking.interrupt) as interruption:
         async with runtime, aclosing(asking.run(text)) as events:
             async for event in events:
-                shown.event(event)
+                output.event(event)
                 if isinstance(event, AskFinished):
                     outcome = event.outcome
-    assert outcome is not None, "asking always ends with it"
+    assert outcome is not None, "an ask always ends with AskFinished"
     return outcome, interruption.exit_code if interruption and outcome.stopped_by == "interrupted" else 0
 
 
-class _Shown:
-    """What the user sees meanwhile: text as it comes on a terminal, calls and logs on stderr.
+class _AskOutput:
+    """Output while the model works: text on stdout if it is a terminal, calls and logs on stderr.
 
     Args:
-        streams: Whether the text goes to stdout as it comes.
+        streams: Whether to print the text as it arrives.
     """
 
     def __init__(self, *, streams: bool) -> None:
@@ -173,7 +171,7 @@ class _Shown:
         self._in_log_line = False
 
     def event(self, event: AskEvent) -> None:
-        """Shows what happened."""
+        """Print an event."""
         from pegboard.models import Finished, Log, Started
         from pegboard.models.ask import CallHappened, CallProposed, ModelSaid, ToolAnswered, Waiting
         from pegboard.models.conversation import TextDelta, TurnEnded
@@ -184,20 +182,20 @@ class _Shown:
             case ModelSaid(event=TurnEnded()):
                 self.end_line()
             case CallProposed(call=call):
-                self._tell(f"→ {_line(call.name)} {_compact(call.args)}")
+                self._narrate_line(f"→ {_clean_line(call.name)} {_compact(call.args)}")
             case CallHappened(event=Log(text=text)):
                 self._log(text)
-            case CallHappened(call_id=outer, event=Started(call=call)) if call.id != outer:
-                self._tell(f"  → {_line(call.name)} {_compact(call.args)}")
-            case CallHappened(call_id=outer, event=Finished(call=call, result=result)) if call.id != outer:
-                self._tell(f"  ← {_line(call.name)} {_how(result)}")
+            case CallHappened(call_id=outer, event=Started(call=call, owner=owner)) if owner != outer:
+                self._narrate_line(f"  → {_clean_line(call.name)} {_compact(call.args)}")
+            case CallHappened(call_id=outer, event=Finished(call=call, result=result, owner=owner)) if owner != outer:
+                self._narrate_line(f"  ← {_clean_line(call.name)} {_result_summary(result)}")
             case ToolAnswered(call=call, result=result):
-                self._tell(f"← {_line(call.name)} {_how(result)}")
+                self._narrate_line(f"← {_clean_line(call.name)} {_result_summary(result)}")
             case Waiting():
-                self._tell("waiting: somebody else is asking in this session")
+                self._narrate_line("waiting: another process is asking in this session")
 
     def answer(self, outcome: Outcome) -> None:
-        """Prints what wasn't yet, and tells how it ended."""
+        """Print the rest of the answer, and how the ask ended."""
         from pegboard.cli.output import narrate, print_data
 
         self.end_line()
@@ -209,7 +207,7 @@ class _Shown:
         elif outcome.stopped_by != "answer":
             narrate(f"stopped by: {outcome.stopped_by}{_LIMITS.get(outcome.stopped_by, '')}")
 
-    def _tell(self, line: str) -> None:
+    def _narrate_line(self, line: str) -> None:
         from pegboard.cli.output import narrate
 
         narrate(f"\n{line}" if self._in_log_line else line)
@@ -235,15 +233,15 @@ class _Shown:
             self._in_line = False
 
 
-def _line(text: str) -> str:
+def _clean_line(text: str) -> str:
     from pegboard.results.clean import clean_line
 
     return clean_line(text)
 
 
-def _how(result: ToolResult) -> str:
+def _result_summary(result: ToolResult) -> str:
     if result.error is not None:
-        return _line(f"{result.error.code}: {result.error.message}")
+        return _clean_line(f"{result.error.code}: {result.error.message}")
     return "cached" if result.meta.cached else f"{result.meta.duration_ms:.0f} ms"
 
 

@@ -14,44 +14,47 @@ if TYPE_CHECKING:
     from pegboard.config import Secrets, Settings
     from pegboard.models import Problem
 
-auth = group("auth", "Keep secrets in the keyring, and tell where those that there are come from.")
+auth = group("auth", "Store secrets in the keyring and show where each one comes from.")
 
 _LONGEST = 100_000
-"""Bytes that a secret may have."""
+"""Limit of a secret in bytes."""
 _PLACES = {"environment": "the environment", ".env": "a .env file", "keyring": "the keyring"}
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The secret's name, such as SEARCH_KEY.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the secret, such as SEARCH_KEY.")]
 
 
 @auth.command("set", context_settings={"allow_extra_args": True})
 def set_(context: typer.Context, name: NameArgument, packs: PacksOption = None) -> None:
-    """Keep a secret in the keyring.
+    """Store a secret in the keyring.
 
-    Its value is asked for without being shown, or read from stdin where that is a pipe; it is never an argument, for
-    everybody could see it in the list of processes.
+    Pegboard asks for the value without showing it, or reads it from stdin if that is a pipe. A value is never an
+    argument, because other users can see it in the list of processes.
     """
     from pegboard.cli.output import narrate
 
     if context.args:
-        narrate("A secret's value is no argument: others could see it. Leave it out, and it will be asked for.")
+        narrate(
+            "The value of a secret can't be an argument because other users could see it."
+            " Leave it out; pegboard asks for it."
+        )
         raise typer.Exit(USAGE)
     secrets = _secrets(context)
     keyring = secrets.keyring()
     if not isinstance(keyring, str):
         _refuse(keyring, TOOL_FAILED)
-    if bad := secrets.check(name, value := _asked(name) if sys.stdin.isatty() else _piped()):
+    if bad := secrets.check(name, value := _prompt_value(name) if sys.stdin.isatty() else _read_value()):
         _refuse(bad, USAGE)
     if failed := secrets.set(name, value):
         _refuse(failed, TOOL_FAILED)
-    narrate(f"{name} is kept in the keyring ({keyring}).")
-    _tell_what_is_left(secrets, name, "comes first")
+    narrate(f"{name} is stored in the keyring ({keyring}).")
+    _warn_about_other_source(secrets, name, "comes first")
 
 
 @auth.command("list")
 def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
-    """List the secrets by name, with where each comes from; never a value.
+    """List secrets by name and where each one comes from; never print a value.
 
-    They are those in the keyring and in .env files, those that tools need, and those that the configuration names in
+    Includes secrets in the keyring and in .env files, those that tools need, and those that the configuration lists as
     `secrets` of a pack.
     """
     from pegboard.cli.output import narrate_problems, print_json, print_table
@@ -93,8 +96,8 @@ def remove(context: typer.Context, name: NameArgument, packs: PacksOption = None
     removed = secrets.remove(name)
     if not isinstance(removed, bool):
         _refuse(removed, TOOL_FAILED)
-    narrate(f"{name} is no longer in the keyring." if removed else f"There is no {name} in the keyring.")
-    _tell_what_is_left(secrets, name, "stays")
+    narrate(f"{name} is no longer in the keyring." if removed else f"The keyring has no secret {name}.")
+    _warn_about_other_source(secrets, name, "stays")
     if not removed:
         raise typer.Exit(USAGE)
 
@@ -112,15 +115,15 @@ def _granted(settings: Settings) -> Iterator[str]:
         yield from (stripped for name in names if isinstance(name, str) and (stripped := name.strip()))
 
 
-def _tell_what_is_left(secrets: Secrets, name: str, what: str) -> None:
+def _warn_about_other_source(secrets: Secrets, name: str, what: str) -> None:
     from pegboard.cli.output import narrate
 
     left = secrets.find(name)
     if left is not None and left.source != "keyring":
-        narrate(f"note: {name} is set in {left.file or _PLACES[left.source]} too, which {what}.")
+        narrate(f"note: {name} is also set in {left.file or _PLACES[left.source]}, which {what}.")
 
 
-def _asked(name: str) -> str:
+def _prompt_value(name: str) -> str:
     from getpass import GetPassWarning, getpass
     from warnings import catch_warnings, simplefilter
 
@@ -128,14 +131,14 @@ def _asked(name: str) -> str:
 
     try:
         with catch_warnings():
-            simplefilter("error", GetPassWarning)  # it would show what is typed
+            simplefilter("error", GetPassWarning)  # Without this, getpass would show the value.
             return getpass(f"Value of {name}: ")
     except (EOFError, GetPassWarning) as error:
-        narrate("No value could be asked for; give it on stdin.")
+        narrate("The value can't be read without a terminal. Pass it on stdin.")
         raise typer.Exit(USAGE) from error
 
 
-def _piped() -> str:
+def _read_value() -> str:
     from pegboard.cli.output import narrate
 
     raw = sys.stdin.buffer.read(_LONGEST + 1)

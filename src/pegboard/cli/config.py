@@ -25,7 +25,7 @@ config = group("config", "Show settings and where each one is set.")
 
 @config.command()
 def show(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
-    """Print every setting, where it is set, and whether it is used; secrets are masked."""
+    """Print every setting, where it is set, and whether it is used; mask secrets."""
     import json as json_
 
     from pegboard.cli.output import narrate_problems, print_json
@@ -57,5 +57,5 @@ def _theme_problems(runtime: Runtime) -> Iterator[Problem]:
         from difflib import get_close_matches
 
         near = get_close_matches(settings.ui.theme, known, n=1)
-        fix = f"Did you mean `{near[0]}`?" if near else f"Put it into {folder}."
+        fix = f"Did you mean `{near[0]}`?" if near else f"Add it to {folder}."
         yield settings.warning("ui.theme", f"Unknown theme `{settings.ui.theme}`.", fix)

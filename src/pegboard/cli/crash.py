@@ -1,7 +1,7 @@
-"""Reports of unexpected errors: private files without secrets and without the values of variables.
+"""Reports of unexpected errors: private files without secrets and without values of variables.
 
-Nothing else shows a traceback of Pegboard's own code. `install` catches what would be printed by Python itself;
-whoever catches an unexpected error calls `report`.
+Tracebacks of Pegboard's own code appear only there. `install` catches errors that Python would print; code that
+catches an unexpected error calls `report`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _KEPT: Final = 20
-"""Reports that are kept; the oldest go first."""
+"""Number of reports to keep; the oldest are deleted."""
 _IN_BACKGROUND: Final = 5
-"""Reports that one process writes of errors in the background."""
+"""Limit of reports of background errors per process."""
 _LONGEST: Final = 200_000
-"""Characters of a report."""
+"""Limit of a report in characters."""
 
 
 class _Reporter:
-    """Where reports of this process go, and how secrets get out of them."""
+    """Writer of this process's reports, without secrets."""
 
     def __init__(self) -> None:
         self.runtime: Runtime | None = None
         self.waiting: list[str] | None = None
-        """Sentences for later, while something else has the terminal."""
+        """Messages held back while the app owns the terminal."""
         self._left = _IN_BACKGROUND
 
     def report(self, error: BaseException, where: str) -> str:
@@ -52,7 +52,7 @@ class _Reporter:
         return clean_line(f"pegboard: unexpected error ({kind}). The report is in {file}")
 
     def in_background(self, error: BaseException, where: str) -> None:
-        """Report an error that ends nothing."""
+        """Report an error that doesn't end the program."""
         if self._left <= 0:
             return
         self._left -= 1
@@ -75,7 +75,7 @@ _reporter = _Reporter()
 
 
 def follow(runtime: Runtime) -> None:
-    """Keep reports where a runtime keeps its state, without the secrets that it knows."""
+    """Write reports to the state folder of a runtime, without the secrets that it knows."""
     _reporter.runtime = runtime
 
 
@@ -84,7 +84,7 @@ def report(error: BaseException, where: str = "") -> str:
 
     Args:
         error: The error, with its traceback.
-        where: The part of the program that it ended.
+        where: The part of the program that failed.
 
     Returns:
         A sentence for the user, with the path of the report.
@@ -93,16 +93,16 @@ def report(error: BaseException, where: str = "") -> str:
 
 
 class Held:
-    """A context in which errors in the background are not printed until its end, as an app has the terminal."""
+    """Context that holds back messages about background errors until its end, while an app owns the terminal."""
 
     def __enter__(self) -> None:
-        """Hold sentences back."""
+        """Hold messages back."""
         _reporter.waiting = []
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Print what was held back."""
+        """Print the messages that were held back."""
         waiting, _reporter.waiting = _reporter.waiting or [], None
         for sentence in waiting:
             with suppress(OSError, ValueError):
@@ -110,7 +110,7 @@ class Held:
 
 
 def install() -> None:
-    """Report errors that Python would print with a traceback: of threads, finalizers and forgotten tasks."""
+    """Report errors of threads, finalizers and forgotten tasks, which Python would print with a traceback."""
     before: Callable[..., Any] = sys.excepthook
 
     def main(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -134,7 +134,7 @@ def install() -> None:
 
 
 class _Tasks(logging.Handler):
-    """What asyncio logs of tasks whose error nobody asked for."""
+    """Handler of errors that asyncio logs because no one awaited their task."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Report the error of a record, if it has one."""

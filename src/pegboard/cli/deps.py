@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _COLOURS = {"ok": "green", "missing": "red", "outdated": "red", "error": "yellow"}
-"""Beside the words, for those who see them."""
+"""Colours of the statuses."""
 
 
 @app.command()
@@ -26,23 +26,23 @@ def deps(
     context: typer.Context,
     tool: Annotated[
         str | None,
-        typer.Argument(metavar="[TOOL]", help="Only what this tool or pack needs.", autocompletion=complete_tools),
+        typer.Argument(metavar="[TOOL]", help="Check only this tool or pack.", autocompletion=complete_tools),
     ] = None,
     json: JsonOption = False,
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Look for the programs, libraries and secrets that tools need.
+    """Check the programs, libraries and secrets that tools need.
 
-    Each that isn't there, or won't do, is told with how to get it; the exit code is then 1.
+    For each one that is missing or unsuitable, print how to get it and exit with 1.
     """
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
     runtime = scanned(context, tool_allow)
-    specs = runtime.tools.named(tool) or _not_there(runtime, tool)
+    specs = runtime.tools.named(tool) or _exit_unknown(runtime, tool)
     narrate_problems(runtime.problems())
     if not any(spec.requirements for spec in specs) and not json:
-        narrate("note: nothing is needed")
+        narrate("note: the tools have no requirements")
     table = _Table(specs)
     as_they_come = sys.stdout.isatty() and not json
     with closing(runtime.health.check_blocking(tool)) as rows:
@@ -59,15 +59,15 @@ def deps(
         raise typer.Exit(TOOL_FAILED)
 
 
-def described(row: HealthRow) -> str:
-    """Gives what was found of a requirement in a line: its version and place, or what is wrong and how to get it."""
+def describe_row(row: HealthRow) -> str:
+    """Return one line about a requirement: its version and path, or the problem and how to fix it."""
     if row.status == "ok":
         return "  ".join(part for part in (row.version, row.path) if part) or "found"
     return f"{row.error or row.status} How to get it: {row.install}"
 
 
-def _not_there(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
-    """Says that there is no tool or pack of a name, and exits; gives no tools where none was asked for."""
+def _exit_unknown(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
+    """Exit with an error for an unknown tool or pack; return no tools if no name was passed."""
     from difflib import get_close_matches
 
     from pegboard.cli.output import narrate
@@ -75,30 +75,30 @@ def _not_there(runtime: Runtime, name: str | None) -> tuple[ToolSpec, ...]:
     if name is None:
         return ()
     if near := get_close_matches(name, dict.fromkeys(spec.pack for spec in runtime.tools.all()), n=3):
-        narrate(f"There is no pack {name!r}. Nearest: {', '.join(near)}.")
+        narrate(f"Unknown pack {name!r}. Nearest: {', '.join(near)}.")
     return (find(runtime, name),)
 
 
 class _Table:
-    """The report as aligned columns, which are known before anything was found.
+    """The report as aligned columns, whose widths are known before the first check ends.
 
     Args:
-        specs: The tools that it is about.
+        specs: The tools in the report.
     """
 
     def __init__(self, specs: Iterable[ToolSpec]) -> None:
         from pegboard.results.clean import clean_line
 
         self._clean = clean_line
-        needy = [spec for spec in specs if spec.requirements]
-        needs = [requirement for spec in needy for requirement in spec.requirements]
-        self._tool = max((len(clean_line(spec.name)) for spec in needy), default=0)
+        with_requirements = [spec for spec in specs if spec.requirements]
+        needs = [requirement for spec in with_requirements for requirement in spec.requirements]
+        self._tool = max((len(clean_line(spec.name)) for spec in with_requirements), default=0)
         self._need = max((len(clean_line(str(need))) for need in needs), default=0)
         self._status = max(map(len, _COLOURS))
         self._coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def print(self, row: HealthRow) -> None:
-        """Prints one row."""
+        """Print one row."""
         from pegboard.cli.output import print_coloured
 
         status = row.status.ljust(self._status)
@@ -109,6 +109,6 @@ class _Table:
         cells = [
             self._clean(row.tool).ljust(self._tool),
             self._clean(str(row.requirement)).ljust(self._need),
-            self._clean(described(row)),
+            self._clean(describe_row(row)),
         ]
         print("", *cells, sep="  ", flush=True)

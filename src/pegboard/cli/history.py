@@ -13,8 +13,8 @@ from pegboard.cli.root import JsonOption, PacksOption, app, open_runtime
 def history(
     context: typer.Context,
     json: JsonOption = False,
-    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only calls of this tool.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, at the most.")] = 50,
+    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="List only calls of this tool.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="List at most this many calls.")] = 50,
     packs: PacksOption = None,
 ) -> None:
     """List past calls from every source, the newest first."""

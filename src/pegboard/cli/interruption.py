@@ -1,4 +1,4 @@
-"""Signals that end a command: ctrl+c, `kill`, and a terminal that is closed."""
+"""Signals that end a command: ctrl+c, `kill`, and a closed terminal."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _PATIENCE_SECONDS = 10.0
-"""How long the end may take after a signal, before another one ends the program the hard way."""
+"""Seconds that a command has to finish after a signal, before another signal ends the program."""
 
 
 class Interruption:
-    """The signal that interrupted a command, if one did."""
+    """The signal that interrupted a command, if any."""
 
     signal: int | None = None
 
     def __bool__(self) -> bool:
-        """Return whether there was one."""
+        """Return whether a signal arrived."""
         return self.signal is not None
 
     @property
     def exit_code(self) -> int:
-        """The exit code that says so: 130 for ctrl+c, 143 for `kill`, 129 for a closed terminal."""
+        """Exit code of the signal: 130 for ctrl+c, 143 for `kill`, 129 for a closed terminal."""
         return 128 + (self.signal or 0)
 
 
 @contextmanager
 def interruptible(interrupt: Callable[[], None]) -> Iterator[Interruption]:
-    """Call a function at the first signal that is to end the command, in the running event loop.
+    """Call a function in the running event loop at the first signal that ends the command.
 
-    A second ctrl+c ends the program. `kill` and a closed terminal often send their signals twice, so these do so only
+    A second ctrl+c ends the program. `kill` and a closed terminal often send their signals twice, so these end it only
     after a while.
 
     Args:
-        interrupt: Ends what runs, so that it is recorded.
+        interrupt: Cancels the running work, so that it is recorded.
     """
     loop = asyncio.get_running_loop()
     found = Interruption()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = Path(__file__).parents[1] / "examples"
 _SHOP, _SCRIPT = "shop", "late-orders"
 
-_PACK = '''"""What takes up room in a folder."""
+_PACK = '''"""Sizes of files and folders."""
 
 import subprocess
 from pathlib import Path
@@ -38,14 +38,14 @@ class File(TypedDict):
 
 @hints(read_only=True, idempotent=True, open_world=False, timeout=30)
 def largest(*, folder: str = ".", pattern: str = "*", limit: Annotated[int, Field(ge=1)] = 10) -> list[File]:
-    """Finds the largest files in a folder and in those below it.
+    """Find the largest files in a folder and its subfolders.
 
-    Folders whose names `skip` lists under `[packs.NAME]` in the configuration are left out.
+    To leave out folders, list their names as `skip` under `[packs.NAME]` in the configuration.
 
     Args:
-        folder: Where to look.
-        pattern: Only files whose names fit this, such as "*.log".
-        limit: How many files to give at most.
+        folder: The folder to search.
+        pattern: Only files whose names match, such as "*.log".
+        limit: Highest number of files to return.
 
     Returns:
         The files, the largest first.
@@ -64,10 +64,10 @@ def largest(*, folder: str = ".", pattern: str = "*", limit: Annotated[int, Fiel
 @hints(read_only=True, idempotent=True, open_world=False, timeout=30)
 @requires_cli("du", version_flag="", install="apt install coreutils")
 def usage(*, folder: str = ".") -> int:
-    """Measures how much of the disk a folder takes.
+    """Measure the disk usage of a folder.
 
     Args:
-        folder: Which one.
+        folder: The folder to measure.
 
     Returns:
         Bytes.
@@ -82,7 +82,7 @@ def usage(*, folder: str = ".") -> int:
 def _folder(folder: str) -> Path:
     path = Path(folder)
     if not path.is_dir():
-        raise ToolFailed(f"There is no folder {folder}.", code="not_found")
+        raise ToolFailed(f"The folder {folder} doesn't exist.", code="not_found")
     return path
 '''
 
@@ -98,7 +98,7 @@ import NAME
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    # no docstring: in a packs folder, it would be taken for a tool
+    # no docstring: in a packs folder, a function with one is a tool
     (tmp_path / "small.txt").write_bytes(b"x")
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "large.txt").write_bytes(b"x" * 5000)
@@ -109,17 +109,17 @@ def test_the_largest_files_come_first(folder: Path) -> None:
     with testing.host() as host:
         found = NAME.largest(folder=str(folder))
     assert [(Path(file["path"]).name, file["size"]) for file in found] == [("large.txt", 5000), ("small.txt", 1)]
-    assert [said.done for said in host.progressed] == [1, 2]
+    assert [event.done for event in host.progressed] == [1, 2]
     assert host.logged == ["looked at 2 files"]
 
 
-def test_what_the_configuration_lists_is_left_out(folder: Path) -> None:
+def test_folders_listed_in_the_configuration_are_skipped(folder: Path) -> None:
     with testing.host(config={"NAME": {"skip": ["inner"]}}):
         assert [Path(file["path"]).name for file in NAME.largest(folder=str(folder))] == ["small.txt"]
 
 
-def test_a_folder_that_is_not_there_is_told() -> None:
-    with testing.host(), pytest.raises(ToolFailed, match="There is no folder nowhere") as failed:
+def test_a_missing_folder_fails() -> None:
+    with testing.host(), pytest.raises(ToolFailed, match="folder nowhere doesn't exist") as failed:
         NAME.largest(folder="nowhere")
     assert failed.value.code == "not_found"
 
@@ -134,46 +134,48 @@ def test_a_folder_is_measured(folder: Path) -> None:
 @app.command()
 def new(
     context: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="What the pack is called; its file is NAME.py.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of the pack; its file is NAME.py.")] = None,
     folder: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="Where to write it; the working directory unless told.")
+        Path,
+        typer.Option("--dir", metavar="DIR", help="Write the files to this folder; the working directory by default."),
     ] = Path(),
     example: Annotated[
         Literal["shop"] | None,
         typer.Option(
             "--example",
-            help="Write no pack of your own, but an example into the folders of your packs and scripts: the tools of an"
-            " invented shop, and a script over them.",
+            help="Write an example into your folders of packs and scripts instead: the tools of an invented shop, and"
+            " a script that uses them.",
         ),
     ] = None,
     packs: PacksOption = None,
 ) -> None:
-    """Write a pack and its test, ready to be edited. Both pass as they are; nothing is overwritten.
+    """Create a pack and its test, ready to edit. Both pass as they are; existing files are never overwritten.
 
-    The paths of the two files go to stdout, what to do next to stderr.
+    The paths of the two files go to stdout, the next steps to stderr.
     """
     from pegboard.cli.output import narrate
 
     if example is not None:
         if name is not None or folder != Path():
-            raise typer.BadParameter("An example has its own name and place.", param_hint="--example")
+            raise typer.BadParameter(
+                "--example can't be combined with NAME or --folder because an example has its own name and folder.",
+                param_hint="--example",
+            )
         _write_example(context)
         return
     if name is None:
-        raise typer.BadParameter("A pack needs a name.", param_hint="NAME")
+        raise typer.BadParameter("The name of the pack is missing. Example: pegboard new weather", param_hint="NAME")
     files = {folder / f"{name}.py": _PACK, folder / f"test_{name}.py": _TEST}
-    wrong = (
-        _flaw(name)
-        or _taken(scanned(context, "*"), name)
+    error = (
+        _name_error(name)
+        or _conflict(scanned(context, "*"), name)
         or next((f"{file} exists." for file in files if file.exists()), None)
     )
-    if wrong:
-        narrate(wrong)
+    if error:
+        narrate(error)
         raise typer.Exit(USAGE)
     _write({file: text.replace("NAME", name) for file, text in files.items()})
-    _tell_what_is_next(name, folder)
+    _print_next_steps(name, folder)
 
 
 def _write_example(context: typer.Context) -> None:
@@ -181,9 +183,9 @@ def _write_example(context: typer.Context) -> None:
 
     runtime = scanned(context, "*")
     pack, script = runtime.paths.packs / f"{_SHOP}.py", runtime.paths.scripts / f"{_SCRIPT}.sh"
-    wrong = _taken(runtime, _SHOP) or next((f"{file} exists." for file in (pack, script) if file.exists()), None)
-    if wrong:
-        narrate(wrong)
+    error = _conflict(runtime, _SHOP) or next((f"{file} exists." for file in (pack, script) if file.exists()), None)
+    if error:
+        narrate(error)
         raise typer.Exit(USAGE)
     _write({file: (_EXAMPLES / file.name).read_text(encoding="utf-8") for file in (pack, script)}, private=True)
     narrate(
@@ -201,7 +203,7 @@ def _write(files: dict[Path, str], *, private: bool = False) -> None:
     try:
         for file, text in files.items():
             make_folder(file.parent)
-            # a pack in a folder of the user's gets the usual permissions; what is in Pegboard's own is private
+            # Packs in a folder of the user get the usual permissions; files in Pegboard's own folders are private.
             with open(file, "x", encoding="utf-8", opener=opener if private else None) as written:
                 written.write(text)
             print(file)
@@ -210,35 +212,35 @@ def _write(files: dict[Path, str], *, private: bool = False) -> None:
         raise typer.Exit(TOOL_FAILED) from None
 
 
-def _flaw(name: str) -> str | None:
-    """Says why a name won't do for a pack; None if it will."""
+def _name_error(name: str) -> str | None:
+    """Return why a name can't be the name of a pack, or None if it can."""
     if not (name.isidentifier() and name.isascii()) or keyword.iskeyword(name):
-        return f"{name} is no name for a pack: it must be letters, digits and `_`, and begin with a letter."
+        return f"{name} can't be the name of a pack: use letters, digits and `_`, and start with a letter."
     if name.startswith("_"):
-        return f"{name} is no name for a pack: files that begin with `_` are helpers of the packs beside them."
+        return f"{name} can't be the name of a pack: files that start with `_` are helpers of other packs."
     if name.startswith("test_"):
-        return f"{name} is no name for a pack: files that begin with `test_` are tests."
+        return f"{name} can't be the name of a pack: files that start with `test_` are tests."
     if _is_library(name):
-        return f"{name} is the name of a library, which the test of the pack would import in its place."
+        return f"{name} can't be the name of a pack: the pack's test would import the library of this name."
     return None
 
 
 def _is_library(name: str) -> bool:
     from importlib.machinery import PathFinder
 
-    # the working directory may be on the path, where a pack of this name is no library
+    # The working directory may be on the path, where a pack of this name is not a library.
     installed = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd()]
     return name in sys.stdlib_module_names or PathFinder.find_spec(name, installed) is not None
 
 
-def _taken(runtime: Runtime, name: str) -> str | None:
+def _conflict(runtime: Runtime, name: str) -> str | None:
     with_name = [spec for spec in runtime.tools.all() if spec.pack == name]
     if not with_name:
         return None
-    return f"There is a pack {name} already: {with_name[0].location.file}"
+    return f"The pack {name} exists already: {with_name[0].location.file}"
 
 
-def _tell_what_is_next(name: str, folder: Path) -> None:
+def _print_next_steps(name: str, folder: Path) -> None:
     from shlex import quote
 
     from pegboard.cli.output import narrate

@@ -1,4 +1,4 @@
-"""`pegboard` without a subcommand: the app."""
+"""`pegboard` without a command: the app."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
         tool_allow: An allow list for this run: patterns separated by commas.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        print("pegboard needs a terminal; `pegboard --help` lists what works without one.", file=sys.stderr)
+        print(
+            "pegboard needs a terminal. Run `pegboard --help` for the commands that work without one.", file=sys.stderr
+        )
         return 2
     from pegboard.cli import crash
     from pegboard.runtime import Runtime

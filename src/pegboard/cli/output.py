@@ -1,7 +1,7 @@
-"""What the command line prints: data to stdout, narration to stderr.
+"""Output of the command line: data to stdout, messages to stderr.
 
-No text that reaches a terminal steers it, whoever prints it: `guard_terminals` replaces each standard stream that is a
-terminal by one that cleans. Files and pipes get the text as it is.
+No text can control the terminal: `guard_terminals` replaces each standard stream that is a terminal by one that
+removes control characters. Files and pipes receive the text unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 
 
 class _Terminal(TextIOWrapper):
-    """A standard stream that is a terminal: every text is cleaned, whoever writes it.
+    """A standard stream that is a terminal and cleans every text.
 
     Args:
         stream: The stream that it replaces.
@@ -34,9 +34,9 @@ class _Terminal(TextIOWrapper):
         self._before = ""
 
     def write(self, text: str, /) -> int:
-        """Write a text, cleaned as the continuation of the text before it."""
+        """Write a text, cleaned as the continuation of the previous one."""
         cleaned = clean(self._before + text)[len(self._before) :]
-        # a joiner is judged by the character before it, which may have come with the text before
+        # A joiner is judged by the character before it, which may be in the previous text.
         self._before = text[-1:] if text[-1:].isprintable() else ""
         super().write(cleaned)
         return len(text)
@@ -47,7 +47,7 @@ class _Terminal(TextIOWrapper):
 
 
 def guard_terminals() -> None:
-    """Make each of stdout and stderr that is a terminal show text and never obey it."""
+    """Guard stdout and stderr, if they are terminals, against control sequences in text."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, TextIOWrapper) and not isinstance(stream, _Terminal) and stream.isatty():
@@ -62,7 +62,7 @@ _printed: set[str] = set()
 def print_json(value: object) -> None:
     """Print models, JSON values or containers of them to stdout, indented by two.
 
-    On a terminal, characters that it would obey or hide are written as escapes.
+    On a terminal, control characters and invisible ones are written as escapes.
     """
     from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
@@ -70,7 +70,7 @@ def print_json(value: object) -> None:
     try:
         text = to_json(value, indent=2, by_alias=True, inf_nan_mode="strings")
     except PydanticSerializationError:
-        # half a surrogate pair is no UTF-8, and its escape is refused by other programs
+        # Half a surrogate pair is not valid UTF-8, and other programs reject its escape.
         import json
 
         plain = to_jsonable_python(value, by_alias=True, inf_nan_mode="strings")
@@ -79,7 +79,7 @@ def print_json(value: object) -> None:
 
 
 def print_json_text(json: str) -> None:
-    """Print what is JSON already to stdout, as `print_json` does."""
+    """Print JSON text to stdout, as `print_json` does."""
     sys.stdout.flush()
     _write_json(without_halves(json).encode())
 
@@ -92,7 +92,7 @@ def _write_json(text: bytes) -> None:
 
 
 def print_data(data: JsonValue) -> None:
-    """Print a result alone: text as it is, anything else as JSON."""
+    """Print only a result: text unchanged, anything else as JSON."""
     if isinstance(data, str):
         print_text(data, end="\n")
     else:
@@ -100,18 +100,18 @@ def print_data(data: JsonValue) -> None:
 
 
 def print_text(text: str, end: str = "", *, to_stderr: bool = False) -> None:
-    """Print text that is data, as it is but for halves of surrogate pairs."""
+    """Print data text unchanged, except for halves of surrogate pairs."""
     print(without_halves(text), end=end, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
 def narrate(text: str, end: str = "\n") -> None:
-    """Tell the user something on stderr; where that fails, the data still comes."""
+    """Print a message on stderr; ignore errors, so that the data is still printed."""
     with suppress(OSError):
         print(clean(text), end=end, file=sys.stderr, flush=True)
 
 
 def narrate_problems(problems: Iterable[Problem]) -> None:
-    """Print problems to stderr, a line each; one that this command has printed before is left out."""
+    """Print problems to stderr, a line each; skip those that this command has printed."""
     for problem in problems:
         line = clean_line(f"{problem.severity}: {problem}")
         if line not in _printed:
@@ -120,12 +120,12 @@ def narrate_problems(problems: Iterable[Problem]) -> None:
 
 
 def begin_command() -> None:
-    """Forget which problems were printed: another command begins."""
+    """Forget which problems were printed, because another command starts."""
     _printed.clear()
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Print rows of untrusted text as aligned columns, the last one cut at a terminal's width."""
+    """Print rows of untrusted text as aligned columns, the last one cut at the terminal's width."""
     import shutil
 
     cleaned = [tuple(clean_line(cell) for cell in row) for row in rows]
@@ -137,7 +137,7 @@ def print_table(rows: list[tuple[str, ...]]) -> None:
 
 
 def print_coloured(word: str, colour: str) -> None:
-    """Print a word without a line break, in a colour if stdout is a terminal."""
+    """Print a word without a line break, in colour if stdout is a terminal."""
     stream = sys.stdout
     if not isinstance(stream, _Terminal):
         print(word, end="")

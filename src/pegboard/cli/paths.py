@@ -9,7 +9,7 @@ from pegboard.cli.root import JsonOption, PacksOption, app, open_runtime
 
 @app.command()
 def paths(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
-    """Tell where Pegboard keeps its files and looks for packs."""
+    """Show where Pegboard keeps its files and looks for packs."""
     from pegboard.cli.output import narrate_problems, print_json, print_table
 
     runtime = open_runtime(context)

@@ -11,8 +11,8 @@ import typer
 from pegboard.cli.arguments import (
     ArgOption,
     ArgsOption,
+    ArgumentError,
     NameArgument,
-    UnreadableError,
     complete_presets,
     read_arguments,
 )
@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from pegboard.models import Preset
     from pegboard.runtime import Runtime
 
-presets = group("presets", "Keep arguments of tools under names, to call them again.")
+presets = group("presets", "Save arguments of tools under names, to use them again.")
 
 PresetArgument = Annotated[
-    str, typer.Argument(metavar="PRESET", help="The preset's name.", autocompletion=complete_presets)
+    str, typer.Argument(metavar="PRESET", help="Name of the preset.", autocompletion=complete_presets)
 ]
 
 
 @presets.command("list")
 def list_(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only presets of this tool.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="List only presets of this tool.")] = None,
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:
     """List the presets of a tool, or of all tools.
 
-    The plain list leaves out the values, which may be secrets.
+    Without --json the values are left out, because they may be secrets.
     """
     from pegboard.cli.output import print_json, print_table
 
     runtime = scanned(context)
     found = runtime.presets.list(name)
-    _tell_problems(runtime)
+    _print_problems(runtime)
     if json:
         print_json(found)
         return
@@ -63,7 +63,7 @@ def show(
     from pegboard.cli.output import print_json
 
     runtime = scanned(context)
-    with _said():
+    with _exit_on_error():
         found = _get(runtime, name, preset)
     print_json(found if json else found.arguments)
 
@@ -75,22 +75,22 @@ def save(
     preset: PresetArgument,
     args: ArgsOption = None,
     arg: ArgOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a preset that has the name.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a preset of the same name.")] = False,
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:
-    """Keep arguments under a name.
+    """Save arguments under a name.
 
-    They needn't be complete: --args and --arg of a call add to them.
+    They may be incomplete: --args and --arg of a call add to them.
     """
     from pegboard.cli.output import print_json
 
     runtime = scanned(context)
     spec = find(runtime, name)
-    with _said():
+    with _exit_on_error():
         arguments = read_arguments(runtime, spec, args, arg or [])
         saved = runtime.presets.save(name, preset, arguments, replace=force)
-    _tell_problems(runtime)
+    _print_problems(runtime)
     if json:
         print_json(saved)
 
@@ -103,11 +103,11 @@ def delete(
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:
-    """Throw a preset away, a damaged one as well."""
+    """Delete a preset, even a damaged one."""
     from pegboard.cli.output import print_json
 
     runtime = scanned(context)
-    with _said():
+    with _exit_on_error():
         runtime.presets.delete(name, preset)
     if json:
         print_json({"tool": name, "deleted": preset})
@@ -118,15 +118,15 @@ def rename(
     context: typer.Context,
     name: NameArgument,
     preset: PresetArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The name it gets.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="New name.")],
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:
-    """Give a preset another name."""
+    """Rename a preset."""
     from pegboard.cli.output import print_json
 
     runtime = scanned(context)
-    with _said():
+    with _exit_on_error():
         runtime.presets.rename(name, preset, new)
     if json:
         print_json({"tool": name, "renamed": preset, "name": new})
@@ -136,27 +136,27 @@ def _get(runtime: Runtime, tool: str, name: str) -> Preset:
     from pegboard.errors import PresetError
 
     found = runtime.presets.list(tool)
-    _tell_problems(runtime)
+    _print_problems(runtime)
     preset = next((preset for preset in found if preset.name == name), None)
     if preset is None:
         raise PresetError(f"{tool} has no preset {name!r}.")
     return preset
 
 
-def _tell_problems(runtime: Runtime) -> None:
+def _print_problems(runtime: Runtime) -> None:
     from pegboard.cli.output import narrate_problems
 
     narrate_problems(runtime.problems(packs=False))
 
 
 @contextmanager
-def _said() -> Iterator[None]:
-    """Tells what can't be done as a sentence on stderr, and exits."""
+def _exit_on_error() -> Iterator[None]:
+    """Print a preset error on stderr and exit."""
     from pegboard.cli.output import narrate
     from pegboard.errors import PresetError
 
     try:
         yield
-    except (PresetError, UnreadableError) as error:
+    except (PresetError, ArgumentError) as error:
         narrate(str(error))
         raise typer.Exit(USAGE) from error

@@ -1,4 +1,4 @@
-"""The root of the command line, and what all commands share."""
+"""The root command, and helpers of all commands."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 OK, TOOL_FAILED, USAGE, NOT_FOUND, PROVIDER, INTERRUPTED = 0, 1, 2, 3, 4, 130
-"""The exit codes."""
+"""Exit codes."""
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
-_ROOT_HELP = """A terminal workbench for the tools that language-model agents use. Without a command it opens the app.
+_ROOT_HELP = """Run and test the tools that language-model agents use. Without a command, open the app.
 
-stdout is data, stderr is narration. Exit codes: 0 done, 1 the tool failed, 2 wrong usage or invalid arguments,
-3 no such tool, 4 the model's provider failed, 130 interrupted."""
+stdout is data, stderr is messages. Exit codes: 0 success, 1 the tool failed, 2 wrong usage or invalid arguments,
+3 unknown tool, 4 the model's provider failed, 130 interrupted."""
 
 app = typer.Typer(
     name="pegboard",
@@ -34,12 +34,12 @@ app = typer.Typer(
 
 
 def group(name: str, help_: str) -> typer.Typer:
-    """Adds a group of commands to the command line and gives it."""
+    """Add a group of commands to the command line and return it."""
     commands = typer.Typer(name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True)
 
     @commands.callback()
     def options(packs: PacksOption = None) -> None:
-        """Takes `--packs` between the group and the command."""
+        """Accept `--packs` between the group and the command."""
 
     commands.info.help = help_
     app.add_typer(commands)
@@ -47,7 +47,7 @@ def group(name: str, help_: str) -> typer.Typer:
 
 
 def _collect(context: typer.Context, folders: list[Path] | None) -> list[Path]:
-    """Gathers `--packs` from before and after the subcommand, in the order given."""
+    """Collect `--packs` from before and after the command, in order."""
     gathered: list[Path] = context.meta.setdefault("pegboard.packs", [])
     gathered += folders or []
     return folders or []
@@ -58,9 +58,9 @@ PacksOption = Annotated[
     typer.Option(
         "--packs",
         metavar="DIR",
-        help="Add a packs folder for this run; may be repeated, before or after a subcommand.",
+        help="Add a packs folder for this run; may be repeated, before or after a command.",
         callback=_collect,
-        readable=False,  # a folder that can't be read is a problem among others, told when it is scanned
+        readable=False,  # A folder that can't be read is a problem like any other, reported by the scan.
     ),
 ]
 
@@ -77,7 +77,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def open_runtime(context: typer.Context, tool_allow: Sequence[str] | None = None) -> Runtime:
-    """Build the runtime for one command, with the packs folders of its command line."""
+    """Build the runtime of one command, with the packs folders of its command line."""
     from pegboard.cli import crash
     from pegboard.cli.output import begin_command
     from pegboard.runtime import Runtime
@@ -91,20 +91,20 @@ def open_runtime(context: typer.Context, tool_allow: Sequence[str] | None = None
 
 
 def _report_record(runtime: Runtime) -> None:
-    """Print once, when a command ends, what of it isn't recorded and why."""
+    """Print once, when a command ends, which of its calls aren't recorded and why."""
     from pegboard.cli.output import narrate_problems
 
     narrate_problems(runtime.record_problems())
 
 
 def scanned(context: typer.Context, tool_allow: Sequence[str] | None = None) -> Runtime:
-    """Build the runtime for one command, with the tools that its command line allows.
+    """Build the runtime of one command, with the tools that its command line allows.
 
     Patterns of the allow list that match no tool are warnings on stderr.
     """
     runtime = open_runtime(context, tool_allow or context.meta.get("pegboard.allow"))
     runtime.tools.scan()
-    if "pegboard.allow" in context.meta:  # not while the shell completes a command line
+    if "pegboard.allow" in context.meta:  # Not while the shell completes a command line.
         from pegboard.cli.output import narrate_problems
 
         narrate_problems(runtime.tools.allow_problems())
@@ -112,7 +112,7 @@ def scanned(context: typer.Context, tool_allow: Sequence[str] | None = None) -> 
 
 
 def find(runtime: Runtime, name: str) -> ToolSpec:
-    """Gives the tool of that name; says why there is none on stderr, and exits."""
+    """Return the tool with this name, or print why it can't be used and exit."""
     from pegboard.cli.output import narrate, narrate_problems
 
     missing = runtime.tools.why_not(name)
@@ -137,10 +137,10 @@ def root(
     packs: PacksOption = None,
     tool_allow: AllowOption = None,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Opens the app when no command is given."""
+    """Open the app if the command line has no command."""
     if context.invoked_subcommand is None:
         from pegboard.cli.open import open_app
 

@@ -33,7 +33,7 @@ FileArgument = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="The script's file, or the name of a saved script; - reads it from stdin.",
+        help="Script file, or the name of a saved script; - reads it from stdin.",
         autocompletion=complete_scripts,
     ),
 ]
@@ -44,13 +44,16 @@ def run(
     context: typer.Context,
     file: FileArgument,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="How long the script may take.")
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of the script in seconds.")
     ] = None,
     json: JsonOption = False,
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Run a script in a sandbox; print what it prints and exit as it does, or print {"stdout": …, "calls": …}."""
+    """Run a script in a sandbox.
+
+    Print its output and exit with its code, or print {"stdout": …, "calls": …} with --json.
+    """
     import asyncio
 
     from pegboard.cli.output import narrate, narrate_problems, print_json
@@ -58,14 +61,14 @@ def run(
     runtime = scanned(context, tool_allow)
     text = _read(runtime, file)
     narrate_problems(runtime.problems(packs=False))
-    shown = _Shown(prints=not json)
-    result, interruption = asyncio.run(_run(runtime, text, shown, timeout))
+    output = _ScriptOutput(prints=not json)
+    result, interruption = asyncio.run(_run(runtime, text, output, timeout))
     if result.error is not None:
         narrate(f"{result.error.code}: {result.error.message}")
         raise typer.Exit(interruption or TOOL_FAILED)
-    assert isinstance(result.data, dict), "its output schema says so"
+    assert isinstance(result.data, dict), "the output schema requires it"
     if json:
-        calls = [{"call": done.call.shown(), "result": done.result} for done in shown.calls]
+        calls = [{"call": done.call.shown(), "result": done.result} for done in output.calls]
         print_json({**result.data, "calls": calls})
         raise typer.Exit(OK)
     code = result.data["exit_code"]
@@ -80,7 +83,7 @@ def check(
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Show which tools a script will call, and exit with 2 if a call can't work; nothing is run."""
+    """Show the calls of a script without running it; exit with 2 if one of them can't work."""
     from dataclasses import asdict
 
     from pegboard.cli.output import narrate, print_json, print_table
@@ -108,7 +111,7 @@ def check(
 
 
 def _missing(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
-    """Return why commands don't exist: misspelled, or not allowed."""
+    """Yield why commands don't exist: misspelled, or not allowed."""
     for command in analysis.missing:
         for name in (command.name, command.name.replace("_", ".", 1)):
             found = runtime.tools.why_not(name)
@@ -120,7 +123,7 @@ def _missing(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
 
 
 def _blocked(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
-    """Return what is missing for tools that the script calls."""
+    """Yield the missing requirements of tools that the script calls."""
     for tool in dict.fromkeys(call.tool for call in analysis.calls):
         rows = [row for row in runtime.health.check_blocking(tool) if row.blocks]
         if rows:
@@ -130,7 +133,7 @@ def _blocked(runtime: Runtime, analysis: ScriptAnalysis) -> Iterator[str]:
 
 @script.command("list")
 def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
-    """List the saved scripts, which run and check take by their names."""
+    """List the saved scripts, which run and check accept by name."""
     from pegboard.cli.output import narrate, print_json, print_table
     from pegboard.errors import SavedScriptError
 
@@ -146,7 +149,7 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
 
 
 def _read(runtime: Runtime, file: str) -> str:
-    """Reads the script, from a file rather than from the saved ones; exits where that can't be done."""
+    """Return the text of a script, from a file before a saved script; exit if it can't be read."""
     from pegboard.cli.output import narrate
     from pegboard.errors import SavedScriptError
 
@@ -159,7 +162,7 @@ def _read(runtime: Runtime, file: str) -> str:
         try:
             script_ = runtime.scripts.saved.read(file)
         except SavedScriptError as error:
-            narrate(f"There is no file {file}. {error}")
+            narrate(f"The file {file} doesn't exist. {error}")
             raise typer.Exit(USAGE) from error
     except (OSError, ValueError) as error:
         narrate(f"{file} can't be read: {getattr(error, 'strerror', None) or error}.")
@@ -170,7 +173,7 @@ def _read(runtime: Runtime, file: str) -> str:
     return script_
 
 
-async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None) -> tuple[ToolResult, int]:
+async def _run(runtime: Runtime, text: str, output: _ScriptOutput, seconds: float | None) -> tuple[ToolResult, int]:
     """Run the script; the first ctrl+c cancels it, a second one ends the program.
 
     Returns:
@@ -190,40 +193,40 @@ async def _run(runtime: Runtime, text: str, shown: _Shown, seconds: float | None
     with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call_id)))) as interruption:
         async with runtime, aclosing(runtime.scripts.run(text, call_id=call_id, timeout=seconds)) as events:
             async for event in events:
-                shown.event(event, call_id)
-    assert isinstance(event, Finished), "a call always ends with it"
+                output.event(event, call_id)
+    assert isinstance(event, Finished), "a call always ends with Finished"
     return event.result, interruption.exit_code if interruption else 0
 
 
-class _Shown:
-    """What the user sees meanwhile, or else the calls that were made.
+class _ScriptOutput:
+    """Output of a script as it runs, or the list of its calls.
 
     Args:
-        prints: Whether what the script prints is passed on, and the calls are not kept.
+        prints: Whether to print the script's output instead of keeping its calls.
     """
 
     def __init__(self, *, prints: bool) -> None:
         self._prints = prints
-        self._begun: dict[str, Finished | None] = {}
+        self._calls: dict[str, Finished | None] = {}
 
     @property
     def calls(self) -> list[Finished]:
-        """The calls that have ended, in the order in which they began."""
-        return [done for done in self._begun.values() if done is not None]
+        """The finished calls, in the order in which they started."""
+        return [done for done in self._calls.values() if done is not None]
 
     def event(self, event: CallEvent, script_id: str) -> None:
-        """Shows what happened."""
+        """Handle an event."""
         from pegboard.models import Finished, Log, Started
 
         match event:
-            case Log(call_id=call_id, stream=stream, text=text) if self._prints and call_id == script_id:
+            case Log(stream=stream, text=text) if self._prints and event.owner == script_id:
                 self._print(stream, text)
             case _ if self._prints:
                 pass
-            case Started(call=call) if call.parent == script_id:
-                self._begun[call.id] = None
-            case Finished(call=call) if call.parent == script_id:
-                self._begun[call.id] = event
+            case Started() if event.call.parent == script_id:
+                self._calls[event.owner] = None
+            case Finished() if event.call.parent == script_id:
+                self._calls[event.owner] = event
 
     def _print(self, stream: str, text: str) -> None:
         from pegboard.cli.output import print_text

@@ -14,17 +14,20 @@ from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-sessions = group("sessions", "Look at conversations with models, and keep or drop them.")
+sessions = group("sessions", "Show, rename, export and delete conversations with models.")
 
 
 def complete_sessions(context: typer.Context, incomplete: str) -> list[str]:
-    """Gives the ids of sessions that begin like what is typed."""
+    """Return the ids of sessions that start with the typed text."""
     found = (session.id for session in open_runtime(context).sessions.list())
     return [id_ for id_ in found if id_.startswith(incomplete) and id_.isprintable()]
 
 
 SessionArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="The session's id, as the list has it.", autocompletion=complete_sessions)
+    str,
+    typer.Argument(
+        metavar="ID", help="Id of the session, from pegboard sessions list.", autocompletion=complete_sessions
+    ),
 ]
 
 
@@ -32,16 +35,17 @@ SessionArgument = Annotated[
 def list_(
     context: typer.Context,
     search: Annotated[
-        str, typer.Option("--search", metavar="TEXT", help="Only sessions with this in their name or in what was said.")
+        str,
+        typer.Option("--search", metavar="TEXT", help="List only sessions with this text in their name or messages."),
     ] = "",
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:
-    """List the sessions, those that changed last first."""
+    """List the sessions, the last changed first."""
     from pegboard.cli.output import print_json, print_table
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         found = runtime.sessions.list(search)
     if json:
         print_json(found)
@@ -56,7 +60,7 @@ def list_(
 
 @sessions.command()
 def show(context: typer.Context, session: SessionArgument, json: JsonOption = False, packs: PacksOption = None) -> None:
-    """Print what was said in a session, as Markdown or JSON."""
+    """Print the messages of a session, as Markdown or JSON."""
     export(context, session, "json" if json else "markdown")
 
 
@@ -64,18 +68,18 @@ def show(context: typer.Context, session: SessionArgument, json: JsonOption = Fa
 def export(
     context: typer.Context,
     session: SessionArgument,
-    format_: Annotated[Literal["markdown", "json"], typer.Option("--format", help="What to write.")] = "markdown",
+    format_: Annotated[Literal["markdown", "json"], typer.Option("--format", help="Format of the text.")] = "markdown",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A file that isn't there yet, not stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this new file instead of stdout.")
     ] = None,
     packs: PacksOption = None,
 ) -> None:
-    """Write a session as Markdown or JSON."""
+    """Export a session as Markdown or JSON."""
     from pegboard.cli.output import narrate, print_json_text, print_text
     from pegboard.results.clean import without_halves
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         text = runtime.sessions.export(session, format_)
     if output is None:
         if format_ == "json":
@@ -96,15 +100,15 @@ def export(
 def rename(
     context: typer.Context,
     session: SessionArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name it gets.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="New name.")],
     json: JsonOption = False,
     packs: PacksOption = None,
 ) -> None:
-    """Give a session another name; its id stays."""
+    """Rename a session; its id stays the same."""
     from pegboard.cli.output import print_json
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         runtime.sessions.rename(session, name)
         if json:
             print_json(runtime.sessions.get(session))
@@ -114,19 +118,19 @@ def rename(
 def delete(
     context: typer.Context, session: SessionArgument, json: JsonOption = False, packs: PacksOption = None
 ) -> None:
-    """Throw a session away with all that was said; the record of its calls stays."""
+    """Delete a session with its messages; keep the record of its calls."""
     from pegboard.cli.output import print_json
 
     runtime = open_runtime(context)
-    with _said(runtime):
+    with _exit_on_error(runtime):
         runtime.sessions.delete(session)
     if json:
         print_json({"deleted": session})
 
 
 @contextmanager
-def _said(runtime: Runtime) -> Iterator[None]:
-    """Tells what can't be done as a sentence on stderr, and exits."""
+def _exit_on_error(runtime: Runtime) -> Iterator[None]:
+    """Print a session error on stderr and exit."""
     from pegboard.cli.output import narrate, narrate_problems
     from pegboard.errors import SessionError, StoreError
 
@@ -136,7 +140,7 @@ def _said(runtime: Runtime) -> Iterator[None]:
         narrate(str(error))
         raise typer.Exit(USAGE) from error
     except StoreError as error:
-        narrate(f"Sessions can't be reached: {error}")
+        narrate(f"The sessions can't be read: {error}")
         raise typer.Exit(TOOL_FAILED) from error
     finally:
         narrate_problems(runtime.problems(packs=False))

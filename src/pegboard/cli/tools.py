@@ -9,8 +9,8 @@ import typer
 from pegboard.cli.arguments import (
     ArgOption,
     ArgsOption,
+    ArgumentError,
     NameArgument,
-    UnreadableError,
     complete_presets,
     read_arguments,
     read_object,
@@ -41,18 +41,18 @@ tools = group("tools", "List, describe and call tools.")
 def list_(
     context: typer.Context, json: JsonOption = False, tool_allow: AllowOption = None, packs: PacksOption = None
 ) -> None:
-    """List the tools, and on stderr what is wrong with their packs."""
+    """List the tools, and print problems of their packs on stderr."""
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
 
     runtime = scanned(context, tool_allow)
     narrate_problems(runtime.problems())
-    _check(runtime)
+    _check_requirements(runtime)
     if hidden := runtime.tools.hidden():
-        narrate(f"note: the allow list keeps out {hidden:,} more tool{'' if hidden == 1 else 's'}")
+        narrate(f"note: the allow list excludes {hidden:,} more tool{'' if hidden == 1 else 's'}")
     if json:
         print_json([runtime.tools.info(spec) for spec in runtime.tools.all()])
         return
-    print_table([(spec.name, runtime.health.state(spec), _manners(spec), spec.summary) for spec in runtime.tools.all()])
+    print_table([(spec.name, runtime.health.state(spec), _access(spec), spec.summary) for spec in runtime.tools.all()])
 
 
 @tools.command()
@@ -63,7 +63,7 @@ def info(
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Describe a tool: its schema, where it comes from, what it needs, how it was used."""
+    """Describe a tool: its schema, origin, requirements and use."""
     from pegboard.cli.output import narrate_problems, print_json
 
     runtime = scanned(context, tool_allow)
@@ -93,17 +93,17 @@ def invoke(
     ] = None,
     print_: Annotated[
         Literal["cli", "script", "json", "python", "mcp"] | None,
-        typer.Option("--print", help="Don't call the tool: print the call as text for another place."),
+        typer.Option("--print", help="Print the call as text for another program instead of running it."),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="How long the call may take.")
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of the call in seconds.")
     ] = None,
-    data: Annotated[bool, typer.Option("--data", help="Print the result's data alone, text as it is.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print call and result as JSON; this is the default.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="Print only the result's data, text unchanged.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print call and result as JSON (the default).")] = False,
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
-    """Call a tool and print {"call": …, "result": …}; what it logs goes to stderr."""
+    """Call a tool and print {"call": …, "result": …}; its logs go to stderr."""
     from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
     from pegboard.models import ToolCall, ToolResult
 
@@ -112,13 +112,13 @@ def invoke(
     call = ToolCall(name=name, source="cli", timeout=timeout)
     interruption = 0
     try:
-        # that there is no such tool, the call itself will tell
+        # The call itself reports an unknown tool.
         read = read_object(args) if spec is None else read_arguments(runtime, spec, args, arg or [], preset)
         if print_ is not None:
             _print_call(runtime, find(runtime, name), read, print_)
             return
         call, result, interruption = _run(runtime, call.model_copy(update={"args": read}))
-    except UnreadableError as unreadable:
+    except ArgumentError as unreadable:
         result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
     not_found = result.error is not None and result.error.code == "tool_not_found"
     narrate_problems(runtime.problems(packs=not_found))
@@ -131,8 +131,8 @@ def invoke(
     raise typer.Exit(interruption or _exit_code(result))
 
 
-def _check(runtime: Runtime) -> None:
-    """Looks for what the tools need, all at once."""
+def _check_requirements(runtime: Runtime) -> None:
+    """Check the requirements of all tools concurrently."""
     from contextlib import closing
 
     if any(spec.requirements for spec in runtime.tools.all()):
@@ -148,7 +148,7 @@ def _exit_code(result: ToolResult) -> int:
 
 
 def _print_call(runtime: Runtime, spec: ToolSpec, args: JsonObject, kind: CopyKind) -> None:
-    """Prints a call as text for other places; exits where its arguments have faults."""
+    """Print a call as text for another program; exit if its arguments are invalid."""
     from pegboard.cli.output import narrate, print_data
     from pegboard.errors import FormFaults
     from pegboard.forms import copied_as
@@ -156,13 +156,13 @@ def _print_call(runtime: Runtime, spec: ToolSpec, args: JsonObject, kind: CopyKi
     try:
         args = runtime.tools.prepare(spec, args)
     except FormFaults as faults:
-        narrate(f"invalid_args: the arguments of {spec.name} have faults: {faults}")
+        narrate(f"invalid_args: the arguments of {spec.name} are invalid: {faults}")
         raise typer.Exit(USAGE) from faults
     print_data(copied_as(kind, spec, args, packs=runtime.tools.packs_option(spec)))
 
 
 def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, int]:
-    """Make the call; the first ctrl+c cancels it, a second one ends the program.
+    """Run the call; the first ctrl+c cancels it, a second one ends the program.
 
     Returns:
         The call as it was made, its result, and the exit code if it was interrupted, else 0.
@@ -181,7 +181,7 @@ def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, int]:
             async with runtime, aclosing(runtime.call(call)) as events:
                 async for event in events:
                     _narrate_event(event)
-        assert isinstance(event, Finished), "a call always ends with it"
+        assert isinstance(event, Finished), "a call always ends with Finished"
         return event.call, event.result, interruption.exit_code if interruption else 0
 
     return asyncio.run(run())
@@ -199,13 +199,13 @@ def _narrate_event(event: CallEvent) -> None:
             narrate(f"progress {done:g}{of} {message}".rstrip())
 
 
-def _manners(spec: ToolSpec) -> str:
+def _access(spec: ToolSpec) -> str:
     hints = spec.hints
     return "read-only" if hints.read_only else "destructive" if hints.destructive else "-"
 
 
 def _describe(details: ToolDetails) -> None:
-    from pegboard.cli.deps import described
+    from pegboard.cli.deps import describe_row
     from pegboard.cli.output import print_data
 
     where = details.location
@@ -215,7 +215,7 @@ def _describe(details: ToolDetails) -> None:
         ("timeout", f"{details.timeout:g} s"),
         ("hints", ", ".join(f"{name}={value}" for name, value in details.annotations.items())),
         ("aliases", ", ".join(details.aliases)),
-        *(("needs", f"{row.requirement}: {row.status}, {described(row)}") for row in details.requirements),
+        *(("needs", f"{row.requirement}: {row.status}, {describe_row(row)}") for row in details.requirements),
         ("used", f"{details.uses.calls} ×, {details.uses.failures} failed"),
         *(("problem", str(problem)) for problem in details.problems),
     ]

@@ -27,9 +27,9 @@ def trust(
     list_: Annotated[bool, typer.Option("--list", help="List the trusted folders.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Let the pegboard.toml and .env of a folder take effect.
+    """Trust the pegboard.toml and .env of a folder, so that they take effect.
 
-    Shows what the folder sets and asks. Any later change of one of the two files asks again.
+    Shows the settings of the folder and asks. After any later change of one of the two files, it asks again.
     """
     from pegboard.cli.output import narrate
     from pegboard.config import Paths, TrustError, TrustFile
@@ -87,7 +87,7 @@ def _trust(paths: Paths, folder: Path, *, yes: bool) -> None:
         narrate(clean_line(line))
     if not request.files.exist and request.trust.state == "changed":
         TrustFile(paths.trust).remove(folder)
-        narrate("The files that you trusted are gone. The folder is no longer trusted.")
+        narrate("The trusted files no longer exist. The folder is no longer trusted.")
         return
     if request.obstacle:
         narrate(request.obstacle)

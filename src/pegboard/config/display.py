@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue
 from pegboard.config.files import shown
 from pegboard.config.redaction import Redactor, credentials, speaks_of_secret
 from pegboard.config.settings import Settings
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 MASK: Final = "••••••••"
 """What stands in the place of a secret."""
@@ -36,7 +36,7 @@ _GIVEAWAY: Final = re.compile(
 """What is a secret by its look: a password in a URL, a parameter of one, a header, the tokens of large services."""
 
 
-class ShownSetting(Model):
+class ShownSetting(DataModel):
     """One value of the settings."""
 
     key: str

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pegboard.config.files import read_bytes, shown, write_private
 from pegboard.config.paths import Paths, absolute
 from pegboard.config.settings import TrustState
+from pegboard.errors import PegboardError
 from pegboard.models import Problem
 
 OVERLAY: Final = "pegboard.toml"
@@ -120,7 +121,7 @@ class Trust:
     """Why the record can't be read. Then nothing is trusted."""
 
 
-class TrustError(Exception):
+class TrustError(PegboardError):
     """The trust of a folder can't be recorded; the message says why."""
 
 

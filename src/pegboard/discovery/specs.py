@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from pegboard.models import Hints, Model, PackHandler, Problem, Requirement, ToolSpec
+from pegboard.models import DataModel, Hints, PackHandler, Problem, Requirement, ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pegboard.discovery.parsed import ParsedFile, PlainProblem, PlainTool
 
-_M = TypeVar("_M", bound=Model)
+_M = TypeVar("_M", bound=DataModel)
 
 _UNSAID = Hints()
 
@@ -34,7 +34,7 @@ def _spec(fields: dict[str, object], tool: PlainTool) -> ToolSpec:
     return _restored(ToolSpec, fields)
 
 
-_FIELDS: dict[type[Model], set[str]] = {
+_FIELDS: dict[type[DataModel], set[str]] = {
     model: set(model.model_fields) for model in (PackHandler, Problem, Requirement, ToolSpec)
 }
 

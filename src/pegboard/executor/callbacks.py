@@ -115,7 +115,7 @@ class ToolQuestions:
             if self._calls is not None:
                 async with aclosing(self._calls.call(call)) as events:
                     async for event in events:
-                        if isinstance(event, Finished) and event.call.id == call.id:
+                        if isinstance(event, Finished) and event.owner == call.id:
                             result = event.result
                         if isinstance(event, ApprovalRequested | Started | Finished):
                             self._approvals.update(event, call.id)

@@ -112,7 +112,7 @@ class Executor:
             is_over = False
             while not is_over:
                 event = await running.next_event()
-                is_over = isinstance(event, Finished) and event.call.id == call.id
+                is_over = isinstance(event, Finished) and event.owner == call.id
                 if is_over:
                     await running.end_questions()
                 yield event
@@ -167,7 +167,7 @@ class Executor:
         if grants is None:
             return _NOTHING
         running.refuse = partial(grants.refuse, handler)
-        granted = grants.at_once(handler)
+        granted = grants.known(handler)
         if granted is not None:
             return granted
         running.awaited = lookup = asyncio.ensure_future(grants.look_up(handler))

@@ -8,8 +8,10 @@ from typing import NoReturn, cast
 
 from pydantic import JsonValue
 
+from pegboard.errors import PegboardError
 
-class JsonTextError(ValueError):
+
+class JsonTextError(PegboardError, ValueError):
     """A text is not JSON; the message is a sentence without its subject: `is not JSON: … (line 2, column 5)`."""
 
 

@@ -1,4 +1,4 @@
-"""The one road that every call takes: allow list → arguments → readiness → approval → cache → runner → record."""
+"""The pipeline of every call: allow list → arguments → readiness → approval → cache → runner → record."""
 
 from pegboard.gateway.gateway import Gateway
 from pegboard.gateway.rules import Rules, Verdict

@@ -1,4 +1,4 @@
-"""Results that may be used again."""
+"""Reuse of results."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ _KEPT = 1_000
 
 
 class ResultCache:
-    """The successful results of sessions, by tool, arguments, working directory and the tool's file as it is.
+    """Successful results of sessions, by tool, arguments, working directory and version of the tool's file.
 
-    Only a tool that is both `read_only` and has `cache_seconds` is ever cached, and only within a session: outside of
-    one, every call is fresh. A session may go on in another process: what isn't known here is looked up in the record.
+    Only tools that are both `read_only` and have `cache_seconds` are cached, and only within a session. As a session
+    may continue in another process, results that aren't in memory are looked up in the record.
 
     Args:
-        recorder: What keeps the record.
-        enabled: Whether results are used again at all.
+        recorder: Stores the record.
+        enabled: Whether results are reused.
     """
 
     def __init__(self, recorder: Recorder, *, enabled: bool = True) -> None:
         self._recorder = recorder
         self._enabled = enabled
         self._results: OrderedDict[str, tuple[float, ToolResult]] = OrderedDict()
+        self._unsaved: dict[str, str] = {}
 
     async def get(self, spec: ToolSpec, call: ToolCall) -> ToolResult | None:
-        """Gives the result of an equal call of the same session, marked `cached`, unless it is too old."""
+        """Return the cached result of an equal call in the same session, or None."""
         key = self._key(spec, call)
         if key is None:
             return None
-        at, result = self._results.get(key) or await self._looked_up(key)
+        at, result = self._results.get(key) or await self._look_up(key)
         if result is None or not 0 <= time.time() - at <= (spec.hints.cache_seconds or 0):
             return None
         return result.model_copy(update={"meta": result.meta.model_copy(update={"cached": True})})
 
-    async def put(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> None:
-        """Keeps a result, if it is one that may be used again."""
+    def put(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> None:
+        """Store a result in memory if it can be reused."""
         key = self._key(spec, call)
         if key is None or not result.ok:
             return
@@ -49,11 +50,22 @@ class ResultCache:
         self._results.move_to_end(key)
         while len(self._results) > _KEPT:
             self._results.popitem(last=False)
+        self._unsaved[call.id] = key
+
+    async def save(self, call_id: str) -> None:
+        """Make the result of a call available to other processes if it was `put`.
+
+        Call this after the call was recorded: another process may look the result up immediately, and finds it in the
+        record.
+        """
+        key = self._unsaved.pop(call_id, None)
+        if key is None:
+            return
         import asyncio
 
-        await asyncio.to_thread(self._recorder.keep_for_reuse, key, call.id)
+        await asyncio.to_thread(self._recorder.keep_for_reuse, key, call_id)
 
-    async def _looked_up(self, key: str) -> tuple[float, ToolResult | None]:
+    async def _look_up(self, key: str) -> tuple[float, ToolResult | None]:
         import asyncio
 
         return await asyncio.to_thread(self._recorder.kept_for_reuse, key)
@@ -61,13 +73,13 @@ class ResultCache:
     def _key(self, spec: ToolSpec, call: ToolCall) -> str | None:
         if not self._enabled or call.session is None or not spec.hints.read_only or not spec.hints.cache_seconds:
             return None
-        # json keeps 1, 1.0 and true apart, which a Python dict as key would not
+        # JSON distinguishes 1, 1.0 and true, which are equal as keys of a Python dict.
         parts = [call.session, spec.name, call.args, *_surroundings(spec)]
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _surroundings(spec: ToolSpec) -> tuple[str | int, ...]:
-    """Gives what the result may depend on beside the arguments: where we are, and the tool as it is written."""
+    """Return the working directory and the version of the tool's file, on which results may depend."""
     try:
         return os.getcwd(), os.stat(spec.location.file).st_mtime_ns if spec.location.file else 0  # noqa: PTH109, PTH116 - at each call, and `Path` costs more
     except OSError:

@@ -1,4 +1,4 @@
-"""The gateway: what happens to a call between the asking and the answer."""
+"""The gateway: validation, approval, execution and recording of calls."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from pegboard.models import (
     CallEvent,
     Finished,
     JsonObject,
-    Log,
-    Progress,
     Started,
     ToolCall,
     ToolResult,
@@ -36,22 +34,22 @@ if TYPE_CHECKING:
 
 
 class Gateway:
-    """Takes every call down the same road, and always comes back with a result.
+    """Pipeline that every call passes; each call has a result.
 
     Args:
-        registry: Which tools there are.
-        runners: What runs a call, by the kind of the tool's handler (`pack`, `mcp`).
-        recorder: What keeps the record.
-        allow: Which tools may be called.
-        timeouts: How long a call may take.
-        rules: Which calls of models and other agents run, ask or are refused; without any, only read-only tools run.
-        approver: Who is asked about calls that ask; nobody means that they are refused.
-        readiness: Who knows whether a tool has what it needs; nobody means that every tool has.
-        redaction: Who takes secrets out of what is told and recorded; nobody means that none are known.
-        cache: Whether results of tools that say so may be used again within a session.
+        registry: All tools by name.
+        runners: Runners of calls, by the kind of the tool's handler (`pack`, `mcp`).
+        recorder: Stores the record.
+        allow: The tools that can be called.
+        timeouts: Timeouts of calls.
+        rules: The approval rules; without any, only read-only tools run.
+        approver: Decides on calls that need approval; without one, they are rejected.
+        readiness: Checks requirements; without it, every tool is ready.
+        redaction: Removes secrets from events and records; without it, none are known.
+        cache: Whether to reuse results of cacheable tools within a session.
 
     Attributes:
-        approver: Who is asked.
+        approver: Decides on calls that need approval.
         rule_added: Receives every rule that an approval adds, and every one that couldn't be added.
     """
 
@@ -83,11 +81,11 @@ class Gateway:
         self._deciding: dict[str, asyncio.Future[Approval]] = {}
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
-        """Takes one call down the road.
+        """Run one call through the pipeline.
 
-        Yields what happens to it and to the calls that are made within it, its own `Finished` last; never raises for
-        the tool's or the arguments' sake. Whoever stops iterating before the end cancels the call. Every call is
-        recorded, refused and cancelled ones too. No secret is in what is told and recorded.
+        Yields its events and those of nested calls, its own `Finished` last. Failures of the tool and invalid arguments
+        are results, not exceptions. Closing the iterator early cancels the call. Every call is recorded, also a
+        rejected or cancelled one. Events and records contain no secrets.
         """
         asked_at = datetime.now(UTC)
         result: ToolResult | None = None
@@ -95,37 +93,40 @@ class Gateway:
         try:
             if self._redaction is not None:
                 await self._redaction.renew()
-            async with aclosing(self._way(call)) as events:
+            async with aclosing(self._run(call)) as events:
                 async for happened in events:
-                    if _is_within(happened, call):
-                        yield happened  # it came down this road before: what is told of it has no secrets
+                    if happened.owner != call.id:
+                        yield happened  # A nested call passed this pipeline itself, so its events contain no secrets.
                         continue
-                    for event in await redacting.told(happened) if redacting else (happened,):
+                    for event in await redacting.events(happened) if redacting else (happened,):
                         if isinstance(event, Started):
                             call = event.call
                         if isinstance(event, Finished):
-                            # recorded before it is told: whoever hears of a result also finds it in the history
+                            # Record before yielding: clients that receive a result also find it in the history.
                             call, result = event.call, event.result
                             self._recorder.record(call, result, asked_at)
+                            await self._cache.save(call.id)
                         yield event
         finally:
             if result is None:
-                gone = ToolResult.failed("execution_error", "The caller went away before the end.", "cancelled")
+                gone = ToolResult.failed(
+                    "execution_error", "The caller disconnected before the call finished.", "cancelled"
+                )
                 self._recorder.record(redacting.call(call) if redacting else call, gone, asked_at)
 
     def callable(self) -> tuple[ToolSpec, ...]:
-        """Gives the tools that may be called, as the last scan found them."""
+        """Return the tools that can be called, from the last scan."""
         return tuple(spec for spec in self._registry.tools() if self._allow.admits(spec))
 
     async def refreshed(self) -> tuple[ToolSpec, ...]:
-        """Scan again, and return the tools that may be called."""
+        """Scan again and return the tools that can be called."""
         import asyncio
 
         await asyncio.to_thread(self._registry.scan)
         return self.callable()
 
     async def cancel(self, call_id: str) -> bool:
-        """Ends a running or waiting call; False if none of that id runs."""
+        """Cancel a running or waiting call; return False if none has this id."""
         deciding = self._deciding.pop(call_id, None)
         if deciding is not None:
             deciding.get_loop().call_soon_threadsafe(deciding.cancel)
@@ -135,19 +136,19 @@ class Gateway:
                 return True
         return False
 
-    async def _way(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+    async def _run(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
         found = await self._find(call.name)
         if isinstance(found, ToolResult):
             yield Finished(call=call, result=found)
             return
         try:
-            call = self._checked(found, call)
+            call = self._validated(found, call)
         except FormFaults as faults:
-            message = f"{found.name} was not called, its arguments have faults: {faults}"
+            message = f"{found.name} was not called because its arguments are invalid: {faults}"
             yield Finished(call=call, result=ToolResult.failed("invalid_args", message, None, *faults.faults))
             return
-        if (lacking := await self._lacking(found)) is not None:
-            yield Finished(call=call, result=lacking)
+        if (blocked := await self._blocked(found)) is not None:
+            yield Finished(call=call, result=blocked)
             return
         if call.caller == "agent":
             verdict = await self._verdict(found, call)
@@ -164,26 +165,29 @@ class Gateway:
             return
         runner = self._runners.get(found.handler.kind)
         if runner is None:
-            nobody = f"Nothing here can run a tool of the kind {found.handler.kind!r}."
-            yield Finished(call=call, result=ToolResult.failed("execution_error", nobody, "no_runner"))
+            message = f"{found.name} was not called because nothing here runs tools of the kind {found.handler.kind!r}."
+            yield Finished(call=call, result=ToolResult.failed("execution_error", message, "no_runner"))
             return
         timeout = self._timeouts.of(found, call)
         async with aclosing(runner.run(found, call, timeout=timeout, calls=self)) as events:
             async for event in events:
-                if isinstance(event, Finished) and not _is_within(event, call):
-                    await self._cache.put(found, call, event.result)
+                if isinstance(event, Finished) and event.owner == call.id:
+                    self._cache.put(found, call, event.result)
                 yield event
 
     async def _find(self, name: str) -> ToolSpec | ToolResult:
-        """Gives the tool as its file is now, or why it can't be called."""
+        """Return the tool in the current version of its file, or why it can't be called."""
         spec = self._registry.get(name)
-        if spec is None or self._registry.stale(spec):
+        is_current = spec is not None and not self._registry.stale(spec)
+        if spec is not None and is_current and self._allow.admits(spec):
+            return spec
+        if not is_current:
             import asyncio
 
             await asyncio.to_thread(self._registry.scan)
         return self._registry.find(name, self._allow)
 
-    def _checked(self, spec: ToolSpec, call: ToolCall) -> ToolCall:
+    def _validated(self, spec: ToolSpec, call: ToolCall) -> ToolCall:
         from pegboard.schema.arguments import prepare
 
         args = prepare(spec, call.args)
@@ -191,13 +195,13 @@ class Gateway:
             return call
         return call.model_copy(update={"name": spec.name, "args": args})
 
-    async def _lacking(self, spec: ToolSpec) -> ToolResult | None:
+    async def _blocked(self, spec: ToolSpec) -> ToolResult | None:
         if self._readiness is None or not spec.requirements:
             return None
         lacking = await self._readiness.lacking(spec)
         if not lacking:
             return None
-        lines = [f"{spec.name} was not called, it lacks what it needs:", *map(str, lacking)]
+        lines = [f"{spec.name} was not called because a requirement is missing:", *map(str, lacking)]
         return ToolResult.failed("execution_error", "\n".join(lines), "dependency_missing")
 
     async def _verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict:
@@ -206,22 +210,22 @@ class Gateway:
         return await asyncio.to_thread(self._rules.verdict, spec, call)
 
     async def _approved(self, spec: ToolSpec, call: ToolCall, verdict: Verdict) -> ToolCall | ToolResult:
-        """Return the call as it may run, edited if the user did so, or its refusal."""
+        """Return the call to run, edited if the user did so, or its rejection."""
         if verdict.action == "allow":
             return call
         if verdict.action == "deny":
             return _denied(spec, verdict.reason)
         if self.approver is None:
-            return _denied(spec, f"{verdict.reason.removesuffix('.')}, and nobody is here to approve it.")
-        approval = await self._decided(self.approver, spec, call)
+            return _denied(spec, f"{verdict.reason.removesuffix('.')}, but this run can't ask for approval.")
+        approval = await self._decision(self.approver, spec, call)
         if approval is None:
             return ToolResult.failed("execution_error", "The call was cancelled.", "cancelled")
         if approval.answer == "reject":
             why = f" They said: {approval.reason}" if approval.reason.strip() else ""
             return _denied(spec, f"The user rejected this call.{why}")
-        approved = call if approval.args is None else self._edited(spec, call, approval.args)
+        approved = call if approval.args is None else self._with_edit(spec, call, approval.args)
         if isinstance(approved, ToolCall):
-            # a user approves what is shown, which doesn't lift a rule that denies it
+            # The user approves the call as shown, which doesn't override a rule that denies it.
             now = await self._verdict(spec, approved)
             if now.action == "deny":
                 return _denied(spec, now.reason)
@@ -229,22 +233,22 @@ class Gateway:
                 await self._add_rule(spec, approved, approval.rule, is_permanent=approval.answer == "always")
         return approved
 
-    async def _decided(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
-        """Gives what the user says; None if the call was cancelled meanwhile."""
+    async def _decision(self, approver: Approver, spec: ToolSpec, call: ToolCall) -> Approval | None:
+        """Return the user's decision, or None if the call was cancelled in the meantime."""
         import asyncio
 
         deciding = self._deciding[call.id] = asyncio.ensure_future(approver.decide(spec, call))
         try:
             return await deciding
         except asyncio.CancelledError:
-            if call.id in self._deciding:  # it is our caller who was cancelled
+            if call.id in self._deciding:  # The caller was cancelled, not the decision.
                 raise
             return None
         finally:
             self._deciding.pop(call.id, None)
 
     async def _add_rule(self, spec: ToolSpec, call: ToolCall, rule: Rule, *, is_permanent: bool) -> None:
-        """Add the rule of an approval; the approved call runs whether that works or not."""
+        """Add the rule of an approval; the approved call runs even if that fails."""
         import asyncio
 
         problem = ""
@@ -269,18 +273,12 @@ class Gateway:
             return False
         return self._redaction.value(call.args) != call.args
 
-    def _edited(self, spec: ToolSpec, call: ToolCall, args: JsonObject) -> ToolCall | ToolResult:
+    def _with_edit(self, spec: ToolSpec, call: ToolCall, args: JsonObject) -> ToolCall | ToolResult:
         try:
-            return self._checked(spec, call.model_copy(update={"args": args}))
+            return self._validated(spec, call.model_copy(update={"args": args}))
         except FormFaults as faults:
-            message = f"{spec.name} was not called, the edited arguments have faults: {faults}"
+            message = f"{spec.name} was not called because the edited arguments are invalid: {faults}"
             return ToolResult.failed("invalid_args", message, None, *faults.faults)
-
-
-def _is_within(event: CallEvent, call: ToolCall) -> bool:
-    """Says whether an event is that of a call which was made within this one."""
-    own = event.call_id if isinstance(event, Log | Progress) else event.call.id
-    return own != call.id
 
 
 def _denied(spec: ToolSpec, why: str) -> ToolResult:

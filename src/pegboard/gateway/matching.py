@@ -1,9 +1,9 @@
-r"""How a rule matches a call: names after alias resolution, values by type, paths after resolution.
+r"""Matching of rules and calls: names after alias resolution, values by type, paths after resolution.
 
-`deny` and `ask` rules match if any reading of the call does; `allow` rules match only if every reading does.
+`deny` and `ask` rules match if any interpretation of the call matches, `allow` rules only if every one does.
 
-Patterns: `?` is one character and `*` are any, both within a folder of a path; `**` crosses folders. `[*]`, `[?]` and
-`[[]` stand for the characters themselves; `pegboard.models.rule_scope.literal` writes them.
+Patterns: `?` is one character and `*` any number, both within one folder of a path; `**` crosses folders. `[*]`, `[?]`
+and `[[]` are the characters themselves; `pegboard.models.rule_scope.literal` writes them.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _MOST_VARIANTS = 64
 
 @dataclass(frozen=True)
 class Folders:
-    """Where relative paths of a call may start.
+    """The folders that relative paths of a call may start from.
 
     Args:
-        roots: Folders configured for the tool's pack, absolute; the tool starts at the first.
+        roots: Folders configured for the tool's pack, absolute; the tool starts in the first.
     """
 
     roots: tuple[str, ...] = ()
 
     def bases(self, *, strict: bool) -> list[str]:
-        """Return the folders where a relative path may start; the likeliest alone if `strict`.
+        """Return the folders that a relative path may start from; only the likeliest if `strict`.
 
         Raises:
             OSError: The working directory no longer exists.
@@ -76,7 +76,7 @@ def names_tool(rule: Rule, pattern: str, spec: ToolSpec) -> bool:
     if fnmatchcase(spec.name, pattern):
         return True
     if rule.action == "allow":
-        # an alias with a dot could pose as a tool of another pack
+        # An alias with a dot could impersonate a tool of another pack.
         return "." not in pattern and pattern in spec.aliases
     return any(fnmatchcase(alias, pattern) for alias in spec.aliases)
 
@@ -94,19 +94,19 @@ def _where_matches(
 
 
 @dataclass(frozen=True)
-class Value:
-    """A value of an argument, and what its schema says of it."""
+class ArgumentValue:
+    """A value of an argument with its schema."""
 
     name: str
     data: JsonValue
     nodes: tuple[JsonObject, ...]
-    """The variants of its schema, without references; none if it has none."""
+    """The variants of its schema, with references resolved; empty if it has no schema."""
     items: tuple[JsonObject, ...] = ()
     """The variants of the schema of its items."""
 
     @property
     def is_path(self) -> bool:
-        """Whether it is a path, by the schema or by its name, as forms decide."""
+        """Whether it is a path, by its schema or its name, as in forms."""
         return is_path(self.nodes, self.name)
 
     @property
@@ -131,15 +131,15 @@ class Arguments:
         self._shapes: Shapes = Shapes(checked)
         self._root = self._variants([checked.schema])
 
-    def values(self, args: JsonObject, key: str) -> Iterator[Value]:
-        """Yield the values under a key: a name, an alias or a dotted path; defaults stand in for missing arguments.
+    def values(self, args: JsonObject, key: str) -> Iterator[ArgumentValue]:
+        """Yield the values under a key: a name, an alias or a dotted path. Missing arguments have their defaults.
 
-        Lists on the way are entered.
+        A path also leads into the items of lists.
         """
         yield from self._reach(args, self._root, self._parts(key), "")
 
     def nodes(self, key: str) -> list[tuple[JsonObject, ...]] | None:
-        """Return the schemas that a value under a key may have; None if the tool has no such argument."""
+        """Return the schemas of the values under a key; None if the tool has no such argument."""
         found = [*self._schemas(self._root, self._parts(key))]
         return found or None
 
@@ -158,9 +158,9 @@ class Arguments:
 
     def _reach(
         self, value: JsonValue, nodes: tuple[JsonObject, ...], parts: Sequence[str], name: str
-    ) -> Iterator[Value]:
+    ) -> Iterator[ArgumentValue]:
         if not parts:
-            yield Value(name, value, nodes, self.items(nodes) if isinstance(value, list) else ())
+            yield ArgumentValue(name, value, nodes, self.items(nodes) if isinstance(value, list) else ())
         elif isinstance(value, list):
             for item in value:
                 yield from self._reach(item, self.items(nodes), parts, name)
@@ -222,15 +222,15 @@ def _is_open(node: JsonObject) -> bool:
     return is_object and not _properties(node) and "additionalProperties" not in node and "enum" not in node
 
 
-def _leaves(value: Value) -> Iterator[Value]:
+def _leaves(value: ArgumentValue) -> Iterator[ArgumentValue]:
     if not isinstance(value.data, list):
         yield value
         return
     for item in value.data:
         if isinstance(item, list):
-            yield Value(value.name, json.dumps(item, ensure_ascii=False, separators=(",", ":")), ())
+            yield ArgumentValue(value.name, json.dumps(item, ensure_ascii=False, separators=(",", ":")), ())
         else:
-            yield Value(value.name, item, value.items)
+            yield ArgumentValue(value.name, item, value.items)
 
 
 def is_path(nodes: Iterable[JsonObject], name: str) -> bool:
@@ -244,14 +244,14 @@ def is_path(nodes: Iterable[JsonObject], name: str) -> bool:
 # Patterns and values
 
 
-def value_matches(pattern: str, value: Value, folders: Folders, *, strict: bool) -> bool:
+def value_matches(pattern: str, value: ArgumentValue, folders: Folders, *, strict: bool) -> bool:
     """Return whether a pattern matches a value.
 
     Args:
         pattern: The pattern.
-        value: The value, which is no list.
-        folders: Where relative paths start.
-        strict: Whether every reading of the value must match, as for `allow`, rather than any.
+        value: A value that isn't a list.
+        folders: The folders that relative paths may start from.
+        strict: Whether every interpretation of the value must match, as for `allow`, rather than any.
     """
     data = value.data
     if data is None:
@@ -272,11 +272,11 @@ def value_matches(pattern: str, value: Value, folders: Folders, *, strict: bool)
 def literal(pattern: str) -> str | None:
     """Return the only text that a pattern matches; None if it has wildcards."""
     parts = _TOKEN.split(pattern)
-    return None if any(part in _WILD for part in parts[1::2]) else "".join(map(_plain, parts))
+    return None if any(part in _WILD for part in parts[1::2]) else "".join(map(_unescaped, parts))
 
 
 def number(text: str | None) -> Decimal | None:
-    """Return the number that a text stands for, exactly; None if it's none."""
+    """Return a text as an exact number, or None if it isn't one."""
     try:
         return None if text is None else Decimal(text)
     except (InvalidOperation, ValueError):
@@ -299,14 +299,14 @@ def _number_matches(pattern: str, data: float, *, strict: bool) -> bool:
 
 
 def _rounded(value: Decimal) -> float:
-    """Return a number as a tool that asks for a float gets it."""
+    """Return a number as the float that a tool receives."""
     try:
         return float(value)
     except (OverflowError, ValueError):
         return float("inf") if value > 0 else float("-inf")
 
 
-def _string_matches(pattern: str, data: str, value: Value, folders: Folders, *, strict: bool) -> bool:
+def _string_matches(pattern: str, data: str, value: ArgumentValue, folders: Folders, *, strict: bool) -> bool:
     looks_like_path = value.is_path or "/" in pattern or pattern.startswith(("~", "./", "../"))
     if strict:
         if _UP.search(data) or (not value.is_path and not _text_matches(pattern, data, strict=True)):
@@ -318,7 +318,7 @@ def _string_matches(pattern: str, data: str, value: Value, folders: Folders, *, 
         wanted, given = number(literal(pattern)), number(data.strip())
         if wanted is not None and given is not None and wanted == given:
             return True
-    if _same_moment(pattern, data, value):
+    if _is_same_moment(pattern, data, value):
         return True
     return looks_like_path and _path_matches(pattern, data, folders, strict=False)
 
@@ -326,8 +326,8 @@ def _string_matches(pattern: str, data: str, value: Value, folders: Folders, *, 
 _FORMATS = {"date-time": "datetime", "date": "date", "time": "time", "duration": "timedelta", "uuid": "UUID"}
 
 
-def _same_moment(pattern: str, data: str, value: Value) -> bool:
-    """Return whether two spellings stand for the same date, time, duration or UUID."""
+def _is_same_moment(pattern: str, data: str, value: ArgumentValue) -> bool:
+    """Return whether two spellings mean the same date, time, duration or UUID."""
     word = literal(pattern)
     formats = {str(node.get("format")) for node in value.nodes} & _FORMATS.keys()
     if word is None or not formats:
@@ -349,13 +349,13 @@ def _same_moment(pattern: str, data: str, value: Value) -> bool:
 
 
 def _path_matches(pattern: str, data: str, folders: Folders, *, strict: bool) -> bool:
-    """Compare a path after resolution: lexically and through links, from every folder where it may start."""
+    """Compare a path after resolution: lexically and through links, from every folder that it may start from."""
     try:
         bases = folders.bases(strict=strict)
         wanted = [one for base in bases for one in _path_patterns(pattern, base, strict=strict)]
-        given = {path for base in bases for path in _places(data, base, strict=strict)}
+        given = {path for base in bases for path in _targets(data, base, strict=strict)}
         ignore_case = any(_ignores_case(base) for base in bases)
-    except (OSError, ValueError):  # a NUL, a lone surrogate, a loop of links: where it leads can't be known
+    except (OSError, ValueError):  # A NUL, a lone surrogate or a loop of links: the target can't be known.
         return not strict
     flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
     matching = (any(re.fullmatch(one, path, flags) for one in wanted) for path in given)
@@ -363,12 +363,12 @@ def _path_matches(pattern: str, data: str, folders: Folders, *, strict: bool) ->
 
 
 def can_be_path(pattern: str) -> bool:
-    """Return whether a pattern can match a path; where `..` after a wildcard leads can't be known."""
+    """Return whether a pattern can match a path; the target of `..` after a wildcard can't be known."""
     return _UP.search(_split(pattern)[1]) is None
 
 
-def _places(data: str, base: str, *, strict: bool) -> Iterator[str]:
-    """Yield every place where a path may lead."""
+def _targets(data: str, base: str, *, strict: bool) -> Iterator[str]:
+    """Yield every file that a path may lead to."""
     spellings = {data}
     if data.startswith("~"):
         spellings.add(os.path.expanduser(data))  # noqa: PTH111 - pathlib's raises where there is no home
@@ -385,7 +385,7 @@ def _places(data: str, base: str, *, strict: bool) -> Iterator[str]:
 
 
 def _path_patterns(pattern: str, base: str, *, strict: bool) -> Iterator[str]:
-    """Yield the regular expressions of a path pattern: as written, and with its beginning resolved."""
+    """Yield the regular expressions of a path pattern: as written, and with its literal prefix resolved."""
     if pattern.endswith("/") and literal(pattern) is not None:
         pattern += "**"
     fixed, rest = _split(pattern)
@@ -397,17 +397,17 @@ def _path_patterns(pattern: str, base: str, *, strict: bool) -> Iterator[str]:
         if not rest:
             yield prefix or "/"
         elif rest == "**" and not strict:
-            yield f"{prefix}(?:/.*)?"  # the folder itself as well
+            yield f"{prefix}(?:/.*)?"  # The folder itself too.
         else:
             yield f"{prefix}/{_expression(rest, crosses=False)}"
             if rest.endswith("/**") and not strict:
                 yield f"{prefix}/{_expression(rest[:-3], crosses=False)}"
     if not strict and not fixed and rest.startswith("**"):
-        yield f"/{_expression(rest, crosses=False)}"  # anywhere
+        yield f"/{_expression(rest, crosses=False)}"  # In any folder.
 
 
 def _split(pattern: str) -> tuple[str, str]:
-    """Split a pattern of a path into its folders without wildcards, as text, and the rest."""
+    """Split a path pattern into its folders without wildcards, as text, and the rest."""
     parts = re.split("(/+)", unicodedata.normalize("NFC", pattern))
     fixed: list[str] = []
     for at in range(0, len(parts), 2):
@@ -421,7 +421,7 @@ def _split(pattern: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _ignores_case(folder: str) -> bool:
-    """Return whether the file system takes `a` and `A` for the same file."""
+    """Return whether the file system ignores case."""
     place = Path(folder)
     for path in (place, *place.parents):
         other = path.with_name(path.name.swapcase()) if path.name else path
@@ -445,9 +445,9 @@ def _expression(pattern: str, *, crosses: bool) -> str:
     """Return a pattern as a regular expression; `crosses` lets `*` and `?` match `/`."""
     one = "." if crosses else "[^/]"
     signs = {"**/": "(?:.*/)?", "**": ".*", "*": f"{one}*", "?": one}
-    return "".join(signs[part] if part in signs else re.escape(_plain(part)) for part in _TOKEN.split(pattern))
+    return "".join(signs[part] if part in signs else re.escape(_unescaped(part)) for part in _TOKEN.split(pattern))
 
 
-def _plain(part: str) -> str:
-    """Return what a piece of a pattern without wildcards stands for."""
+def _unescaped(part: str) -> str:
+    """Return the literal text of a pattern without wildcards."""
     return part[1] if len(part) == 3 and part[0] == "[" and part[2] == "]" and part[1] in "*?[" else part

@@ -1,4 +1,4 @@
-"""What happens during one call, as it may be told and recorded: without secrets."""
+"""Redaction of the events of one call before they are yielded and recorded."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ArgumentT = TypeVar("ArgumentT")
 ValueT = TypeVar("ValueT")
 
 _LARGE = 100_000
-"""Bytes of JSON beyond which the event loop is left free meanwhile."""
+"""Bytes of JSON beyond which redaction runs in a thread, to keep the event loop free."""
 
 
 class Redacting:
-    """Takes the secrets out of the events of one call.
+    """Redaction of the events of one call.
 
     Args:
-        redaction: Who knows the secrets.
+        redaction: The known secrets.
     """
 
     def __init__(self, redaction: Redaction) -> None:
@@ -41,14 +41,14 @@ class Redacting:
         self._held: dict[str, Log] = {}
 
     def call(self, call: ToolCall) -> ToolCall:
-        """Gives the call without secrets in its arguments, as it may be told; not as it is to be run."""
+        """Return the call without secrets in its arguments, for events and records; never run this one."""
         args = self._redaction.value(call.args)
         return call if args is call.args else call.model_copy(update={"args": args})
 
-    async def told(self, event: CallEvent) -> Sequence[CallEvent]:
-        """Gives what may be told when an event has happened: mostly the event, without secrets.
+    async def events(self, event: CallEvent) -> Sequence[CallEvent]:
+        """Return the events to yield for an event: usually the same one, without secrets.
 
-        The end of a piece of output is held back while it may be the beginning of a secret.
+        The end of a piece of output is held back while it could be the start of a secret.
         """
         return (event,) if not self._redaction.has_any else await self._redacted(event)
 
@@ -101,7 +101,7 @@ class Redacting:
         return error.model_copy(update={"message": text(error.message), "detail": detail, "faults": faults})
 
     def _redact_file(self, file: Path) -> None:
-        """Takes the secrets out of a result that was kept whole; a file in which they'd have to stay is deleted."""
+        """Remove the secrets from the file of a large result; delete the file if that fails."""
         try:
             written = file.read_text("utf-8")
             if self._redaction.text(written) == written:

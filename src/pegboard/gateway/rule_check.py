@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pegboard.gateway.matching import (
     Arguments,
+    ArgumentValue,
     Folders,
-    Value,
     can_be_path,
     is_path,
     literal,
@@ -20,19 +20,19 @@ from pegboard.models import JsonObject, ToolSpec
 from pegboard.models.rule import Rule
 
 
-class Finding(NamedTuple):
-    """Why a rule, or a part of it, never matches."""
+class RuleFinding(NamedTuple):
+    """Why a rule, or a part of it, can never match."""
 
     message: str
     fix: str
     about: str
-    """The text of the file that is wrong: a pattern or the name of an argument."""
+    """The incorrect text in the file: a pattern or the name of an argument."""
     is_final: bool = True
-    """Whether installing a pack can't change it."""
+    """Whether the finding stays true whatever packs are installed."""
 
 
-def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[Finding]:
-    """Find what keeps a rule from matching any call of these tools.
+def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[RuleFinding]:
+    """Find the reasons why a rule can't match any call of these tools.
 
     Args:
         rule: The rule.
@@ -56,32 +56,32 @@ def findings(rule: Rule, specs: Sequence[ToolSpec]) -> Iterator[Finding]:
             if not any(_can_match(pattern, key, nodes, one) for one, listed in known for nodes in listed):
                 every = (node for _, listed in known for nodes in listed for node in nodes)
                 why = f"because `{key}` is {' or '.join(dict.fromkeys(map(_kind, every)))}"
-                yield Finding(f"the pattern {pattern!r} can never match {why}", "Change the pattern.", pattern)
+                yield RuleFinding(f"the pattern {pattern!r} can never match {why}", "Change the pattern.", pattern)
 
 
-def _unknown_tool(rule: Rule, pattern: str, specs: Sequence[ToolSpec]) -> Finding:
+def _unknown_tool(rule: Rule, pattern: str, specs: Sequence[ToolSpec]) -> RuleFinding:
     owner = next((spec for spec in specs if pattern in spec.aliases), None)
     if owner is not None:
         message = f"{pattern!r} is another name of {owner.name}, and `allow` accepts only a tool's own name"
-        return Finding(message, f"Write {owner.name!r}.", pattern)
+        return RuleFinding(message, f"Write {owner.name!r}.", pattern)
     pack, dot, _ = pattern.partition(".")
     packs = {spec.pack for spec in specs}
     if dot and literal(pack) is not None and pack not in packs:
-        message = f"no pack {pack!r} is installed now, so {pattern!r} matches no tool"
-        return Finding(message, "Ignore this if you install it later.", pattern, is_final=False)
+        message = f"{pattern!r} matches no tool because no pack {pack!r} is installed"
+        return RuleFinding(message, "Ignore this if you install the pack later.", pattern, is_final=False)
     if literal(pack) is None:
-        return Finding(
+        return RuleFinding(
             f"{pattern!r} matches no tool now", "Correct the pattern, or ignore this.", pattern, is_final=False
         )
     names = [name for spec in specs for name in (spec.name, *spec.aliases)]
-    return Finding(f"there is no tool {pattern!r}", _nearest(pattern, names), pattern)
+    return RuleFinding(f"the tool {pattern!r} doesn't exist", _nearest(pattern, names), pattern)
 
 
-def _unknown_argument(key: str, specs: Sequence[ToolSpec]) -> Finding:
+def _unknown_argument(key: str, specs: Sequence[ToolSpec]) -> RuleFinding:
     names = [name for spec in specs for name in _arguments(spec)]
     tools = specs[0].name if len(specs) == 1 else "none of its tools"
     message = f"{tools} has {'no' if len(specs) == 1 else 'an'} argument {key!r}"
-    return Finding(message, _nearest(key, names), key)
+    return RuleFinding(message, _nearest(key, names), key)
 
 
 def _arguments(spec: ToolSpec) -> Iterable[str]:
@@ -92,13 +92,13 @@ def _arguments(spec: ToolSpec) -> Iterable[str]:
 def _nearest(wanted: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
-    likely = {name for name in names if name[:1] == wanted[:1]}  # difflib takes a second for 10,000 names
+    likely = {name for name in names if name[:1] == wanted[:1]}  # difflib takes a second for 10,000 names.
     found = get_close_matches(wanted, sorted(likely), n=1)
     return f"Did you mean {found[0]!r}?" if found else "Correct the name or remove the rule."
 
 
 def _can_match(pattern: str, key: str, nodes: tuple[JsonObject, ...], arguments: Arguments) -> bool:
-    """Return whether a pattern can match a value of one of these schemas; also if that can't be known."""
+    """Return whether a pattern can match a value of one of these schemas; True if that can't be known."""
     return not nodes or any(_can_match_node(pattern, key, node, arguments) for node in nodes)
 
 
@@ -106,14 +106,16 @@ def _can_match_node(pattern: str, key: str, node: JsonObject, arguments: Argumen
     listed = [node["const"]] if "const" in node else node.get("enum")
     name = key.rpartition(".")[2]
     if isinstance(listed, list):
-        values = (Value(name, one, (node,)) for one in listed)
+        values = (ArgumentValue(name, one, (node,)) for one in listed)
         return any(value_matches(pattern, value, Folders(), strict=False) for value in values)
     word = literal(pattern)
     match node.get("type"):
         case "boolean":
-            return any(value_matches(pattern, Value(name, one, ()), Folders(), strict=False) for one in (True, False))
+            return any(
+                value_matches(pattern, ArgumentValue(name, one, ()), Folders(), strict=False) for one in (True, False)
+            )
         case "null":
-            return value_matches(pattern, Value(name, None, ()), Folders(), strict=False)
+            return value_matches(pattern, ArgumentValue(name, None, ()), Folders(), strict=False)
         case "number" | "integer" as kind if word is not None:
             wanted = number(word)
             return wanted is not None and (kind == "number" or (wanted.is_finite() and wanted == int(wanted)))

@@ -1,4 +1,4 @@
-"""The text of the rules' file: read, and changed rule by rule, so that all else stays as its user wrote it."""
+"""The text of the rules' file: parsed, and edited rule by rule, so that the rest stays as the user wrote it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from pegboard.models import JsonObject
 from pegboard.models.rule import Rule
 
 HEAD: Final = """\
-# Which calls of models and MCP clients run (allow), ask first (ask) or are refused (deny).
-# A deny that fits always holds; of the others, the last one that fits. Where none does, tools that only read run, and
-# all others ask.
+# Calls of models and MCP clients: run them (allow), ask first (ask), or reject them (deny).
+# A matching deny always applies; otherwise the last matching rule does. Without a matching rule, read-only tools run
+# and all others ask.
 #
 # [[rule]]
-# allow = "notes.*"               # patterns of tools: one, or a list
-# where = { path = "src/**" }     # patterns of arguments; all must fit: * within a folder, ** across, [*] a real *
-# exactly = '{"path": "a.txt"}'   # instead of where: all arguments of the call, as JSON; only for allow
-# scope = "ask"                   # only models (ask) or MCP clients (mcp); both if left out
+# allow = "notes.*"               # tools: a pattern, or a list of patterns
+# where = { path = "src/**" }     # arguments: all must match; * within a folder, ** across folders, [*] a literal *
+# exactly = '{"path": "a.txt"}'   # instead of where: all arguments of the call, as JSON; only with allow
+# scope = "ask"                   # only models (ask) or MCP clients (mcp); both by default
 """
-"""What a new file begins with."""
+"""The header of a new file."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADER = re.compile(r"""\s*\[\[\s*(rule|"rule"|'rule')\s*\]\]\s*(#.*)?""", re.DOTALL)
-_BRACED = re.compile(r"\s*where\s*=")
-_UNTOUCHED = "Nothing was written; change it in your editor."
+_INLINE_WHERE = re.compile(r"\s*where\s*=")
+_NOT_CHANGED = "The file was not changed. Edit it in your editor."
 
 _Leaves: TypeAlias = dict[tuple[str, ...], list[JsonValue]]
-"""Values by the keys that lead to them."""
+"""Values by their keys."""
 
 
 class _File(BaseModel):
@@ -43,15 +43,15 @@ class _File(BaseModel):
 
 
 def read_rules(text: str) -> tuple[Rule, ...]:
-    """Reads the rules of a file's text.
+    """Return the rules of a file's text.
 
     Raises:
-        ValueError: It has a fault; the message tells all of them.
+        ValueError: The text is invalid; the message lists every error.
     """
     try:
         return _File.model_validate(tomllib.loads(text)).rule
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"This file is no TOML: {error}.") from error
+        raise ValueError(f"The file is not valid TOML: {error}.") from error
     except ValidationError as error:
         raise ValueError("; ".join(_sentences(error))) from error
 
@@ -61,8 +61,8 @@ def line_of(text: str, rule: int, about: str = "") -> int | None:
 
     Args:
         text: The text of the file.
-        rule: The rule's number, from 0.
-        about: A pattern or a name that is written in the rule.
+        rule: The rule's index, from 0.
+        about: A pattern or a name in the rule.
     """
     lines = _LINE.findall(text)
     headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
@@ -74,16 +74,16 @@ def line_of(text: str, rule: int, about: str = "") -> int | None:
 
 
 def line_of_error(text: str) -> int | None:
-    """Return the line of the first error in a file that can't be used; None if it can't be found."""
+    """Return the line of the first error in an invalid file; None if it can't be found."""
     try:
         _File.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"\(at line (\d+)", str(error))
         return int(found[1]) if found else None
     except ValidationError as error:
-        place = error.errors()[0]["loc"]
-        number = place[1] if len(place) > 1 else None
-        return line_of(text, number, str(place[2]) if len(place) > 2 else "") if isinstance(number, int) else None
+        position = error.errors()[0]["loc"]
+        number = position[1] if len(position) > 1 else None
+        return line_of(text, number, str(position[2]) if len(position) > 2 else "") if isinstance(number, int) else None
     except RecursionError:
         pass
     return None
@@ -91,78 +91,82 @@ def line_of_error(text: str) -> int | None:
 
 def _sentences(error: ValidationError) -> Iterator[str]:
     for item in error.errors(include_url=False, include_context=False, include_input=False):
-        place = item["loc"]
-        number = f"rule {place[1] + 1}" if len(place) > 1 and isinstance(place[1], int) else "the file"
-        where = ".".join(map(str, place[2:])) if number != "the file" else ".".join(map(str, place))
+        position = item["loc"]
+        number = f"rule {position[1] + 1}" if len(position) > 1 and isinstance(position[1], int) else "the file"
+        where = ".".join(map(str, position[2:])) if number != "the file" else ".".join(map(str, position))
         yield f"{number}{': ' + where if where else ''}: {item['msg'].removeprefix('Value error, ')}"
 
 
 @dataclass
 class _Piece:
-    """A rule's lines, with the comments right above and below it."""
+    """The lines of a rule, with the comments directly above and below it."""
 
     lines: list[str]
     after: list[str] = field(default_factory=list)
-    """The lines between it and the next rule: empty ones, and comments that stand alone."""
+    """The lines between this rule and the next: empty ones, and separate comments."""
+
+
+# tomlkit 0.15 is no replacement: it attaches a comment above a `[[rule]]` to the previous rule, so moving or removing a
+# rule moves or keeps the wrong comment, and deleting a table of a rule deletes the comments in it.
 
 
 class RuleText:
-    """The text of a file with its rules as `[[rule]]` tables.
+    """The text of a file whose rules are `[[rule]]` tables.
 
-    Every change gives the text of the whole file; the text of other rules, and all comments but those of a rule that
-    is removed, are in it as they were.
+    Every change returns the text of the whole file. The text of other rules, and all comments except those of a removed
+    rule, stay unchanged.
 
     Args:
         text: The text.
 
     Raises:
-        RulesError: It has a fault, or its rules are written in another way.
+        RulesError: The text is invalid, or its rules are written in another way.
     """
 
     def __init__(self, text: str) -> None:
         try:
             self._rules = read_rules(text)
         except ValueError as error:
-            raise RulesError(f"The rules can't be changed before they can be read: {error}") from error
+            raise RulesError(f"The rules can't be changed because they can't be read: {error}") from error
         self._newline = "\r\n" if "\r\n" in text else "\n"
-        self._head, self._pieces = _parted(_LINE.findall(text))
-        if not self._is_understood():
-            raise RulesError(f"The rules are not written as [[rule]] tables, one after the other. {_UNTOUCHED}")
+        self._head, self._pieces = _split_rules(_LINE.findall(text))
+        if not self._is_consistent():
+            raise RulesError(f"The rules are not written as [[rule]] tables, one after the other. {_NOT_CHANGED}")
 
     def with_added(self, rule: Rule) -> str:
-        """Gives the text with a rule at the end."""
+        """Return the text with a rule at the end."""
         last = self._pieces[-1].after if self._pieces else self._head
         before = self._pieces[-1].lines if self._pieces and not last else last
         if before and not before[-1].endswith("\n"):
             before[-1] += self._newline
         if before and before[-1].strip():
             last.append(self._newline)
-        self._pieces.append(_Piece([f"[[rule]]{self._newline}", *self._written(_said(rule))]))
-        return self._checked([*self._rules, rule])
+        self._pieces.append(_Piece([f"[[rule]]{self._newline}", *self._toml_lines(_values_of(rule))]))
+        return self._verified([*self._rules, rule])
 
     def with_changed(self, at: int, rule: Rule) -> str:
-        """Gives the text with another rule in the place of one; the lines that both have, and comments, stay."""
+        """Return the text with a rule replaced; comments and unchanged lines stay."""
         piece = self._pieces[at]
         begin = next(number for number, line in enumerate(piece.lines) if _HEADER.fullmatch(line)) + 1
         body = piece.lines[begin:]
         if body and not body[-1].endswith("\n"):
             body[-1] += self._newline
-        piece.lines[begin:] = self._rewritten(body, rule)
+        piece.lines[begin:] = self._updated_lines(body, rule)
         rules = [*self._rules]
         rules[at] = rule
-        return self._checked(rules)
+        return self._verified(rules)
 
     def without(self, at: int) -> str:
-        """Gives the text without a rule and the comments right above and below it."""
+        """Return the text without a rule and the comments directly above and below it."""
         piece = self._pieces.pop(at)
         between = self._pieces[at - 1].after if at else self._head
         if between and not between[-1].strip() and (not piece.after or not piece.after[0].strip()):
-            between.pop()  # of the empty lines on both sides, one is enough
+            between.pop()  # One empty line between rules is enough.
         between += piece.after
-        return self._checked([*self._rules[:at], *self._rules[at + 1 :]])
+        return self._verified([*self._rules[:at], *self._rules[at + 1 :]])
 
     def with_moved(self, at: int, to: int) -> str:
-        """Gives the text with a rule, and the comments right above and below it, in another place."""
+        """Return the text with a rule moved, together with the comments directly above and below it."""
         lines = [piece.lines for piece in self._pieces]
         for one in lines:
             one[-1] = one[-1].removesuffix("\n").removesuffix("\r") + self._newline
@@ -171,14 +175,14 @@ class RuleText:
         rules.insert(to, rules.pop(at))
         for piece, others in zip(self._pieces, lines, strict=True):
             piece.lines = others
-        return self._checked(rules)
+        return self._verified(rules)
 
     def _text(self) -> str:
         pieces = (line for piece in self._pieces for line in (*piece.lines, *piece.after))
         return "".join([*self._head, *pieces])
 
-    def _is_understood(self) -> bool:
-        """Says whether each piece is just one rule, and the rest none."""
+    def _is_consistent(self) -> bool:
+        """Return whether each piece is exactly one rule, and the rest contains none."""
         parts = ["".join(self._head), *("".join(piece.lines) for piece in self._pieces)]
         try:
             found = [read_rules(part) for part in parts]
@@ -186,53 +190,53 @@ class RuleText:
             return False
         return found == [(), *((rule,) for rule in self._rules)]
 
-    def _checked(self, rules: Sequence[Rule]) -> str:
-        """Gives the text, once it is known to say what it should."""
+    def _verified(self, rules: Sequence[Rule]) -> str:
+        """Return the text after verifying that it has these rules."""
         text = self._text()
         try:
             if read_rules(text) == tuple(rules):
                 return text
         except ValueError:
             pass
-        raise RulesError(f"The rule can't be put into this file without touching others. {_UNTOUCHED}")
+        raise RulesError(f"The rule can't be added to this file without changing others. {_NOT_CHANGED}")
 
-    def _written(self, said: _Leaves) -> list[str]:
-        from pegboard.presets.toml_text import TomlTextError, write_toml  # it brings the forms along
+    def _toml_lines(self, values: _Leaves) -> list[str]:
+        from pegboard.presets.toml_text import TomlTextError, write_toml  # It imports the forms.
 
         try:
-            text = "".join(write_toml(_nested(path, value)) for path, value in said.items())
+            text = "".join(write_toml(_nested(path, value)) for path, value in values.items())
         except TomlTextError as error:
             raise RulesError(f"The rule can't be written: {error}.") from error
         return [f"{line}{self._newline}" for line in text.splitlines()]
 
-    def _rewritten(self, body: Sequence[str], rule: Rule) -> list[str]:
-        """Gives the lines of a rule's table with what it says now."""
-        wanted = _said(rule)
+    def _updated_lines(self, body: Sequence[str], rule: Rule) -> list[str]:
+        """Return the lines of a rule's table with its new values."""
+        wanted = _values_of(rule)
         missing = dict(wanted)
-        kept: list[str] = []
-        place: int | None = None
+        lines: list[str] = []
+        position: int | None = None
         last = 0
         for line in body:
-            if _is_remark(line):
-                kept.append(line)
+            if _is_comment(line):
+                lines.append(line)
                 continue
             try:
-                said = _leaves(tomllib.loads(line))
-            except tomllib.TOMLDecodeError:  # it goes over several lines: all is written anew
-                return [*filter(_is_remark, body), *self._written(wanted)]
-            if _may_stay(line, said, wanted):
-                kept.append(line)
-                last = len(kept)
-                for path in said:
+                values = _leaves(tomllib.loads(line))
+            except tomllib.TOMLDecodeError:  # It spans several lines, so everything is written anew.
+                return [*filter(_is_comment, body), *self._toml_lines(wanted)]
+            if _is_up_to_date(line, values, wanted):
+                lines.append(line)
+                last = len(lines)
+                for path in values:
                     missing.pop(path, None)
-            elif place is None:
-                place = len(kept)
-        place = last if place is None else place
-        return [*kept[:place], *self._written(missing), *kept[place:]]
+            elif position is None:
+                position = len(lines)
+        position = last if position is None else position
+        return [*lines[:position], *self._toml_lines(missing), *lines[position:]]
 
 
-def _parted(lines: Sequence[str]) -> tuple[list[str], list[_Piece]]:
-    """Parts a text's lines into those before the first rule, and the rules."""
+def _split_rules(lines: Sequence[str]) -> tuple[list[str], list[_Piece]]:
+    """Split the lines of a text into those before the first rule, and the rules."""
     headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
     begins = []
     for number in headers:
@@ -251,30 +255,30 @@ def _parted(lines: Sequence[str]) -> tuple[list[str], list[_Piece]]:
     return [*lines[: begins[0] if begins else len(lines)]], pieces
 
 
-def _is_remark(line: str) -> bool:
+def _is_comment(line: str) -> bool:
     return not line.strip() or line.lstrip().startswith("#")
 
 
-def _may_stay(line: str, said: _Leaves, wanted: _Leaves) -> bool:
-    """Says whether a line of a table still says what is wanted; nothing can be added to a table in braces."""
-    if not said or any(path not in wanted or wanted[path] != value for path, value in said.items()):
+def _is_up_to_date(line: str, values: _Leaves, wanted: _Leaves) -> bool:
+    """Return whether a line of a table is still correct; keys can't be added to an inline table."""
+    if not values or any(path not in wanted or wanted[path] != value for path, value in values.items()):
         return False
-    return _BRACED.match(line) is None or said.keys() == {path for path in wanted if path[0] == "where"}
+    return _INLINE_WHERE.match(line) is None or values.keys() == {path for path in wanted if path[0] == "where"}
 
 
-def _said(rule: Rule) -> _Leaves:
-    """Gives what a rule's table says, in the order in which people say it."""
-    said: _Leaves = {(rule.action,): [*rule.tools]}
-    said.update({("where", name): [*patterns] for name, patterns in rule.where.items()})
+def _values_of(rule: Rule) -> _Leaves:
+    """Return the values of a rule's table, in the usual order."""
+    values: _Leaves = {(rule.action,): [*rule.tools]}
+    values.update({("where", name): [*patterns] for name, patterns in rule.where.items()})
     if rule.exactly is not None:
-        said["exactly",] = [rule.exactly]
+        values["exactly",] = [rule.exactly]
     if rule.scope is not None:
-        said["scope",] = [rule.scope]
-    return said
+        values["scope",] = [rule.scope]
+    return values
 
 
 def _leaves(table: JsonValue, path: tuple[str, ...] = ()) -> _Leaves:
-    """Gives the values of a table by the keys that lead to them, one text as a list of one."""
+    """Return the values of a table by their keys, with a single text as a list."""
     if not isinstance(table, dict):
         return {path: table if isinstance(table, list) else [table]}
     return {keys: value for name, inner in table.items() for keys, value in _leaves(inner, (*path, name)).items()}

@@ -1,4 +1,4 @@
-"""Which calls of models and other agents run, ask, or are refused: the user's rules, in a file that they can read."""
+"""The approval rules: which calls of models and other agents run, need approval, or are denied."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from pegboard.models import Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.registry import AllowList
 
-_NO_RULE_COUNTS = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule counts."
+_NO_RULE_APPLIES = "Until it is fixed, every call of a model or an MCP client needs approval, and no rule applies."
 """Consequence of rules that can't be read."""
 
 
 class Verdict(NamedTuple):
-    """What the rules say of one call."""
+    """The decision of the rules on one call."""
 
     action: RuleAction
     reason: str
-    """Why, as a sentence."""
+    """The reason, as a sentence."""
     rule: int | None = None
-    """Which rule of the file says so, from 0; None where it is none."""
+    """Index of the rule in the file, from 0; None if no rule of the file decided."""
 
 
 class Rules:
     """The rules of the file, which is read again when it changes, and the approvals of this process's sessions.
 
-    While the file can't be used, no such call runs, since what it denies is unknown.
+    While the file can't be used, calls of agents need approval, because the rules that deny calls are unknown.
 
     Args:
-        file: Where the rules are, which needn't be there; without one, only sessions' approvals are kept.
-        roots: Gives the folders that a pack is confined to, as configured; nobody means the working directory.
+        file: The file of the rules, which may be missing; without one, only sessions' approvals are kept.
+        roots: Returns the folders that a pack is confined to; without it, the working directory.
     """
 
     def __init__(self, file: Path | None = None, roots: Callable[[str], Sequence[str]] | None = None) -> None:
@@ -52,17 +52,17 @@ class Rules:
         self._checked: tuple[object, tuple[Problem, ...]] | None = None
         self._rules: tuple[Rule, ...] = ()
         self._problem: Problem | None = None
-        self._unkept: Problem | None = None
+        self._not_added: Problem | None = None
         self._sessions: dict[str, tuple[Rule, ...]] = {}
-        self._in_advance = AllowList(())
+        self._approved_in_advance = AllowList(())
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was wrong with the file when it was last read or written."""
-        return tuple(problem for problem in (self._problem, self._unkept) if problem is not None)
+        """Problems of the file from the last time it was read or written."""
+        return tuple(problem for problem in (self._problem, self._not_added) if problem is not None)
 
     def verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict:
-        """Says whether a call would run, ask or be refused; reads the file if it changed.
+        """Return the decision on a call; read the file if it changed.
 
         Args:
             spec: The tool.
@@ -72,48 +72,50 @@ class Rules:
             self._refresh()
             rules, problem = self._rules, self._problem
         folders = self._folders(spec)
-        fitting = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
-        denying = next((number for number, action in fitting if action == "deny"), None)
+        matching = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
+        denying = next((number for number, action in matching if action == "deny"), None)
         if denying is not None:
             return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
         if call.from_text:
-            if problem is None and self._in_advance.names(spec):
+            if problem is None and self._approved_in_advance.names(spec):
                 return Verdict("allow", f"{spec.name} was approved by name in advance.")
             return Verdict("ask", f"The model wrote the call of {spec.name} as text, where it may only quote it.")
-        if problem is not None:  # whatever it denies isn't known, so approvals of the session don't count either
+        if (
+            problem is not None
+        ):  # The rules that deny calls are unknown, so approvals of the session don't apply either.
             return Verdict("ask", f"{self._name} can't be read: {problem.message}")
         of_session = self._sessions.get(call.session, ()) if call.session is not None else ()
         if any(matches(rule, spec, call, folders) for rule in of_session):
             return Verdict("allow", f"A rule of this session allows {spec.name}.")
-        if self._in_advance.admits(spec):
+        if self._approved_in_advance.admits(spec):
             return Verdict("allow", f"{spec.name} was approved in advance.")
-        if fitting:
-            number, action = fitting[-1]
-            said = "allows" if action == "allow" else "wants to be asked about"
-            return Verdict(action, f"A rule of {self._name} {said} {spec.name}.", number)
+        if matching:
+            number, action = matching[-1]
+            verb = "allows" if action == "allow" else "requires approval for"
+            return Verdict(action, f"A rule of {self._name} {verb} {spec.name}.", number)
         if spec.hints.read_only:
-            return Verdict("allow", f"{spec.name} only reads.")
-        manner = "may delete or overwrite" if spec.hints.destructive else "may change things"
+            return Verdict("allow", f"{spec.name} is read-only.")
+        manner = "may delete or overwrite data" if spec.hints.destructive else "may change data"
         return Verdict("ask", f"{spec.name} {manner}.")
 
     def _folders(self, spec: ToolSpec) -> Folders:
         return Folders(tuple(self._roots(spec.pack)) if self._roots else ())
 
     def check(self, specs: Sequence[ToolSpec], *, missing: bool = True) -> tuple[Problem, ...]:
-        """Return what is wrong with the file, and which rules can never match a call of these tools; read the disk.
+        """Return the problems of the file, and the rules that can never match a call of these tools; read the disk.
 
         Args:
             specs: Every tool that was found.
-            missing: Whether to include rules for packs that aren't installed now.
+            missing: Whether to include rules for packs that aren't installed.
         """
         with self._lock:
             self._refresh()
             seen = (self._mark, missing, tuple(map(id, specs)))
             if self._checked is None or self._checked[0] != seen:
-                self._checked = (seen, tuple(self._dead(specs, missing=missing)))
+                self._checked = (seen, tuple(self._unmatchable(specs, missing=missing)))
             return (*self.problems, *self._checked[1])
 
-    def _dead(self, specs: Sequence[ToolSpec], *, missing: bool) -> Iterator[Problem]:
+    def _unmatchable(self, specs: Sequence[ToolSpec], *, missing: bool) -> Iterator[Problem]:
         from pegboard.gateway.rule_check import findings
 
         for number, rule in enumerate(self._rules):
@@ -129,11 +131,11 @@ class Rules:
                 )
 
     def approve_in_advance(self, patterns: Sequence[str]) -> None:
-        """Let the calls of matching tools run as long as this process lives, unless a rule denies them.
+        """Approve the calls of matching tools for the life of this process, unless a rule denies them.
 
-        A call that a model wrote as text runs only where a pattern is the tool's exact name.
+        A call that a model wrote as text runs only if a pattern is the tool's exact name.
         """
-        self._in_advance = AllowList(patterns)
+        self._approved_in_advance = AllowList(patterns)
 
     # Rules that approvals add
 
@@ -142,29 +144,29 @@ class Rules:
         return matches(rule, spec, call, self._folders(spec))
 
     def add(self, rule: Rule, session: str | None = None) -> None:
-        """Add a rule, in memory for a session or as the last of the file.
+        """Add a rule: in memory for a session, else as the last one of the file.
 
         Raises:
-            RulesError: The file can't be changed; it is also one of the `problems`.
+            RulesError: The file can't be changed; this is also one of the `problems`.
         """
         if session is not None:
             with self._lock:
                 self._sessions[session] = (*self._sessions.get(session, ()), rule)
             return
-        self._unkept = None
+        self._not_added = None
         try:
             self.change(None, lambda text: text.with_added(rule))
         except RulesError as error:
             message = f"The rule of an approval was not added: {error}"
             file = shown(self._file) if self._file is not None else ""
-            self._unkept = Problem(message=message, severity="warning", file=file)
+            self._not_added = Problem(message=message, severity="warning", file=file)
             raise
 
     def remove(self, rule: Rule, session: str | None = None) -> None:
-        """Remove a rule that `add` added: the last one that is equal.
+        """Remove a rule that `add` added: the last equal one.
 
         Raises:
-            RulesError: It isn't there any more, or the file can't be changed.
+            RulesError: The rule no longer exists, or the file can't be changed.
         """
         if session is not None:
             with self._lock:
@@ -176,15 +178,15 @@ class Rules:
         at = _last_index(seen.rules, rule)
         self.change(seen, lambda text: text.without(at))
 
-    # The rules themselves, for whoever edits them
+    # Reading and editing the file
 
     def read(self) -> RuleFile:
-        """Gives the rules as their file has them now."""
+        """Return the current rules of the file."""
         text = "" if self._file is None else read_text(self._file)
         if text == "" and self._file is not None and self._file.is_symlink() and not self._file.exists():
-            text = unusable(self._file, "This link leads to no file.")
+            text = unusable(self._file, "This link points to a missing file.")
         if isinstance(text, Problem):
-            return RuleFile(file=shown(self._file), problem=text.model_copy(update={"fix": _NO_RULE_COUNTS}))
+            return RuleFile(file=shown(self._file), problem=text.model_copy(update={"fix": _NO_RULE_APPLIES}))
         rules, problem = ((), None) if self._file is None else _parsed(text, self._file)
         return RuleFile(file=shown(self._file), rules=rules, problem=problem, text=text)
 
@@ -192,21 +194,25 @@ class Rules:
         """Change the file atomically.
 
         Args:
-            seen: The rules that the change is based on; None if it fits whatever the file contains.
+            seen: The rules that the change is based on; None if it applies to any content.
             change: Returns the new text.
 
         Raises:
             RulesError: The file was changed since, or it can't be changed or written.
         """
         if self._file is None:
-            raise RulesError("There is no file for rules.")
+            raise RulesError("This runtime has no file for rules.")
         with self._lock:
             try:
-                with _held(self._file):
+                with _locked(self._file):
                     now = self.read()
                     if now.problem is not None or (seen is not None and now.text != seen.text):
-                        why = now.problem.message if now.problem is not None else "It was changed meanwhile."
-                        raise RulesError(f"{self._name} was left as it is. {why}")
+                        why = (
+                            now.problem.message
+                            if now.problem is not None
+                            else "Another program changed it in the meantime."
+                        )
+                        raise RulesError(f"{self._name} was not changed. {why}")
                     _replace(self._file, change(RuleText(now.text or HEAD)))
             except OSError as error:
                 raise RulesError(f"{self._name} can't be written: {error.strerror or error}.") from error
@@ -233,23 +239,23 @@ class Rules:
 
 
 def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
-    """Reads the rules; of a file with a fault none, for what it denies isn't known."""
+    """Return the rules of a text; none if it is invalid, because rules that deny calls may be missing."""
     try:
         return read_rules(text), None
     except ValueError as error:
-        return (), Problem(message=str(error), fix=_NO_RULE_COUNTS, file=shown(file), line=line_of_error(text))
+        return (), Problem(message=str(error), fix=_NO_RULE_APPLIES, file=shown(file), line=line_of_error(text))
 
 
 def _last_index(rules: Sequence[Rule], rule: Rule) -> int:
     found = [at for at, one in enumerate(rules) if one == rule]
     if not found:
-        raise RulesError("The rule was not removed because it isn't there any more.")
+        raise RulesError("The rule was not removed because it no longer exists.")
     return found[-1]
 
 
 @contextmanager
-def _held(file: Path) -> Iterator[None]:
-    """Keeps other processes of ours from changing the file meanwhile; makes its folder."""
+def _locked(file: Path) -> Iterator[None]:
+    """Lock the file against changes by other Pegboard processes; create its folder."""
     storage.make_folder(file.parent)
     folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -260,7 +266,7 @@ def _held(file: Path) -> Iterator[None]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write the rules as a whole; where the file is a link, its target. An existing file keeps its permissions."""
+    """Write the rules atomically; if the file is a link, its target. An existing file keeps its permissions."""
     file = file.resolve()
     mode = storage.PRIVATE_FILE
     with suppress(FileNotFoundError):

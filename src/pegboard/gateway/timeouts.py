@@ -1,4 +1,4 @@
-"""How long a call may take."""
+"""Timeouts of calls."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pegboard.models import ToolCall, ToolSpec
 
 
 class Timeouts:
-    """Who says how long a call may take: the caller, else the configuration, else the tool, else the default.
+    """Timeouts by precedence: the call's own, the configured one, the tool's, the default.
 
     Args:
-        default: Seconds, where nobody says anything.
-        by_tool: Tool name or pattern → seconds; the first that matches counts.
+        default: Default timeout in seconds.
+        by_tool: Tool name or pattern → seconds; the first match applies.
     """
 
     def __init__(self, default: float = 8.0, by_tool: Mapping[str, float] | None = None) -> None:
@@ -21,7 +21,7 @@ class Timeouts:
         self._by_tool = dict(by_tool or {})
 
     def of(self, spec: ToolSpec, call: ToolCall | None = None) -> float:
-        """Gives the seconds that `call`, or any call of the tool, may take."""
+        """Return the timeout of `call`, or of any call of the tool, in seconds."""
         if call is not None and call.timeout is not None:
             return call.timeout
         for pattern, seconds in self._by_tool.items():

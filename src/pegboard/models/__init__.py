@@ -1,13 +1,13 @@
-"""The data that crosses Pegboard's boundaries, each type defined once.
+"""The data types that packages exchange, each defined once.
 
-A `ToolSpec` describes a tool, a `ToolCall` asks for one, a `ToolResult` answers it; `CallEvent`s tell what happens
-in between, a `CallRecord` is what is kept of it. A `Preset` is an argument object with a name. A `Problem` is anything
-wrong that a user should see and can mend; a `Fault` is one thing wrong with an argument object.
+A `ToolSpec` describes a tool, a `ToolCall` requests a call, a `ToolResult` is its result. `CallEvent`s report the
+progress of a call, and a `CallRecord` is its record in the history. A `Preset` is a saved argument object. A `Problem`
+is a discovery or configuration issue for the user to fix; a `Fault` is one validation error of an argument object.
 """
 
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.events import ApprovalRequested, CallEvent, Finished, Log, Progress, Started
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.preset import Preset
 from pegboard.models.problem import Fault, Problem
 from pegboard.models.record import CallRecord, ToolUses
@@ -32,6 +32,7 @@ __all__ = [
     "CallEvent",
     "CallRecord",
     "CallSource",
+    "DataModel",
     "ErrorCode",
     "ExpectedCall",
     "Fault",
@@ -44,7 +45,6 @@ __all__ = [
     "Log",
     "McpHandler",
     "MissingCommand",
-    "Model",
     "PackHandler",
     "Preset",
     "Problem",

@@ -1,4 +1,4 @@
-"""What happens while a model is asked, and what came of it."""
+"""Events and outcome of asking a model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pydantic import Field, JsonValue
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.conversation import ModelEvent, ProposedCall, Usage
 from pegboard.models.events import CallEvent
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult
 
 StoppedBy = Literal["answer", "steps", "tokens", "time", "size", "invalid_args", "interrupted", "model_error"]
-"""What ended an ask: the model's answer; a limit (`size` is that of one turn); several turns in a row whose calls
-couldn't be run; the user; the provider."""
+"""What ended an ask: the model's answer; a limit (`size` is the limit of one turn); several turns in a row with invalid
+calls; the user; the provider.
+"""
 
 
-class AskedCall(Model):
-    """A call that the model made, as an outcome lists it."""
+class AskedCall(DataModel):
+    """A call in an outcome: one that the model made."""
 
     id: str
     name: str
@@ -27,12 +28,12 @@ class AskedCall(Model):
 
     @classmethod
     def of(cls, call: ToolCall) -> AskedCall:
-        """Gives what an outcome tells of a call."""
+        """Return the entry for a call."""
         return cls.model_construct(id=call.id, name=call.name, args=call.args, source=call.source)
 
 
-class AskedResult(Model):
-    """What came of a call, as an outcome lists it."""
+class AskedResult(DataModel):
+    """A result in an outcome."""
 
     call_id: str
     tool: str
@@ -43,13 +44,13 @@ class AskedResult(Model):
 
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult) -> AskedResult:
-        """Gives what an outcome tells of a result."""
+        """Return the entry for the result of a call."""
         return cls.model_construct(
             call_id=call.id, tool=call.name, ok=result.ok, data=result.data, error=result.error, meta=result.meta
         )
 
 
-class FirstToolError(Model):
+class FirstToolError(DataModel):
     """The first failure among an ask's calls."""
 
     tool: str
@@ -57,84 +58,84 @@ class FirstToolError(Model):
     message: str
 
 
-class ModelFailure(Model):
-    """Why the provider gave no answer: a `pegboard.errors.ModelError` as data."""
+class ModelFailure(DataModel):
+    """Why the provider returned no response: a `pegboard.errors.ModelError` as data."""
 
     code: str
     message: str
     fix: str = ""
     retry_after: float | None = None
-    """Seconds after which it may be tried again, where the provider says so."""
+    """Seconds to wait before a retry, if the provider sent them."""
 
 
-class Outcome(Model):
-    """All that came of asking once."""
+class Outcome(DataModel):
+    """Outcome of asking once."""
 
     answer: str
-    """What the model said last; what it had said when the ask was ended."""
+    """The model's last text, or its text so far if the ask was interrupted."""
     tool_calls: tuple[AskedCall, ...] = ()
-    """All calls of all steps, in order."""
+    """The calls of all steps, in order."""
     tool_results: tuple[AskedResult, ...] = ()
-    """Their results, in the same order."""
+    """The results of the calls, in the same order."""
     tool_error: FirstToolError | None = None
     session_context_updated: bool = False
-    """Whether a tool's result was written into the session."""
+    """Whether a tool's result was added to the session."""
     session_id: str
     usage: Usage = Usage()
     steps: int = 0
-    """How many turns the model had."""
+    """Number of turns that the model had."""
     stopped_by: StoppedBy = "answer"
     model_error: ModelFailure | None = None
 
 
-class Waiting(Model):
-    """Somebody else is asking in the same session; it goes on when they are done."""
+class Waiting(DataModel):
+    """Another process is asking in the same session; this ask starts when it finishes."""
 
     kind: Literal["waiting"] = "waiting"
     session: str
 
 
-class AskStarted(Model):
-    """The user's message stands in the session, and the model is about to read it."""
+class AskStarted(DataModel):
+    """The user's message is in the session, and the first model turn is about to start."""
 
     kind: Literal["ask_started"] = "ask_started"
     session: str
     model: str
     tools: int
-    """How many tools the model may use."""
+    """Number of tools that the model can use."""
 
 
-class TurnStarted(Model):
-    """The model is given the word."""
+class TurnStarted(DataModel):
+    """A model turn starts."""
 
     kind: Literal["turn_started"] = "turn_started"
     step: int
-    """Which turn of this ask, from 1."""
+    """Number of the turn in this ask, from 1."""
     of: int
-    """How many it may have."""
+    """Highest number of turns."""
     with_tools: bool
-    """Whether it may call tools; not in the last turn."""
+    """Whether the model can call tools; False in the last turn."""
 
 
-class ModelSaid(Model):
-    """A piece of what the model says, or the end of its turn."""
+class ModelSaid(DataModel):
+    """A piece of the model's response, or the end of its turn."""
 
     kind: Literal["model_said"] = "model_said"
     event: ModelEvent
 
 
-class CallProposed(Model):
-    """The model wants a tool to be called. It may still be refused."""
+class CallProposed(DataModel):
+    """The model proposes a call, which may still be rejected."""
 
     kind: Literal["call_proposed"] = "call_proposed"
     call: ToolCall
-    """With the tool's own name, and the arguments as far as they could be read."""
+    """The call with the tool's own name, and the arguments as far as they could be parsed."""
     proposed: ProposedCall
-    """As the model wrote it."""
+    """The call as the model wrote it."""
 
 
-class CallHappened(Model):
-    """Something happened to a call that the model proposed, or to one within it."""
+class CallHappened(DataModel):
+    """An event of a call that the model proposed, or of a nested one."""
 
     kind: Literal["call_happened"] = "call_happened"
     call_id: str
@@ -142,18 +143,18 @@ class CallHappened(Model):
     event: CallEvent
 
 
-class ToolAnswered(Model):
-    """The result of a proposed call stands in the session; they come in the order of the proposals."""
+class ToolAnswered(DataModel):
+    """The result of a proposed call is in the session. Results arrive in the order of the proposals."""
 
     kind: Literal["tool_answered"] = "tool_answered"
     call: ToolCall
-    """As it was made: aliases resolved, edited if the user did so."""
+    """The call as it ran: aliases resolved, and edited if the user did so."""
     result: ToolResult
     text: str
     """The result as the model reads it."""
 
 
-class AskFinished(Model):
+class AskFinished(DataModel):
     """The last event of every ask."""
 
     kind: Literal["ask_finished"] = "ask_finished"
@@ -164,4 +165,4 @@ AskEvent = Annotated[
     Waiting | AskStarted | TurnStarted | ModelSaid | CallProposed | CallHappened | ToolAnswered | AskFinished,
     Field(discriminator="kind"),
 ]
-"""Everything that asking yields; `AskFinished` comes exactly once and last, unless the iterator is closed before."""
+"""Any event of an ask; `AskFinished` comes exactly once and last, unless the iterator is closed before."""

@@ -1,4 +1,4 @@
-"""What is said between us and a model: messages, calls that it proposes, and the stream of its answer."""
+"""Conversations with a model: messages, proposed calls, and the stream of a response."""
 
 from __future__ import annotations
 
@@ -6,136 +6,137 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 
 
-class ProposedCall(Model):
-    """A tool call as a model wrote it; nothing about it has been checked."""
+class ProposedCall(DataModel):
+    """A tool call as a model wrote it, before any check."""
 
     provider_id: str
-    """The id that the provider gave it; ours where it gave none."""
+    """The provider's id, or one from Pegboard if the provider sent none."""
     name: str
     """The tool's name as the model wrote it: untrusted text."""
     arguments: str
-    """The arguments' JSON text as the model wrote it: it may be cut short, or no JSON at all."""
+    """The arguments' JSON text as the model wrote it; may be truncated or invalid."""
     from_text: bool = False
-    """Whether it was found in the model's text, as small models write it, and not told as a call."""
+    """Whether the call was found in the model's text, as small models write it, not sent as a call."""
 
 
-class SystemMessage(Model):
-    """What a model is told beforehand."""
+class SystemMessage(DataModel):
+    """Instructions to the model at the start of a conversation."""
 
     role: Literal["system"] = "system"
     text: str
 
 
-class UserMessage(Model):
-    """What the user said, as typed."""
+class UserMessage(DataModel):
+    """A message of the user, as typed."""
 
     role: Literal["user"] = "user"
     text: str
 
 
-class ModelMessage(Model):
-    """What the model said in one turn, and the calls that it proposed."""
+class ModelMessage(DataModel):
+    """A model's response in one turn, with the calls that it proposed."""
 
     role: Literal["model"] = "model"
     text: str = ""
     calls: tuple[ProposedCall, ...] = ()
 
 
-class ToolMessage(Model):
-    """What came of a call that the model proposed."""
+class ToolMessage(DataModel):
+    """The result of a call that the model proposed."""
 
     role: Literal["tool"] = "tool"
     provider_id: str
     name: str
     text: str
-    """The result as the model reads it, shortened where it was long."""
+    """The result as the model reads it, shortened if it is long."""
     ok: bool = True
 
 
 Message = Annotated[SystemMessage | UserMessage | ModelMessage | ToolMessage, Field(discriminator="role")]
-"""One piece of a conversation."""
+"""One message of a conversation."""
 
 
-class OfferedTool(Model):
+class OfferedTool(DataModel):
     """A tool as a model sees it."""
 
     name: str
-    """As providers allow it: letters, digits, `_` and `-`, at most 64."""
+    """The name in the form that providers accept: letters, digits, `_` and `-`, at most 64."""
     description: str
     parameters: JsonObject
-    """JSON Schema of the arguments, always an object's."""
+    """JSON Schema of the arguments; always of type object."""
 
 
-class Prompt(Model):
-    """Everything that a model is sent for one turn."""
+class Prompt(DataModel):
+    """The input of one model turn."""
 
     messages: tuple[Message, ...]
     tools: tuple[OfferedTool, ...] = ()
-    """None: it is to answer in words."""
+    """Empty if the model must answer with text."""
     max_tokens: int | None = None
     temperature: float | None = None
 
 
-class Usage(Model):
-    """What a turn took, as far as the provider tells."""
+class Usage(DataModel):
+    """Token usage of a turn, as far as the provider reports it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Gives what both took."""
+        """Return the sum of both."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
         )
 
 
-class TextDelta(Model):
+class TextDelta(DataModel):
     """The next piece of the model's text."""
 
     kind: Literal["text"] = "text"
     text: str
 
 
-class ThinkingDelta(Model):
-    """The next piece of what the model thinks aloud before it answers."""
+class ThinkingDelta(DataModel):
+    """The next piece of the model's reasoning before it answers."""
 
     kind: Literal["thinking"] = "thinking"
     text: str
 
 
-class CallDelta(Model):
-    """The next piece of a call that the model is writing: its name comes first, its arguments follow."""
+class CallDelta(DataModel):
+    """The next piece of a call that the model is writing: first its name, then its arguments."""
 
     kind: Literal["call"] = "call"
     index: int
-    """Which of this turn's calls, from 0."""
+    """Index of the call in this turn, from 0."""
     name: str = ""
-    """What is added to the name."""
+    """Text to append to the name."""
     arguments: str = ""
-    """What is added to the arguments' JSON text."""
+    """Text to append to the arguments' JSON."""
 
 
-class TurnEnded(Model):
-    """The model has said all; the last event of a turn that didn't fail."""
+class TurnEnded(DataModel):
+    """End of a successful turn; its last event."""
 
     kind: Literal["turn_ended"] = "turn_ended"
     message: ModelMessage
-    """All of it, from the final response and not put together from the pieces."""
+    """The whole message from the final response, not assembled from the deltas."""
     usage: Usage = Usage()
     reason: Literal["stop", "calls", "length", "filter", "unknown"] = "stop"
-    """Why it ended: complete, complete with calls, out of tokens, filtered, or for a reason that isn't known.
+    """Why the turn ended: complete, complete with calls, out of tokens, filtered, or unknown.
 
-    Only after `stop` and `calls` is it complete; after any other, none of its calls may run."""
+    After any reason but `stop` and `calls` the message is incomplete, and none of its calls may run.
+    """
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model said all that it wanted to."""
+        """Whether the response is complete."""
         return self.reason in ("stop", "calls")
 
 
 ModelEvent = Annotated[TextDelta | ThinkingDelta | CallDelta | TurnEnded, Field(discriminator="kind")]
-"""Everything that a model streams; `TurnEnded` comes once and last, unless the turn fails with a `ModelError`."""
+"""Any event of a model's response; `TurnEnded` comes once and last, unless the turn fails with a `ModelError`."""

@@ -1,4 +1,4 @@
-"""What happens between a call and its result."""
+"""Events between a call and its result."""
 
 from __future__ import annotations
 
@@ -8,56 +8,73 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pegboard.models.call import ToolCall
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 from pegboard.models.result import ToolResult
 
 
-class ApprovalRequested(Model):
-    """Somebody must say whether the call may run."""
+class _CallEvent(DataModel):
+    """Event with the call that it belongs to."""
+
+    call: ToolCall
+
+    @property
+    def owner(self) -> str:
+        """The id of the call that the event belongs to; nested calls have their own events."""
+        return self.call.id
+
+
+class _OutputEvent(DataModel):
+    """Event with only the id of its call, as there may be many of them."""
+
+    call_id: str
+
+    @property
+    def owner(self) -> str:
+        """The id of the call that the event belongs to; nested calls have their own events."""
+        return self.call_id
+
+
+class ApprovalRequested(_CallEvent):
+    """The call awaits approval."""
 
     kind: Literal["approval_requested"] = "approval_requested"
-    call: ToolCall
     reason: str = ""
 
 
-class Started(Model):
-    """The tool began to run, with these arguments (aliases resolved)."""
+class Started(_CallEvent):
+    """The tool starts with these arguments (aliases resolved)."""
 
     kind: Literal["started"] = "started"
-    call: ToolCall
     at: datetime = Field(default_factory=lambda: datetime.now(UTC))
     worker: str | None = None
 
 
-class Log(Model):
-    """A piece of what the tool printed or logged: untrusted text, not always a whole line."""
+class Log(_OutputEvent):
+    """Output of the tool: untrusted text, not necessarily a whole line."""
 
     kind: Literal["log"] = "log"
-    call_id: str
     stream: Literal["stdout", "stderr", "log"]
     text: str
 
 
-class Progress(Model):
-    """How far the tool is."""
+class Progress(_OutputEvent):
+    """Progress of the tool."""
 
     kind: Literal["progress"] = "progress"
-    call_id: str
     done: float
     total: float | None = None
     message: str = ""
 
 
-class Finished(Model):
+class Finished(_CallEvent):
     """The last event of every call."""
 
     kind: Literal["finished"] = "finished"
-    call: ToolCall
     result: ToolResult
 
 
 CallEvent = Annotated[ApprovalRequested | Started | Log | Progress | Finished, Field(discriminator="kind")]
 """Everything that `gateway.call` yields; the call's own `Finished` comes exactly once and last.
 
-What happens to the calls that its tool makes of others comes in between, their `Log` and `Progress` left out: their
-`call` has another id, and the `parent` that they were made in."""
+Events of nested calls come in between, without their `Log` and `Progress`. An event belongs to the call whose id is its
+`owner`."""

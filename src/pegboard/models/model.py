@@ -1,4 +1,4 @@
-"""What all our models have in common."""
+"""Base class of the data types."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
 
 JsonObject: TypeAlias = dict[str, JsonValue]
-"""A JSON object as Python has it."""
+"""A JSON object."""
 
 
-class Model(BaseModel):
-    """A frozen model: attributes in snake_case, JSON in camelCase, nothing unknown taken."""
+class DataModel(BaseModel):
+    """A frozen model: snake_case attributes, camelCase JSON, no unknown fields."""
 
     model_config = ConfigDict(
         frozen=True,

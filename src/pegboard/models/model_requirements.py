@@ -1,26 +1,26 @@
-"""What a language model needs before it can answer."""
+"""Requirements of a language model."""
 
 from __future__ import annotations
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class ModelNeeds(Model):
-    """What a model of some name needs, and what of that is there."""
+class ModelNeeds(DataModel):
+    """Requirements of a model and their status."""
 
     title: str
-    """What its provider is called."""
+    """The provider's display name."""
     where: str = ""
-    """Host and port; empty for what is built in."""
+    """Host and port; empty for a built-in model."""
     is_local: bool = False
-    """Whether it is on this machine."""
+    """Whether the server is on this machine."""
     needs_key: bool = False
-    """Whether nothing can be had without a key."""
+    """Whether every request needs a key."""
     secret: str = ""
-    """The name of its key: the one that was found, else the first that is looked for; empty where none is."""
+    """The name of the key: the one that was found, else the first that is looked up; empty if none is used."""
     secret_place: str | None = None
-    """Where the key comes from, never the key; None if it is missing."""
+    """Where the key comes from (never its value); None if it is missing."""
     start: str = ""
-    """What starts its server, where that is on this machine and known."""
+    """The command that starts the server, if it is on this machine and known."""
     extra: str = ""
-    """The extra that must be installed with Pegboard first; empty if nothing is lacking."""
+    """The extra to install with Pegboard first; empty if it is installed."""

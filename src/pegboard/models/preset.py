@@ -1,15 +1,15 @@
-"""Arguments that are kept under a name."""
+"""Saved arguments."""
 
 from __future__ import annotations
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 
 
-class Preset(Model):
+class Preset(DataModel):
     """A named argument object of one tool."""
 
     tool: str
     """The qualified name of the tool."""
     name: str
     arguments: JsonObject
-    """As they were saved, whether or not the tool's schema still takes them."""
+    """The arguments as saved; they may no longer match the tool's schema."""

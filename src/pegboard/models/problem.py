@@ -1,33 +1,33 @@
-"""What is wrong, said so that a user can mend it."""
+"""Problems for the user to fix, and validation errors."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class Problem(Model):
-    """Something wrong with a file, a pack, a tool, a setting: shown, never raised."""
+class Problem(DataModel):
+    """An issue with a file, a pack, a tool or a setting: shown, never raised."""
 
     message: str
-    """One sentence: what is wrong."""
+    """One sentence: what failed and why."""
     fix: str = ""
-    """What to do about it; empty where the message says it already."""
+    """What to do about it; empty if the message says so."""
     severity: Literal["error", "warning", "hint"] = "error"
-    """An error hides or breaks something; a warning doesn't; a hint may be as intended."""
+    """An error hides or breaks a feature, a warning doesn't, and a hint may be intended."""
     file: str | None = None
-    """The file it is in, as an absolute path."""
+    """Absolute path of the file concerned."""
     line: int | None = None
-    """The line in that file, from 1."""
+    """Line in that file, from 1."""
     pack: str | None = None
-    """The pack it belongs to, where known."""
+    """The pack concerned, if known."""
     tool: str | None = None
-    """The qualified tool it belongs to, where known."""
+    """The qualified name of the tool concerned, if known."""
 
     @property
     def rank(self) -> int:
-        """Place in a list of problems: errors first, hints last."""
+        """Sort key in a list of problems: errors first, hints last."""
         return ("error", "warning", "hint").index(self.severity)
 
     def __str__(self) -> str:
@@ -35,11 +35,11 @@ class Problem(Model):
         return f"{where}{self.message}{' ' + self.fix if self.fix else ''}"
 
 
-class Fault(Model):
-    """One thing wrong with an argument object.
+class Fault(DataModel):
+    """One validation error of an argument object.
 
-    `path` is a JSON Pointer (RFC 6901) into the arguments: for a missing property that of the absent property, for
-    one too many its own, for a rule across fields that of the object.
+    `path` is a JSON Pointer (RFC 6901) into the arguments. For a missing or an unexpected property it points to that
+    property, for a rule across fields to the object.
     """
 
     path: str

@@ -1,20 +1,20 @@
-"""What is kept of a call."""
+"""Records of calls."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from pegboard.models.call import CallSource, ToolCall
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.result import ToolError, ToolResult
 
 
-class CallRecord(Model):
-    """One call in the history; its result is fetched on its own (it may be large)."""
+class CallRecord(DataModel):
+    """One call in the history; its result, which may be large, is fetched separately."""
 
     id: str
     at: datetime
-    """When it was asked for, UTC."""
+    """When the call was requested, UTC."""
     tool: str
     args: JsonObject
     ok: bool
@@ -26,7 +26,7 @@ class CallRecord(Model):
 
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult, at: datetime) -> CallRecord:
-        """The record of `call`, asked for at `at` and answered by `result`."""
+        """Return the record of a call that was requested at `at`."""
         return cls.model_construct(
             id=call.id,
             at=at,
@@ -41,8 +41,8 @@ class CallRecord(Model):
         )
 
 
-class ToolUses(Model):
-    """How often a tool was called, by the history."""
+class ToolUses(DataModel):
+    """Number of calls of a tool in the history."""
 
     calls: int = 0
     failures: int = 0

@@ -1,4 +1,4 @@
-"""What a tool needs from the machine it runs on, and what was found of it."""
+"""Requirements of tools, and their status on this machine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 from pegboard.models.problem import Problem
 
 
 class Thing(NamedTuple):
-    """What is looked for: the same for all tools that need the same, however each says to get it."""
+    """Identity of a requirement, shared by tools that word it differently."""
 
     kind: Literal["cli", "lib", "secret", "server"]
     name: str
@@ -23,36 +23,36 @@ class Thing(NamedTuple):
         return f"{self.name}{least}"
 
 
-class Requirement(Model):
-    """One thing that a tool needs: a program, a library, a secret or a server."""
+class Requirement(DataModel):
+    """A program, library, secret or server that a tool needs."""
 
     kind: Literal["cli", "lib", "secret", "server"]
     name: str
     version_flag: str = "--version"
     min_version: str | None = None
     install: str | None = None
-    """How to get it, in the words of the tool's author."""
+    """How to install it, in the words of the tool's author."""
     optional: bool = False
-    """Whether the tool does without it, if not all that it could do with it."""
+    """Whether the tool works without it, in part."""
 
     @property
     def thing(self) -> Thing:
-        """What is looked for."""
+        """Identity of the requirement."""
         return Thing(self.kind, self.name, self.version_flag, self.min_version)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.thing}{' (optional)' if self.optional else ''}"
 
 
-class HealthRow(Model):
-    """One line of the report on health: what one tool needs, and what was found."""
+class HealthRow(DataModel):
+    """One line of the health report: a requirement of one tool, and its status."""
 
     tool: str
     """The qualified name."""
     kind: Literal["cli", "lib", "secret", "server"]
     name: str
     status: Literal["ok", "missing", "outdated", "error"]
-    """`error`: it is there, or may be, but it can't be told whether it will do."""
+    """`error`: installed, or perhaps, but whether its version fits can't be determined."""
     version: str | None
     min_version: str | None
     path: str | None
@@ -60,18 +60,18 @@ class HealthRow(Model):
     install: str
     """How to get it: a command, or a sentence."""
     error: str | None
-    """What is wrong, in one sentence; None where nothing is."""
+    """The problem in one sentence, or None."""
     requirement: Requirement = Field(exclude=True, repr=False)
-    """What the tool's file says; not in the JSON."""
+    """The requirement as the tool declares it; not in the JSON."""
 
     @property
     def blocks(self) -> bool:
-        """Whether the tool can't work for want of it."""
+        """Whether the tool can't work because of this row."""
         return self.status in ("missing", "outdated") and not self.requirement.optional
 
     @property
     def problem(self) -> Problem | None:
-        """What is wrong, and how to get what is needed; None where nothing is wrong."""
+        """The problem and how to fix it, or None."""
         if self.status == "ok":
             return None
         fix = f"How to get it: {self.install}"

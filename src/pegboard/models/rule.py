@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 from pegboard.models.problem import Problem
 
 RuleAction: TypeAlias = Literal["allow", "ask", "deny"]
@@ -28,7 +28,7 @@ def _patterns_of(where: object) -> object:
     for name, value in where.items():
         if isinstance(value, dict):
             inner = _patterns_of(value)
-            assert isinstance(inner, dict), "it is made of a table"
+            assert isinstance(inner, dict), "it contains a table"
             flat |= {f"{name}.{below}": patterns for below, patterns in inner.items()}
         elif isinstance(value, list | tuple):
             flat[name] = [_pattern(one) for one in value]
@@ -47,7 +47,7 @@ Patterns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field
 
 
 class Rule(BaseModel):
-    """One rule: exactly one of `allow`, `ask` and `deny`, and when it holds."""
+    """One rule: exactly one of `allow`, `ask` and `deny`, with its conditions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -59,17 +59,17 @@ class Rule(BaseModel):
     exactly: str | None = None
     """All arguments of the calls that the rule allows, as a JSON object; only these values match, by type."""
     scope: RuleScope | None = None
-    """Whose calls it is for: a model's or an MCP client's; both if None."""
+    """Whose calls the rule applies to: a model's or an MCP client's; both if None."""
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Rule:
+    def _check_shape(self) -> Rule:
         if sum(map(bool, (self.allow, self.ask, self.deny))) != 1:
-            raise ValueError("should have exactly one of allow, ask and deny, with the tools it is for")
+            raise ValueError("should have exactly one of allow, ask and deny, with a list of tools")
         if empty := [name for name, patterns in self.where.items() if not patterns]:
             raise ValueError(f"can never match because `{empty[0]}` has no pattern")
         if self.exactly is not None:
             if not self.allow or self.where:
-                raise ValueError("exactly is only for allow, and without where")
+                raise ValueError("exactly works only with allow, and without where")
             try:
                 arguments = json.loads(self.exactly)
             except (ValueError, RecursionError):
@@ -80,30 +80,30 @@ class Rule(BaseModel):
 
     @property
     def action(self) -> RuleAction:
-        """What it says."""
+        """Action of the rule."""
         return "allow" if self.allow else "ask" if self.ask else "deny"
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Patterns of the tools that it is for."""
+        """Patterns of the tools that the rule applies to."""
         return self.allow or self.ask or self.deny
 
     def __str__(self) -> str:
-        """Return it in words: `allow fs.write_file where path = src/**`."""
+        """Return the rule as text: `allow fs.write_file where path = src/**`."""
         where = ", ".join(f"{name} = {' or '.join(patterns)}" for name, patterns in self.where.items())
         exactly = f" with exactly {self.exactly}" if self.exactly is not None else ""
         whose = f" in calls {_WHOSE[self.scope]}" if self.scope else ""
         return f"{self.action} {', '.join(self.tools)}{f' where {where}' if where else ''}{exactly}{whose}"
 
 
-class RuleFile(Model):
-    """The rules as they stood in their file when it was read."""
+class RuleFile(DataModel):
+    """The rules as last read from their file."""
 
     file: str
-    """Its absolute path; it needn't be there."""
+    """Absolute path of the file, which may be missing."""
     rules: tuple[Rule, ...] = ()
-    """In their order; none where the file can't be used."""
+    """The rules in order; empty if the file can't be used."""
     problem: Problem | None = None
     """Why the file can't be used."""
     text: str = Field(default="", repr=False)
-    """What was read, to tell whether it was changed since."""
+    """The text that was read, to detect changes."""

@@ -18,9 +18,9 @@ from pegboard.models.spec import ToolSpec
 ANYTHING: Final = "**"
 """The pattern that matches every text."""
 _MOST_ITEMS: Final = 8
-"""Items of a list that get a pattern each."""
+"""Number of items of a list that get a pattern each."""
 _LONGEST: Final = 200
-"""Characters of a value that a suggested pattern keeps."""
+"""Length of a value in a suggested pattern, in characters."""
 
 
 def literal(text: str) -> str:
@@ -66,14 +66,14 @@ def session_rule(spec: ToolSpec, call: ToolCall) -> Rule:
 
 
 def suggested_patterns(spec: ToolSpec, call: ToolCall, is_safe: Callable[[str], bool]) -> list[tuple[str, str]]:
-    """Return patterns that match the call's arguments, to be edited: pairs of an argument and a pattern.
+    """Return editable patterns that match the call's arguments: pairs of an argument and a pattern.
 
-    Arguments that the call leaves out are pinned to their default. Where they have none, every value matches.
+    Arguments that the call leaves out are pinned to their default, or match every value if they have none.
 
     Args:
         spec: The tool.
         call: The call.
-        is_safe: Tells whether a character can be shown in an input; any other becomes `?`.
+        is_safe: Returns whether a character can be shown in an input; any other becomes `?`.
     """
     properties = spec.input_schema.get("properties")
     known: Mapping[str, JsonValue] = properties if isinstance(properties, Mapping) else {}
@@ -90,7 +90,7 @@ def suggested_patterns(spec: ToolSpec, call: ToolCall, is_safe: Callable[[str], 
 
 
 def matches_exactly(exactly: str, spec: ToolSpec, arguments: JsonObject) -> bool:
-    """Tell whether arguments are exactly those of a rule; an argument left out has its default."""
+    """Return whether arguments are exactly those of a rule; an argument left out has its default."""
     return _canonical(with_defaults(spec, _read(exactly))) == _canonical(with_defaults(spec, arguments))
 
 
@@ -117,7 +117,7 @@ def _written(arguments: JsonObject) -> str:
     text = json.dumps(arguments, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair can't be written to a file as it is
+    except UnicodeEncodeError:  # Half a surrogate pair can't be written to a file.
         return json.dumps(arguments)
     return text
 

@@ -1,15 +1,15 @@
-"""Scripts that are kept under a name."""
+"""Saved scripts."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class SavedScript(Model):
+class SavedScript(DataModel):
     """A named bash script."""
 
     name: str
     changed: datetime
-    """When it was written last, UTC."""
+    """When the script was last written, UTC."""

@@ -1,37 +1,37 @@
-"""Conversations that are kept."""
+"""Saved conversations."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from pegboard.models.conversation import Message
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 
-class Session(Model):
-    """One conversation, without what was said in it."""
+class Session(DataModel):
+    """One conversation, without its messages."""
 
     id: str
     name: str
-    """What the user calls it; the beginning of the first message until then."""
+    """The user's name for it; until then the start of the first message."""
     created: datetime
-    """UTC, as the next one."""
+    """Creation time, UTC."""
     changed: datetime
-    """When something was last said or changed."""
+    """Time of the last message or change, UTC."""
     messages: int
-    """How many there are."""
+    """Number of messages."""
     model: str = ""
     """The model that answered last, `provider:model`."""
     system: str | None = None
-    """What the model is told beforehand in place of our own words."""
+    """Instructions to the model that replace the default ones."""
 
 
-class SessionEntry(Model):
+class SessionEntry(DataModel):
     """One message of a session."""
 
     position: int
-    """From 0, without gaps."""
+    """Index from 0, without gaps."""
     at: datetime
     message: Message
     call: str | None = None
-    """Of a tool's answer: the id of our call, by which the history knows it whole."""
+    """For a tool's result: the id of the call, under which the history has the whole result."""

@@ -6,34 +6,34 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pegboard.models.model import JsonObject, Model
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.problem import Problem
 from pegboard.models.requirement import HealthRow, Requirement
 
 ToolState = Literal["ready", "degraded", "blocked"]
-"""Whether a tool can do its work: yes; partly; no."""
+"""Whether a tool can work: fully, in part, or not."""
 
 
-class Hints(Model):
-    """What the author says of a tool's manners: the four MCP annotations and ours. `None` is unsaid."""
+class Hints(DataModel):
+    """The author's hints on a tool's behaviour: the four MCP annotations and Pegboard's own. None means unspecified."""
 
     read_only: bool | None = None
-    """It changes nothing (MCP `readOnlyHint`)."""
+    """The tool changes nothing (MCP `readOnlyHint`)."""
     destructive: bool | None = None
-    """It may delete or overwrite (MCP `destructiveHint`)."""
+    """The tool may delete or overwrite data (MCP `destructiveHint`)."""
     idempotent: bool | None = None
-    """Calling it twice does no more than calling it once (MCP `idempotentHint`)."""
+    """Calling the tool twice has the same effect as once (MCP `idempotentHint`)."""
     open_world: bool | None = None
-    """It talks to things outside (MCP `openWorldHint`)."""
+    """The tool talks to the outside world (MCP `openWorldHint`)."""
     timeout: float | None = None
     """Seconds that one call may take."""
     cache_seconds: float | None = None
-    """How long a result may be used again within a session, in seconds."""
+    """Seconds for which a result can be reused within a session."""
     stdin: str | None = None
-    """The parameter that takes a script's standard input."""
+    """The parameter that receives a script's standard input."""
 
 
-class PackHandler(Model):
+class PackHandler(DataModel):
     """The address of a tool that is a function in a Python file."""
 
     kind: Literal["pack"] = "pack"
@@ -42,11 +42,11 @@ class PackHandler(Model):
     file: str
     """Absolute path."""
     line: int
-    """Where the function's `def` stands, from 1."""
+    """Line of the function's `def`, from 1."""
     is_async: bool = False
 
 
-class McpHandler(Model):
+class McpHandler(DataModel):
     """The address of a tool of an MCP server."""
 
     kind: Literal["mcp"] = "mcp"
@@ -54,28 +54,28 @@ class McpHandler(Model):
     tool: str
 
 
-class ScriptHandler(Model):
-    """The address of the tool that runs scripts, of which there is one."""
+class ScriptHandler(DataModel):
+    """The address of the tool that runs scripts; there is only one."""
 
     kind: Literal["script"] = "script"
 
 
 Handler = Annotated[PackHandler | McpHandler | ScriptHandler, Field(discriminator="kind")]
-"""Where a call of the tool is sent: an address, never a callable."""
+"""The target of a tool's calls: an address, never a callable."""
 
 
-class Location(Model):
-    """Where a tool comes from, for people: the pack's file and line, the server's name, or Pegboard itself."""
+class Location(DataModel):
+    """The origin of a tool, for people: the pack's file and line, the server's name, or Pegboard itself."""
 
     kind: Literal["pack", "mcp", "script"]
     file: str | None = None
     line: int | None = None
     server: str | None = Field(default=None, exclude_if=lambda server: server is None)
-    """Not in the JSON of a tool that comes from a file."""
+    """Left out of the JSON if the tool comes from a file."""
 
 
-class ToolSpec(Model):
-    """All that is known of a tool without running it."""
+class ToolSpec(DataModel):
+    """Description of a tool, built without running it."""
 
     name: str
     """The qualified name, `pack.function`."""
@@ -87,15 +87,15 @@ class ToolSpec(Model):
     output_schema: JsonObject | None = None
     handler: Handler
     signature: str = ""
-    """The call in one line: `fs.read_file(*, path: str, max_bytes: int = 204800) -> str`."""
+    """The signature in one line: `fs.read_file(*, path: str, max_bytes: int = 204800) -> str`."""
     aliases: tuple[str, ...] = ()
-    """Other names that the tool answers to, as they are called."""
+    """Other names of the tool, qualified."""
     parameter_aliases: dict[str, str] = Field(default_factory=dict)
     """Other names of parameters: alias → parameter."""
     hints: Hints = Hints()
     requirements: tuple[Requirement, ...] = ()
     problems: tuple[Problem, ...] = ()
-    """What is wrong with this tool; `discovery.scan` gives the same among all others."""
+    """Problems of this tool; `discovery.scan` returns them among all others."""
 
     @property
     def function(self) -> str:
@@ -109,7 +109,7 @@ class ToolSpec(Model):
 
     @property
     def location(self) -> Location:
-        """Where the tool comes from."""
+        """Origin of the tool."""
         match self.handler:
             case PackHandler(file=file, line=line):
                 return Location(kind="pack", file=file, line=line)
@@ -120,7 +120,7 @@ class ToolSpec(Model):
 
     @property
     def annotations(self) -> JsonObject:
-        """The hints as MCP annotations: only those that were said."""
+        """The specified hints as MCP annotations."""
         said = {
             "readOnlyHint": self.hints.read_only,
             "destructiveHint": self.hints.destructive,
@@ -130,8 +130,8 @@ class ToolSpec(Model):
         return {name: value for name, value in said.items() if value is not None}
 
 
-class ToolInfo(Model):
-    """A tool as `pegboard tools list --json` and the screen show it."""
+class ToolInfo(DataModel):
+    """A tool as `pegboard tools list --json` and the interface show it."""
 
     name: str
     aliases: tuple[str, ...]
@@ -143,12 +143,12 @@ class ToolInfo(Model):
     location: Location
     state: ToolState
     requirements: tuple[HealthRow, ...]
-    """What it needs, each with what was found."""
+    """The tool's requirements, each with its status."""
     problems: tuple[Problem, ...]
 
     @classmethod
     def of(cls, spec: ToolSpec, state: ToolState = "ready", requirements: tuple[HealthRow, ...] = ()) -> ToolInfo:
-        """Shows `spec`, whose tool is in `state` for what was found of its requirements."""
+        """Return the entry of a tool."""
         return cls.model_construct(
             name=spec.name,
             aliases=spec.aliases,

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
+from pegboard.errors import PegboardError
 from pegboard.forms.json_text import JsonTextError, parse
 from pegboard.models import JsonObject
 
@@ -28,7 +29,7 @@ _WIDTH = 100
 _LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
 
-class TomlTextError(ValueError):
+class TomlTextError(PegboardError, ValueError):
     """A text is not TOML, or says what JSON can't.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The one page to read: `Runtime` builds everything and offers the verbs. The screen and the command line use it."""
+"""The entry point of the core: `Runtime` builds everything and offers every operation."""
 
 from pegboard.runtime.runtime import Runtime
 from pegboard.runtime.tools import ToolDetails

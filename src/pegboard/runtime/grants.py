@@ -1,4 +1,4 @@
-"""What each pack may know: its own config, and the secrets that it was granted."""
+"""Access of packs to their own configuration and to the secrets that they are granted."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import NamedTuple
 from pegboard.config import PacksSettings, Secret, Secrets
 from pegboard.models import PackHandler, Problem
 from pegboard.ports import Granted
-from pegboard.runtime.redaction import Redaction
-from pegboard.sdk.secret_checks import not_granted_message
+from pegboard.runtime.redaction import SecretRedaction
+from pegboard.sdk.granted import not_granted
 
 _SPEAKS_OF_SECRETS = re.compile(rb"secret|api_headers|lazy_client", re.IGNORECASE)
 _MOST_REFUSED = 200
-"""Names that are remembered: a pack may ask for as many as it likes."""
+"""Limit on remembered names, since a pack may ask for any number."""
 
 _Stamp = tuple[int, int, int]
 
 
 class _Reading(NamedTuple):
-    """The secrets that a file names, and which version of it was read."""
+    """The secrets that a file names, and the version of the file."""
 
     stamp: _Stamp | None
     names: tuple[str, ...]
@@ -36,54 +36,54 @@ class _Refusal(NamedTuple):
     name: str
 
 
-class Grants:
-    """Gives each pack its config, and the secrets that its file names or the configuration lists for it.
+class PackGrants:
+    """The configuration of each pack, and the secrets that its file names or the configuration lists for it.
 
-    No secret is kept, only which ones each file names. A `pegboard.ports.Grants`.
+    Stores no secret, only the names that each file contains. A `pegboard.ports.Grants`.
 
     Args:
         settings: `[packs]`.
         secrets: The user's secrets.
-        redaction: Learns of every secret before its pack does.
+        redaction: Receives every secret before a pack does.
         of_folder: Packs that the working directory's `pegboard.toml` configures. They get secrets only from its
-            `.env` file, since the config may name the host that they are sent to.
+            `.env` file, since the configuration may name the host that they are sent to.
     """
 
     def __init__(
-        self, settings: PacksSettings, secrets: Secrets, redaction: Redaction, *, of_folder: Collection[str] = ()
+        self, settings: PacksSettings, secrets: Secrets, redaction: SecretRedaction, *, of_folder: Collection[str] = ()
     ) -> None:
         self._of_folder = of_folder
         self._settings = settings
         self._redaction = redaction
         self._secrets = secrets
         self._readings: dict[str, _Reading] = {}
-        self._without_secrets: dict[tuple[str, str], tuple[_Stamp | None, Granted]] = {}  # by file and pack
+        self._without_secrets: dict[tuple[str, str], tuple[_Stamp | None, Granted]] = {}  # By file and pack.
         self._refused: dict[_Refusal, None] = {}
         self._refusing = Lock()
 
-    def at_once(self, handler: PackHandler) -> Granted | None:
-        """Gives what a pack may know where that takes no time; None where it must be looked up."""
+    def known(self, handler: PackHandler) -> Granted | None:
+        """Return the configuration and secrets of a pack if that takes no time; None if `look_up` is required."""
         known = self._without_secrets.get((handler.file, handler.pack))
         return None if known is None or known[0] != _stamp(handler.file) else known[1]
 
     async def look_up(self, handler: PackHandler) -> Granted:
-        """Gives what a pack may know, from its file, the configuration and wherever secrets are kept."""
+        """Return the configuration and secrets of a pack; read its file and the stores of secrets."""
         return await asyncio.to_thread(self._look_up, handler)
 
     def refuse(self, handler: PackHandler, name: str) -> None:
-        """Notes that a pack asked for a secret that it wasn't granted."""
+        """Record that a pack asked for a secret that it wasn't granted."""
         if self._secrets.check(name) is None:
             with self._refusing:
                 if len(self._refused) < _MOST_REFUSED:
                     self._refused[_Refusal(handler.file, handler.pack, name)] = None
 
     def where(self, name: str) -> tuple[str | None, str]:
-        """Gives where a secret comes from; None and the reason if it is missing. Blocks."""
+        """Return where a secret comes from, or None and why it is missing. Blocks."""
         found = self._secrets.look_up(name)
         return (found.place, "") if isinstance(found, Secret) else (None, found.message)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Gives the secrets that packs asked for in vain, as far as they still aren't granted."""
+        """Return a problem for each secret that a pack asked for and still isn't granted."""
         with self._refusing:
             refused = [*self._refused]
         return tuple(

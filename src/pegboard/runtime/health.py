@@ -1,4 +1,4 @@
-"""The requirements of tools: a tool can be given by any of its names, or all tools of a pack by the pack's."""
+"""The requirements of tools. A tool is found by any of its names, all tools of a pack by the pack's name."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class ToolHealth:
-    """What tools require, and what of it was found.
+    """Requirements of tools and their status.
 
     Args:
         parts: The parts of the runtime.
-        tools: The tools that may be used.
+        tools: The tools that can be used.
     """
 
     def __init__(self, parts: Parts, tools: Tools) -> None:
@@ -25,40 +25,40 @@ class ToolHealth:
         self._tools = tools
 
     def state(self, spec: ToolSpec) -> ToolState:
-        """Gives whether the tool can do its work, as far as was checked; until then it is taken to be ready."""
+        """Return the state of a tool from the checks so far; ready if nothing was checked."""
         return self._parts.health.state(spec) if spec.requirements else "ready"
 
     def rows(self, tool: str | None = None) -> tuple[HealthRow, ...]:
-        """Gives what is known of what tools need, in their order; what wasn't looked for yet has no row.
+        """Return the rows of the requirements that were checked, in the order of the tools.
 
         Args:
-            tool: A tool or a pack; every tool that may be used if left out.
+            tool: A tool or a pack; every tool that can be used by default.
         """
         return self._parts.health.rows(self._tools.named(tool))
 
     def check(self, tool: str | None = None, *, again: bool = False) -> AsyncGenerator[HealthRow]:
-        """Looks for what tools need, and yields each row of the report as soon as it is known.
+        """Check requirements, and yield each row of the report as soon as it is known.
 
-        Closing it ends what still runs.
+        Closing the iterator stops the checks.
 
         Args:
-            tool: A tool or a pack; every tool that may be used if left out.
-            again: Whether to look again for what is known already.
+            tool: A tool or a pack; every tool that can be used by default.
+            again: Whether to repeat checks with a known result.
         """
         return self._parts.health.checking(self._tools.named(tool), again=again)
 
     def check_blocking(self, tool: str | None = None, *, again: bool = False) -> Generator[HealthRow]:
-        """Does what `check` does where there is no loop; blocks between the rows."""
+        """Check requirements as `check` does, without an event loop; block between the rows."""
         return self._parts.health.check(self._tools.named(tool), again=again)
 
     def recheck(self, requirements: Iterable[Requirement]) -> AsyncGenerator[HealthRow]:
-        """Looks for these things again, for all tools that need them, as `check` does.
+        """Check requirements again for all tools that have them, as `check` does.
 
         Args:
-            requirements: What tools need, in any tool's words; each thing is looked for once.
+            requirements: Requirements of any tools; each is checked once.
         """
         return self._parts.health.checking(self._tools.all(), again=True, only=requirements)
 
     def blocked_by(self, requirement: Requirement) -> tuple[str, ...]:
-        """Gives the names of the tools that can't work without something."""
+        """Return the names of the tools that can't work without a requirement."""
         return self._parts.health.blocks(requirement)

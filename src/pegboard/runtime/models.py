@@ -1,4 +1,4 @@
-"""Language models: the configured one, those of providers and of this machine."""
+"""Language models: the configured one, those of providers and those on this machine."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Models:
             await model.close()
 
     def get(self, name: str | None = None, base_url: str | None = None, *, send_key: bool = False) -> Model:
-        """Return a language model: the same one for the same name and server, with the connections that it keeps.
+        """Return a language model; the same one for the same name and server, with its open connections.
 
         Args:
-            name: `provider:model`, or `offline`; the configured one if left out, without one the offline one.
-            base_url: Where its server listens, if not where the configuration says.
-            send_key: Whether the provider's key goes to `base_url` although it isn't the configured server: only
-                where the user named it for this purpose.
+            name: `provider:model`, or `offline`; by default the configured model, or the offline one if none is
+                configured.
+            base_url: The server's URL; by default the configured one.
+            send_key: Whether to send the provider's key to `base_url` even though it isn't the configured server; only
+                if the user named it for this purpose.
 
         Raises:
-            ModelError: There is no such provider, this can't be the name of one of its models, or the configuration
-                of models can't be used.
+            ModelError: The name or its provider is unknown, or the configuration of models can't be used.
         """
         from pegboard.ask.offline import NAME, OfflineModel
 
@@ -65,14 +65,15 @@ class Models:
         return self._models.setdefault((name, where, has_key), known)
 
     def _base_url(self, name: str, given: str | None) -> str | None:
-        """Return the base URL of a model; only the provider that it was configured for gets the configured one.
+        """Return the base URL of a model; the configured one applies only to the provider that it was configured for.
 
         Raises:
-            ModelError: `not_configured`, if the configured one can't be read: the question would go elsewhere.
+            ModelError: `not_configured`, if the configured URL can't be read; the default would send the question
+                elsewhere.
         """
         blocked = self._parts.settings.loaded.model_blocked
         if blocked is not None and not given:
-            message = f"No model is used because the configuration of models can't be used: {blocked}"
+            message = f"No model was asked because the configuration of models can't be used: {blocked}"
             raise ModelError(message, code="not_configured")
         return given or self._configured_url(name)
 
@@ -86,10 +87,10 @@ class Models:
         return self._parts.settings.base_url_of(name) or None
 
     def _is_configured(self, name: str, where: str | None) -> bool:
-        """Whether a provider's key is configured for a server: its usual one, or the one that the configuration names.
+        """Return whether a provider's key may go to a server: the provider's own, or the one in the configuration.
 
         Raises:
-            ModelError: This is not the name of a model, or not a URL.
+            ModelError: The name of the model or the URL is invalid.
         """
         if where is None:
             return True
@@ -99,17 +100,17 @@ class Models:
         try:
             usual = endpoint(name, configured)
         except ModelError:
-            return False  # a provider that isn't known by name and not configured
+            return False  # A provider that isn't known by name and not configured.
         return origin(endpoint(name, where).base_url) == origin(usual.base_url)
 
     def preload(self) -> None:
-        """Loads the library that talks to models, as the first turn would; blocks for a second."""
+        """Import the library that talks to models, as the first turn would; block for a second."""
         from pegboard.ask.providers import preload
 
         preload()
 
     async def local_servers(self) -> AsyncGenerator[LocalServer]:
-        """Looks for model servers on this machine, and yields each with its models as soon as it answers."""
+        """Look for model servers on this machine, and yield each with its models as soon as it responds."""
         import asyncio
 
         await asyncio.to_thread(__import__, "pegboard.ask.providers")
@@ -127,20 +128,20 @@ class Models:
             await asyncio.gather(*looks, return_exceptions=True)
 
     def providers(self) -> tuple[str, ...]:
-        """Gives the names of the providers that are known."""
+        """Return the names of the known providers."""
         from pegboard.ask.providers.endpoint import PROVIDERS
 
         return tuple(PROVIDERS)
 
     def requirements(self, name: str, base_url: str | None = None) -> ModelNeeds:
-        """Says what a model needs, and what of that is there; blocks, and up to 30 seconds for a locked keyring.
+        """Return the requirements of a model and their status; block, up to 30 seconds for a locked keyring.
 
         Args:
             name: `provider:model`, or `offline`.
-            base_url: As of `get`.
+            base_url: As in `get`.
 
         Raises:
-            ModelError: This is no model's name, or there is no such provider.
+            ModelError: The name or its provider is unknown.
         """
         from pegboard.ask.offline import NAME
         from pegboard.ask.providers.requirements import needs
@@ -156,18 +157,18 @@ class Models:
         )
 
     def price(self, model: str, usage: Usage) -> float | None:
-        """Gives what a model was paid for in US dollars, where its prices are known; blocks while they are loaded.
+        """Return the price of a usage in US dollars, or None if the model's prices are unknown; block to load them.
 
         Args:
             model: `provider:model`.
-            usage: What it took.
+            usage: The tokens used.
         """
         from pegboard.ask.providers.price import price
 
         return price(model, usage)
 
     def tool_names(self) -> dict[str, str]:
-        """Gives the names of the tools that may be used by those that a model has for them."""
+        """Return the names of the tools that can be used, by the names that models see."""
         from pegboard.ask.offer import Offer
         from pegboard.ask.result_text import MORE
 
@@ -175,13 +176,13 @@ class Models:
 
     @property
     def system_prompt(self) -> str:
-        """What a model is told beforehand, unless a session says otherwise."""
+        """Default instructions to a model, unless a session has its own."""
         from pegboard.ask.conversation import SYSTEM
 
         return SYSTEM
 
     def reads_text_calls(self, model: str) -> bool:
-        """Whether the model is configured to write its calls as text; without a configured name, any is."""
+        """Return whether the configuration expects calls in the model's text; without a name, for any model."""
         set_ = self._parts.settings.model
         return set_.text_calls and set_.name in {None, model}
 
@@ -190,7 +191,7 @@ class Models:
         return self._key(name, of_folder=True)
 
     def _key(self, name: str, *, of_folder: bool = False) -> str | None:
-        """Return a provider's key, and redact it everywhere from now on."""
+        """Return a provider's key, and redact it from now on."""
         found = self._parts.secrets.find(name, of_folder=of_folder)
         if found is None:
             return None

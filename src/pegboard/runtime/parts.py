@@ -1,4 +1,4 @@
-"""The parts that a runtime is built of, each built when it is first needed."""
+"""The parts of a runtime, each built when it is first needed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pegboard.health import Health
     from pegboard.history import History
     from pegboard.presets import Presets
-    from pegboard.runtime.grants import Grants
-    from pegboard.runtime.redaction import Redaction
+    from pegboard.runtime.grants import PackGrants
+    from pegboard.runtime.redaction import SecretRedaction
     from pegboard.scripts import ScriptRunner
 
 
@@ -29,8 +29,8 @@ class _PackFolders:
     """The packs folders as a source of tools.
 
     Args:
-        folders: In the order in which their packs win.
-        own: The one of the data folder, which needn't exist.
+        folders: In order of precedence.
+        own: The one in the data folder, which may be missing.
         index: The folder of the index.
     """
 
@@ -47,7 +47,7 @@ class _PackFolders:
 
 
 class _ScriptTool:
-    """The tool that runs scripts as a source, if it is offered.
+    """The tool that runs scripts as a source, if it is enabled.
 
     Args:
         settings: The configuration.
@@ -63,7 +63,7 @@ class _ScriptTool:
 
 
 def _configured_allow_list(settings: Settings) -> AllowList:
-    """Return the allow list of the configuration; it admits nothing if what limits tools can't be used."""
+    """Return the configured allow list; it admits nothing if the settings that restrict tools can't be used."""
     blocked = settings.loaded.blocked
     if blocked is not None:
         return AllowList((), reason=f"the configuration can't be used: {blocked}")
@@ -71,13 +71,13 @@ def _configured_allow_list(settings: Settings) -> AllowList:
 
 
 class Parts:
-    """What the facets of one runtime share.
+    """Parts that the facets of one runtime share.
 
     Args:
         settings: The configuration.
         paths: Where Pegboard keeps its files.
         packs: More packs folders, after the configured ones.
-        allow: Which tools may be used, within what the configuration allows.
+        allow: Tools that can be used, within those that the configuration allows.
     """
 
     def __init__(self, settings: Settings, paths: Paths, packs: Sequence[Path], allow: AllowList | None) -> None:
@@ -94,15 +94,15 @@ class Parts:
         self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts])
 
     def is_built(self, part: str) -> bool:
-        """Return whether a part was needed so far."""
+        """Return whether a part has been built."""
         return part in self.__dict__
 
     def usable(self) -> tuple[ToolSpec, ...]:
-        """Return the tools that may be used, by name, as the last scan found them."""
+        """Return the tools that can be used, by name, from the last scan."""
         return tuple(spec for spec in self.registry.tools() if self.allow.admits(spec))
 
     def usable_tool(self, name: str) -> ToolSpec | None:
-        """Return the tool with this name or alias, or None if there is none that may be used."""
+        """Return the tool with this name or alias, or None if no tool that can be used has it."""
         spec = self.registry.get(name)
         return spec if spec is not None and self.allow.admits(spec) else None
 
@@ -133,18 +133,18 @@ class Parts:
         return Secrets(self.paths)
 
     @cached_property
-    def grants(self) -> Grants:
-        """What each pack may read of configuration and secrets."""
-        from pegboard.runtime.grants import Grants
+    def grants(self) -> PackGrants:
+        """Access of packs to configuration and secrets."""
+        from pegboard.runtime.grants import PackGrants
 
-        return Grants(self.settings.packs, self.secrets, self.redaction, of_folder=self.settings.packs_of_folder())
+        return PackGrants(self.settings.packs, self.secrets, self.redaction, of_folder=self.settings.packs_of_folder())
 
     @cached_property
-    def redaction(self) -> Redaction:
-        """What removes secrets from texts and values."""
-        from pegboard.runtime.redaction import Redaction
+    def redaction(self) -> SecretRedaction:
+        """Redaction of secrets in texts and values."""
+        from pegboard.runtime.redaction import SecretRedaction
 
-        return Redaction(self.secrets, self.settings)
+        return SecretRedaction(self.secrets, self.settings)
 
     @cached_property
     def executor(self) -> Executor:
@@ -164,7 +164,7 @@ class Parts:
 
     @cached_property
     def _environment(self) -> dict[str, str]:
-        """What of our environment tools see beside the usual variables."""
+        """The part of Pegboard's environment that tools see in addition to the usual variables."""
         return {name: os.environ[name] for name in self.settings.tools.environment if name in os.environ}
 
     @cached_property
@@ -178,7 +178,7 @@ class Parts:
 
     @cached_property
     def gateway(self) -> Gateway:
-        """What every call passes."""
+        """The pipeline that every call passes."""
         return Gateway(
             self.registry,
             {"pack": self.executor, **({"script": self.script_runner} if self.settings.scripts.offer else {})},
@@ -193,7 +193,7 @@ class Parts:
 
     @cached_property
     def script_gateway(self) -> Gateway:
-        """The road of the user's own scripts, on which there is nothing else."""
+        """The pipeline of the user's own scripts, separate because it has only their tool."""
         from pegboard.scripts import ScriptSource
 
         registry = Registry([ScriptSource(self.settings.scripts.seconds)])
@@ -203,7 +203,7 @@ class Parts:
 
     @cached_property
     def script_runner(self) -> ScriptRunner:
-        """What runs bash scripts."""
+        """Runner of bash scripts."""
         from pegboard.scripts import Limits, ScriptRunner
 
         set_ = self.settings.scripts
@@ -215,7 +215,7 @@ class Parts:
         return Rules(self.paths.approvals, self._roots)
 
     def _roots(self, pack: str) -> tuple[str, ...]:
-        """Return the folders that the configuration confines a pack to; none if it doesn't say."""
+        """Return the folders that the configuration confines a pack to; empty if it names none."""
         listed = self.settings.packs.of(pack).get("roots")
         listed = listed.split(os.pathsep) if isinstance(listed, str) else listed
         return (

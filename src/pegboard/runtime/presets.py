@@ -1,4 +1,4 @@
-"""Presets: saved arguments. A tool can be given by any of its names, and may be missing now."""
+"""Presets: saved arguments. A tool is found by any of its names, and may be missing now."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ class ToolPresets:
         self._parts = parts
 
     def list(self, tool: str | None = None) -> tuple[Preset, ...]:
-        """Gives the presets of a tool, or of all tools, by name; reads the disk.
+        """Return the presets of a tool, or of all tools, by name; read the disk.
 
-        What can't be read is among `problems` instead.
+        Presets that can't be read are in `problems`.
         """
         tools = self._parts.presets.tools() if tool is None else (self._full_name(tool),)
         return tuple(preset for name in tools for preset in self._parts.presets.of(name))
 
     def save(self, tool: str, name: str, arguments: JsonObject, *, replace: bool = True) -> Preset:
-        """Keeps arguments under a name, in the place of those that were there if it may; writes the disk.
+        """Save arguments under a name; write the disk.
 
         Raises:
-            PresetError: The name or the arguments can't be kept, the name is taken, or the file can't be written.
+            PresetError: The name or the arguments can't be saved, the name is taken and `replace` is False, or the file
+                can't be written.
         """
         return self._parts.presets.save(self._full_name(tool), name, arguments, replace=replace)
 
     def delete(self, tool: str, name: str) -> None:
-        """Throws a preset away, a damaged one as well; writes the disk.
+        """Delete a preset, even a damaged one; write the disk.
 
         Raises:
-            PresetError: There is none of that name, or it can't be deleted.
+            PresetError: No preset has this name, or it can't be deleted.
         """
         self._parts.presets.delete(self._full_name(tool), name)
 
     def rename(self, tool: str, old: str, new: str) -> None:
-        """Gives a preset another name; writes the disk.
+        """Rename a preset; write the disk.
 
         Raises:
-            PresetError: There is none of the old name, there is one of the new, or it can't be renamed.
+            PresetError: No preset has the old name, one has the new name, or it can't be renamed.
         """
         self._parts.presets.rename(self._full_name(tool), old, new)
 

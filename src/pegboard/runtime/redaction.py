@@ -1,4 +1,4 @@
-"""The secrets that are known while Pegboard runs, taken out of everything that leaves the gateway."""
+"""The known secrets, removed from everything that leaves the gateway."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pydantic import JsonValue
 from pegboard.config import Redactor, Secrets, Settings, credentials_in
 
 _FRESH_SECONDS = 5.0
-"""How long a `.env` file that was edited may go unnoticed, where no pack is given what is in it."""
+"""Seconds until an edit of a `.env` file is noticed, unless a pack is granted its secrets earlier."""
 
 
-class Redaction:
-    """Takes secrets out of texts and values: those of the environment, `.env` files, and all that packs were given.
+class SecretRedaction:
+    """Redaction of secrets in texts and values: those of the environment, of `.env` files, and those granted to packs.
 
     A `pegboard.ports.Redaction`.
 
     Args:
         secrets: The user's secrets.
-        settings: Their URLs may have passwords, too.
+        settings: The configuration, whose URLs may contain passwords.
     """
 
     def __init__(self, secrets: Secrets, settings: Settings) -> None:
@@ -35,16 +35,16 @@ class Redaction:
 
     @property
     def has_any(self) -> bool:
-        """Whether there is any secret to take out."""
+        """Whether any secret is known."""
         return bool(self._values)
 
     async def renew(self) -> None:
-        """Looks for secrets that were added since, unless that was done a moment ago."""
+        """Look for secrets that were added, unless the last look was a moment ago."""
         if time.monotonic() >= self._fresh_until:
             await asyncio.to_thread(self._look)
 
     def add(self, values: Mapping[str, str]) -> None:
-        """Learns of secrets, by name, before anybody else is told them."""
+        """Add secrets, by name, before a pack receives them."""
         with self._adding:
             if values.items() <= self._values.items():
                 return
@@ -52,20 +52,20 @@ class Redaction:
             self._redactor = Redactor(self._values)
 
     def text(self, text: str) -> str:
-        """Gives a text without secrets."""
+        """Return a text without secrets."""
         return self._redactor.text(text) if self._values else text
 
     def text_now(self, text: str) -> str:
-        """Return a text without secrets, those included that were added since the last look; read the disk."""
+        """Return a text without secrets, including those added since the last look; read the disk."""
         self._look()
         return self.text(text)
 
     def value(self, value: JsonValue) -> JsonValue:
-        """Gives a JSON value without secrets: itself where there are none."""
+        """Return a JSON value without secrets; the same object if it contains none."""
         return self._redactor.value(value) if self._values else value
 
     def unfinished(self, text: str) -> int:
-        """Gives how many characters at the end of a text may be the beginning of a secret."""
+        """Return the length of the suffix that could be the start of a secret."""
         return self._redactor.unfinished(text) if self._values else 0
 
     def _look(self) -> None:

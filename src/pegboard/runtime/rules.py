@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ApprovalRules:
-    """The rules of `approvals.toml` and of sessions, and who is asked if none of them decides.
+    """The rules of `approvals.toml` and of sessions, and the approver for calls that no rule decides.
 
     Args:
         parts: The parts of the runtime.
@@ -28,7 +28,7 @@ class ApprovalRules:
         self._parts = parts
 
     def approve_with(self, approver: Approver | None, rule_added: Callable[[AddedRule], object] | None = None) -> None:
-        """Set who decides on calls that ask first.
+        """Set the approver for calls that need approval.
 
         Args:
             approver: Decides on each call. Without one, such calls are rejected.
@@ -38,52 +38,54 @@ class ApprovalRules:
         self._parts.gateway.rule_added = rule_added
 
     def approve_in_advance(self, patterns: Sequence[str]) -> tuple[Problem, ...]:
-        """Let calls of matching tools run without a question as long as this runtime lives; rules still deny.
+        """Approve calls of matching tools in advance for the life of this runtime; rules can still deny them.
 
         Args:
-            patterns: As of an allow list. A call that a model wrote as text needs the exact name of its tool.
+            patterns: Patterns as in an allow list. A call that a model wrote as text needs the exact name of its tool.
 
         Returns:
             A warning for each pattern that matches no tool.
         """
         self._parts.rules.approve_in_advance(patterns)
         unmatched = AllowList(patterns).unmatched(self._parts.usable())
-        messages = (f'"{pattern}" approves no tool: none that may be used matches it.' for pattern in unmatched)
+        messages = (
+            f'"{pattern}" approves no tool because no tool that can be used matches it.' for pattern in unmatched
+        )
         return tuple(Problem(message=message, fix=ALLOW_FIX, severity="warning") for message in messages)
 
     def matches(self, rule: Rule, call: ToolCall) -> bool:
-        """Tell whether a rule matches a call of a tool that there is."""
+        """Return whether a rule matches a call; False if its tool doesn't exist."""
         spec = self._parts.usable_tool(call.name)
         return spec is not None and self._parts.rules.fits(rule, spec, call)
 
     def undo(self, added: AddedRule) -> None:
-        """Remove a rule that an approval added; writes the disk if it is permanent.
+        """Remove a rule that an approval added; write the disk if it is permanent.
 
         Raises:
-            RulesError: It isn't there any more, or the file can't be changed.
+            RulesError: The rule no longer exists, or the file can't be changed.
         """
         self._parts.rules.remove(added.rule, added.session)
 
     def verdict(self, call: ToolCall) -> Verdict | None:
-        """Says whether a call of a model or MCP client would run, ask or be refused; reads the disk.
+        """Return the decision of the rules on a call of a model or MCP client; read the disk.
 
-        Gives None if there is no such tool.
+        Returns None if the tool doesn't exist.
         """
         spec = self._parts.usable_tool(call.name)
         return None if spec is None else self._parts.rules.verdict(spec, call)
 
     def read(self) -> RuleFile:
-        """Gives the rules by which calls of models and MCP clients run, ask or are refused; reads the disk."""
+        """Return the rules of the file; read the disk."""
         return self._parts.rules.read()
 
     def add(self, seen: RuleFile, rule: Rule) -> RuleFile:
-        """Adds a rule as the last, which wins over those before it; writes the disk.
+        """Append a rule, which takes precedence over earlier ones; write the disk.
 
-        Like every change of a rule, it gives the rules as they are then, and leaves all else in the file as it is.
+        Like every change of a rule, return the new rules and preserve the rest of the file.
 
         Args:
-            seen: The rules as they were read.
-            rule: The new one.
+            seen: The rules as last read.
+            rule: The new rule.
 
         Raises:
             RulesError: The file was changed since, its rules are written in an unusual way, or it can't be written.
@@ -91,13 +93,13 @@ class ApprovalRules:
         return self._parts.rules.change(seen, lambda text: text.with_added(rule))
 
     def change(self, seen: RuleFile, at: int, rule: Rule) -> RuleFile:
-        """Puts a rule in the place of one; see `add`."""
+        """Replace a rule; see `add`."""
         return self._parts.rules.change(seen, lambda text: text.with_changed(at, rule))
 
     def remove(self, seen: RuleFile, at: int) -> RuleFile:
-        """Throws a rule away, and the comments right above and below it; see `add`."""
+        """Delete a rule and the comments directly above and below it; see `add`."""
         return self._parts.rules.change(seen, lambda text: text.without(at))
 
     def move(self, seen: RuleFile, at: int, to: int) -> RuleFile:
-        """Puts a rule in another place, since of those that fit the last one wins; see `add`."""
+        """Move a rule, since the last rule that matches a call applies; see `add`."""
         return self._parts.rules.change(seen, lambda text: text.with_moved(at, to))

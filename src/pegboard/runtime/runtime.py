@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 class Runtime:
     """One running Pegboard: its tools, the pipeline of their calls, and the record.
 
-    Building it is cheap: nothing is scanned, opened or started before it is needed. Use it as an async context
+    Building it is cheap: each part is scanned, opened or started when it is first needed. Use it as an async context
     manager, or `close` it.
 
     Args:
         settings: The configuration.
         paths: Where Pegboard keeps its files.
         packs: More packs folders, after the configured ones.
-        allow: Which tools may be used, within what the configuration allows.
+        allow: Tools that can be used, within those that the configuration allows.
         problems: Problems of the configuration, to be shown with all others.
     """
 
@@ -55,7 +55,7 @@ class Runtime:
         self._problems = tuple(problems)
         self._parts = Parts(settings, paths, packs, allow)
         self.folders = self._parts.folders
-        """The packs folders, in the order in which their packs win."""
+        """The packs folders, in order of precedence."""
         self.tools = Tools(self._parts)
         self.health = ToolHealth(self._parts, self.tools)
         self.rules = ApprovalRules(self._parts)
@@ -71,7 +71,7 @@ class Runtime:
         packs: Sequence[Path] = (),
         tool_allow: str | None = None,
     ) -> Self:
-        """Build what the configuration file and the environment ask for.
+        """Build a runtime from the configuration files and the environment.
 
         Args:
             environ: The environment; that of the process by default.
@@ -85,21 +85,21 @@ class Runtime:
 
     @property
     def history(self) -> History:
-        """The record of calls; every method of it blocks."""
+        """The record of calls; every method blocks."""
         return self._parts.history
 
     @cached_property
     def sessions(self) -> KeptSessions:
-        """The conversations that are kept; every method of it blocks."""
+        """Saved conversations; every method blocks."""
         from pegboard.runtime.sessions import KeptSessions
 
         return KeptSessions(self._parts.history, self.paths.sessions)
 
     def problems(self, *, packs: bool = True) -> tuple[Problem, ...]:
-        """Gives what is wrong with the configuration, the packs, the history and the presets, as far as they were read.
+        """Return the problems of the configuration, the packs, the history and the presets, as far as they were read.
 
         Args:
-            packs: Whether those of packs are wanted, which a call of a tool that was found has nothing to do with.
+            packs: Whether to include problems of packs.
         """
         of_packs = self._parts.registry.problems() if packs else ()
         stores = (getattr(self._parts, name) for name in ("history", "presets") if self._parts.is_built(name))
@@ -114,11 +114,11 @@ class Runtime:
         return (*self._problems, *of_packs, *refused, *rules, *kept)
 
     def record_problems(self) -> tuple[Problem, ...]:
-        """Return what isn't recorded and what else is wrong with the history, as far as it was used."""
+        """Return the problems of the history, including calls that aren't recorded, as far as it was used."""
         return self._parts.history.problems if self._parts.is_built("history") else ()
 
     def unrecorded(self) -> Problem | None:
-        """Return which calls aren't recorded, why, and what to do; None if all are."""
+        """Return which calls aren't recorded, with reason and fix; None if all are."""
         return self._parts.history.unrecorded if self._parts.is_built("history") else None
 
     def watch_record(self, changed: Callable[[], object]) -> None:
@@ -126,13 +126,13 @@ class Runtime:
         self._parts.history.on_trouble = changed
 
     def redacted(self, text: str) -> str:
-        """Return a text without the secrets that are known now; reads the disk."""
+        """Return a text without the secrets that are known now; read the disk."""
         return self._parts.redaction.text_now(text)
 
     def sweep(self) -> None:
-        """Deletes files that nobody needs any more: what killed processes left, the index of folders long gone.
+        """Delete unused files: drafts of killed processes, and the index of folders that no longer exist.
 
-        Blocks, for a bounded time; never raises, and takes nothing that another process uses.
+        Blocks for a bounded time. Never raises, and keeps files that another process uses.
         """
         from pegboard.discovery import sweep
 
@@ -140,22 +140,22 @@ class Runtime:
         self._parts.history.sweep()
 
     def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
-        """Takes a call down the road; see `Gateway.call`."""
+        """Run a call through the pipeline; see `Gateway.call`."""
         return self._parts.gateway.call(call)
 
     async def result(self, call: ToolCall) -> tuple[ToolCall, ToolResult]:
-        """Makes a call and gives it as it was made, aliases resolved, with its result."""
+        """Run a call; return it as it was made, aliases resolved, with its result."""
         events = [event async for event in self.call(call) if isinstance(event, Finished)]
         return events[-1].call, events[-1].result
 
     async def cancel(self, call_id: str) -> bool:
-        """Ends a running or waiting call, which then finishes as cancelled; False if none of that id runs."""
+        """Cancel a running or waiting call, which then finishes as cancelled; return False if none has this id."""
         if await self._parts.gateway.cancel(call_id):
             return True
         return self._parts.is_built("script_gateway") and await self._parts.script_gateway.cancel(call_id)
 
     async def prewarm(self) -> None:
-        """Starts a worker, so that the first call needn't wait for one."""
+        """Start a worker, so that the first call doesn't wait for one."""
         await self._parts.executor.prewarm()
 
     def ask(
@@ -169,16 +169,17 @@ class Runtime:
         system: str | None = None,
         send_key: bool = False,
     ) -> Ask:
-        """Gives what asks a model within a session; `run` of it says something and yields what happens.
+        """Return an `Ask`, which asks a model within a session.
 
         Args:
-            session: The session to go on with, or the id of a new one; one that isn't told to anybody if left out.
-            model: `provider:model`, or one that is there; the configured one if left out, without one the offline one.
-            base_url: Where an OpenAI-compatible server listens, if not where the configuration says.
-            with_tools: Whether the model is offered the tools that may be used.
-            without: Names of tools that it isn't offered.
-            system: What it is told beforehand, in this session from now on; as it was if left out.
-            send_key: As of `Models.get`.
+            session: The session to continue, or the id of a new one; by default a new id.
+            model: `provider:model`, or a `Model`; by default the configured one, or the offline one if none is
+                configured.
+            base_url: URL of an OpenAI-compatible server; by default the configured one.
+            with_tools: Whether to offer the tools that can be used to the model.
+            without: Names of tools that aren't offered.
+            system: Instructions to the model in this session from now on; unchanged by default.
+            send_key: As in `Models.get`.
         """
         from pegboard.ask import Ask, Limits
 

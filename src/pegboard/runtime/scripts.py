@@ -27,16 +27,16 @@ class Scripts:
     def run(
         self, commands: str, *, source: CallSource = "cli", call_id: str | None = None, timeout: float | None = None
     ) -> AsyncGenerator[CallEvent]:
-        """Runs a bash script whose commands are the tools that may be used; the user stands behind it.
+        """Run a bash script whose commands are the tools that can be used, on behalf of the user.
 
-        It is a call of `script.run`, whatever the allow list says of that name, with what is printed as `Log`s of it,
-        and its events contain those of the calls within, which have it as their parent.
+        It is a call of `script.run`, even if the allow list excludes that name. Its output arrives as `Log` events, and
+        the events of nested calls are included, with this call as their parent.
 
         Args:
             commands: The script.
-            source: Who runs it.
-            call_id: The id that the call gets, to cancel it by.
-            timeout: Seconds that it may take; as the configuration says if left out.
+            source: The source of the call.
+            call_id: The id of the call, to cancel it by.
+            timeout: Timeout in seconds; the configured one by default.
         """
         from pegboard.scripts import NAME
 
@@ -44,18 +44,18 @@ class Scripts:
         return self._parts.script_gateway.call(call if call_id is None else call.model_copy(update={"id": call_id}))
 
     def orchestrator(self) -> OrchestratorTool:
-        """Gives what runs scripts over the tools that may be used now: its commands, its help, what a script calls."""
+        """Return the object that runs scripts over the tools that can be used now, with their commands and help."""
         return self._parts.script_runner.orchestrator()
 
     def from_records(self, records: Iterable[CallRecord]) -> str:
-        """Writes calls of the record as a script that makes them again, the oldest first; blocks for a moment."""
+        """Return a script that repeats recorded calls, the oldest first; block for a moment."""
         from pegboard.scripts import script_of
 
         return script_of(records, self._parts.usable_tool)
 
     @cached_property
     def saved(self) -> SavedScripts:
-        """The scripts that are kept; all that they do reads or writes the disk."""
+        """Saved scripts; every operation reads or writes the disk."""
         from pegboard.presets import SavedScripts
 
         return SavedScripts(self._parts.paths.scripts)

@@ -1,4 +1,4 @@
-"""Sessions: conversations that are kept."""
+"""Sessions: saved conversations."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ class KeptSessions(Sessions):
     """The sessions in the history, and their export; every method blocks."""
 
     def export(self, session: str, kind: Literal["markdown", "json"]) -> str:
-        """Gives a session with all that was said as a text for a file; reads the disk.
+        """Return a session with all messages as text for a file; read the disk.
 
         Raises:
-            SessionError: There is no such session.
+            SessionError: The session doesn't exist.
             StoreError: The database can't be read.
         """
         from pegboard.ask.export import as_json, as_markdown
 
         known = self.get(session)
         if known is None:
-            raise SessionError(f"There is no session {session!r}.")
+            raise SessionError(f"Session {session!r} doesn't exist.")
         entries = self.entries(session)
         return as_markdown(known, entries) if kind == "markdown" else as_json(known, entries)

@@ -1,4 +1,4 @@
-"""The tools that may be used."""
+"""The tools that can be used."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ ALLOW_FIX = "See `pegboard tools list` for the names."
 
 
 class ToolDetails(ToolInfo):
-    """What `pegboard tools info` tells beyond the listing."""
+    """Details of `pegboard tools info` beyond the listing."""
 
     timeout: float
-    """Seconds that a call may take."""
+    """Timeout of a call in seconds."""
     signature: str
     uses: ToolUses
 
 
 class Tools:
-    """The tools that packs and other sources offer, as far as the allow list admits them.
+    """The tools of packs and other sources that the allow list admits.
 
     Args:
         parts: The parts of the runtime.
@@ -36,19 +36,19 @@ class Tools:
         self._parts = parts
 
     def scan(self) -> bool:
-        """Looks for tools again; blocks while it does. Gives whether anything changed."""
+        """Scan for tools again, and return whether anything changed; block until it is done."""
         return self._parts.registry.scan()
 
     def all(self) -> tuple[ToolSpec, ...]:
-        """Return the tools that may be used, by name, as the last scan found them."""
+        """Return the tools that can be used, by name, from the last scan."""
         return self._parts.usable()
 
     def get(self, name: str) -> ToolSpec | None:
-        """Return the tool with this name or alias, or None if there is none that may be used."""
+        """Return the tool with this name or alias, or None if no tool that can be used has it."""
         return self._parts.usable_tool(name)
 
     def hidden(self) -> int:
-        """Gives how many tools the last scan found that the allow list keeps out."""
+        """Return the number of tools in the last scan that the allow list excludes."""
         return sum(not self._parts.allow.admits(spec) for spec in self._parts.registry.tools())
 
     def allow_problems(self) -> tuple[Problem, ...]:
@@ -60,7 +60,7 @@ class Tools:
         return tuple(self._parts.settings.warning("tools.allow", message, fix) for message, fix in told)
 
     def named(self, name: str | None) -> tuple[ToolSpec, ...]:
-        """Gives the tool of that name or alias, or all of the pack of that name, as far as they may be used.
+        """Return the tool with this name or alias, or all tools of the pack with this name.
 
         Args:
             name: A tool or a pack; every tool if None.
@@ -71,21 +71,21 @@ class Tools:
         return tuple(known for known in self.all() if known.pack == name) if spec is None else (spec,)
 
     def packs_option(self, spec: ToolSpec) -> str:
-        """Gives the folder that another run must be given with `--packs` to find the tool; empty where it needn't."""
+        """Return the folder that another run needs as `--packs` to find the tool; empty if it needs none."""
         file = spec.location.file
         return self._parts.given.get(os.path.realpath(os.path.dirname(file)), "") if file else ""  # noqa: PTH120 - as above
 
     def why_not(self, name: str) -> ToolResult | None:
-        """Gives the answer to a call of a tool that isn't there or isn't allowed; None where it can be called."""
+        """Return the failed result for a tool that doesn't exist or isn't allowed; None if it can be called."""
         found = self._parts.registry.find(name, self._parts.allow)
         return found if isinstance(found, ToolResult) else None
 
     def timeout(self, spec: ToolSpec) -> float:
-        """Gives the seconds that a call of the tool may take."""
+        """Return the timeout of the tool in seconds."""
         return self._parts.timeouts.of(spec)
 
     def info(self, spec: ToolSpec) -> ToolInfo:
-        """Gives the tool as a listing shows it; looks for what it needs unless that is known, and then blocks."""
+        """Return the tool as listings show it; check its requirements unless they are known, which blocks."""
         if not spec.requirements:
             return ToolInfo.of(spec)
         for _ in self._parts.health.check([spec]):
@@ -93,7 +93,7 @@ class Tools:
         return ToolInfo.of(spec, self._parts.health.state(spec), self._parts.health.rows([spec]))
 
     def details(self, spec: ToolSpec) -> ToolDetails:
-        """Gives all that is known of the tool, its use so far included; as `info`, and reads the history."""
+        """Return all details of the tool, including its use so far; like `info`, and read the history."""
         return ToolDetails(
             **dict(self.info(spec)),
             timeout=self.timeout(spec),
@@ -102,25 +102,25 @@ class Tools:
         )
 
     def prepare(self, spec: ToolSpec, arguments: JsonObject) -> JsonObject:
-        """Gives arguments as a call of the tool would have them: by the schema's names, with required defaults.
+        """Return arguments in the form of a call: by the schema's names, with required defaults.
 
         Raises:
-            FormFaults: They don't fit; all faults at once.
+            FormFaults: The arguments are invalid.
         """
         from pegboard.schema.arguments import prepare
 
         return prepare(spec, arguments)
 
     async def watch(self) -> AsyncGenerator[None]:
-        """Scans and follows the packs folders; never ends by itself.
+        """Scan, then watch the packs folders until the iterator is closed.
 
-        Yields after the first scan, and after each live rescan that changed something. Nothing that happens in between
-        is missed.
+        Yields after the first scan, and after each rescan that changed something. Changes between two scans aren't
+        missed.
         """
         import asyncio
 
         stop = asyncio.Event()
-        # what the folders are compared with is taken here, before the scan
+        # The baseline for changes is taken here, before the scan.
         changes = await asyncio.to_thread(self._changes, stop)
         try:
             await asyncio.to_thread(self.scan)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from pegboard.errors import FormFaults
+from pegboard.errors import FormFaults, PegboardError
 from pegboard.models import ExpectedCall, MissingCommand, ScriptAnalysis
 from pegboard.scripts.commands import Command
 
@@ -60,7 +60,7 @@ class Parsed(NamedTuple):
     """The names of commands that bash doesn't have; tools among them."""
 
 
-class UnreadableError(Exception):
+class UnreadableError(PegboardError):
     """A script can't be read; the message says why."""
 
 

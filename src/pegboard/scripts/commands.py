@@ -217,7 +217,7 @@ class ToolCommand:
         async with aclosing(self._calls.call(call)) as events:
             async for event in events:
                 tell(event, call.id)
-                if isinstance(event, Finished) and event.call.id == call.id:
+                if isinstance(event, Finished) and event.owner == call.id:
                     result = event.result
         assert result is not None, "a call always ends with it"
         if result.error is not None:

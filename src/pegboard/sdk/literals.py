@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pegboard.errors import PegboardError
 from pegboard.sdk.scope import Scope, statements
 
 if TYPE_CHECKING:

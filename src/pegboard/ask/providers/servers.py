@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel, ValidationError
 
 from pegboard.ask.providers.endpoint import PROVIDERS
-from pegboard.models.model import Model
+from pegboard.models.model import DataModel
 
 if TYPE_CHECKING:
     import httpx
@@ -21,7 +21,7 @@ _LARGEST_LIST: Final = 1_000_000
 """Bytes; on such a port anything may listen."""
 
 
-class LocalServer(Model):
+class LocalServer(DataModel):
     """A server on this machine that has models."""
 
     provider: str

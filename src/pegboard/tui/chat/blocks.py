@@ -271,23 +271,23 @@ class CallBlock(Block):
                 # one at a time, so that nobody answers another call than the one that they read
                 if self.asked_for is None or self.asked_for.id == call.id:
                     self.ask(call)
-            case Started(call=call) if call.id == own:
+            case Started(call=call) if event.owner == own:
                 self.call, self.state = call, "running"
                 self._since = monotonic()
             case Started(call=call):
                 self.inner[call.id] = Inner(call)
-            case Finished(call=call, result=result) if call.id == own:
+            case Finished(call=call, result=result) if event.owner == own:
                 self.finish(call, result)
             case Finished(call=call, result=result):
                 # a script may make thousands of calls; what came of each is in the history
                 self.inner[call.id] = Inner(call, result.model_copy(update={"data": None}))
                 if self.asked_for is not None and self.asked_for.id == call.id:
                     self.answered()
-            case Log(call_id=call_id, stream=stream, text=text) if call_id == own:
+            case Log(stream=stream, text=text) if event.owner == own:
                 lines = self._lines.feed(stream, text)
                 self._log_lines += len(lines)
                 self._log = [*self._log, *lines][-LOG_LINES:]
-            case Progress(call_id=call_id) if call_id == own:
+            case Progress() if event.owner == own:
                 self._progress = event
             case _:
                 pass

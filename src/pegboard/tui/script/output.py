@@ -33,7 +33,7 @@ class OutputPane(ResultPane):
 
     def feed(self, event: CallEvent) -> None:
         """Takes an event; the result becomes what was printed, read as JSON where it is that."""
-        if isinstance(event, Finished) and self.call is not None and event.call.id == self.call.id:
+        if isinstance(event, Finished) and self.call is not None and event.owner == self.call.id:
             self._code = exit_code(event.result)
             event = event.model_copy(update={"result": self._printed(event.result)})
         super().feed(event)

@@ -104,10 +104,10 @@ class ScriptRun:
                     self._stop_the_rest()
                 node.finish(call, result)
                 self.failed += not result.ok and node is not self.script
-            case Log(call_id=call_id) if call_id != self.script.call.id and call_id in self._nodes:
-                self._nodes[call_id].heard(event)
-            case Progress(call_id=call_id) if call_id in self._nodes:
-                self._nodes[call_id].progress = event
+            case Log() if event.owner != self.script.call.id and event.owner in self._nodes:
+                self._nodes[event.owner].heard(event)
+            case Progress() if event.owner in self._nodes:
+                self._nodes[event.owner].progress = event
             case _:
                 pass
 

@@ -218,7 +218,7 @@ class Bench(Vertical):
         try:
             async for event in self._runtime.call(call):
                 self._result.feed(event)
-                if isinstance(event, Finished) and event.call.id == call.id:
+                if isinstance(event, Finished) and event.owner == call.id:
                     self._keep(event)
         finally:
             self.running = None
