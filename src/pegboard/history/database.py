@@ -177,7 +177,7 @@ class Database:
         return files
 
     def _prune(self, excess: int, size_limit: int) -> list[str]:
-        """Remove the oldest calls except the newest one, and 5 % more than needed to prune less often."""
+        """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often."""
         excess += size_limit // 20
         oldest = self._connection.execute(
             "SELECT rowid, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT) FROM calls"

@@ -109,9 +109,7 @@ class Sessions:
             StoreError: It can't be written.
         """
         if not session.strip() or not session.isprintable() or len(session) > LONGEST_NAME:
-            raise SessionError(
-                f"The session was not created because its id is invalid: use 1 to {LONGEST_NAME} printable characters."
-            )
+            raise SessionError(f"The session was not created: an id has 1 to {LONGEST_NAME} printable characters.")
         now = _now()
         self._change(
             "INSERT INTO sessions (id, name, created, changed, model, system) VALUES (?, '', ?, ?, ?, ?)"
@@ -161,9 +159,7 @@ class Sessions:
         """
         name = name.strip()
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
-            raise SessionError(
-                f"The session was not renamed because the name is invalid: use 1 to {LONGEST_NAME} printable characters."
-            )
+            raise SessionError(f"The session was not renamed: a name has 1 to {LONGEST_NAME} printable characters.")
         statement = "UPDATE sessions SET name = ? WHERE id = ? RETURNING id"
         if not self._change(statement, [_stored(name), _stored(session)]):
             raise SessionError(f"Session {session!r} does not exist.")
