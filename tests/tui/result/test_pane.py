@@ -372,7 +372,7 @@ async def test_a_tree_is_searched_even_where_it_is_closed(stage: OpenStage) -> N
         assert "1 of 1: needle" in on.text
         assert "Needle" in on.text
         await on.press("slash", *"nowhere", "enter")
-        assert "nothing found: nowhere" in on.text
+        assert "no match: nowhere" in on.text
 
 
 async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
@@ -419,9 +419,9 @@ async def test_a_result_is_saved_where_one_says(stage: OpenStage, tmp_path: Path
         assert (tmp_path / "r.csv").read_text().split() == ["a", "1"]
         assert on.app.notices[-1] == "Saved 6 B to r.csv"
         await on.press("s", "ctrl+u", *"r.csv", "enter")
-        assert on.app.notices[-1] == "Not saved: r.csv exists already"
+        assert on.app.notices[-1] == "The result was not saved: r.csv exists already"
         await on.press("s", "ctrl+u", *"none/r.csv", "enter")
-        assert on.app.notices[-1] == "Not saved: there is no folder none"
+        assert on.app.notices[-1] == "The result was not saved: there is no folder none"
 
 
 async def test_every_view_of_a_value_begins_in_line_with_what_stands_above(stage: OpenStage) -> None:
@@ -455,7 +455,7 @@ async def test_a_shortened_result_says_how_much_is_missing_and_where_it_is(stage
     async with stage(width=200) as on:
         await on.show([1], ResultMeta(size=60_000_000, truncated=cut))
         assert "60 MB · truncated" in on.text
-        assert "! Only 1.0 MB of 60 MB are shown · f3 opens and s saves all of it · " + str(whole) in on.text
+        assert "! Only 1.0 MB of 60 MB shown · f3 opens, s saves all · " + str(whole) in on.text
         await on.press("s", "ctrl+u", *"r.json", "enter")
         assert (tmp_path / "r.json").read_text() == "[1,2,3]"
 
@@ -464,7 +464,7 @@ async def test_a_terminal_that_cannot_be_left_to_a_pager_is_no_error(stage: Open
     async with stage() as on:
         await on.show({"a": 1})
         await on.press("f3")
-        assert on.app.notices == ["This terminal can't be left to a pager."]
+        assert on.app.notices == ["The pager can't be opened because this terminal does not support suspending."]
 
 
 # Whatever comes
@@ -495,7 +495,7 @@ async def test_nothing_untrusted_steers_the_screen(stage: OpenStage, width: int,
             on.pane.show(call, result)
             await on.pilot.pause()
             on.pane.focus()
-            for _ in on.pane._offered:
+            for _ in on.pane._views.offered:
                 await on.press("asterisk", "t", "slash", *"x", "enter", "down")
                 _assert_harmless(on.text)
                 await on.press("v")
@@ -512,7 +512,7 @@ async def test_every_view_works_at_every_size(stage: OpenStage, width: int, heig
     async with stage(width, height) as on:
         for value in values:
             await on.show(value)
-            for _ in on.pane._offered:
+            for _ in on.pane._views.offered:
                 await on.press("end", "pageup", "right", "enter", "v")
             assert "✓ ok" in on.text
         await on.pilot.resize_terminal(height * 2, width // 2)
