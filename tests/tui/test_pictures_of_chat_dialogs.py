@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import pytest
-from stage import WALL, GivenRuntime, Stage, as_runtime
+from stage import TOOLS, GivenRuntime, Stage, as_runtime
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
@@ -206,8 +206,8 @@ async def filtered(stage: Stage) -> None:
 @SIZES
 @pytest.mark.parametrize("steps", [some, filtered])
 def test_offered(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple[int, int]) -> None:
-    weights = {spec.name: token_weight(spec) * 9 for spec in WALL}
-    opened = after(lambda: OfferedScreen(WALL, frozenset({"fs.remove"}), weights), steps)
+    weights = {spec.name: token_weight(spec) * 9 for spec in TOOLS}
+    opened = after(lambda: OfferedScreen(TOOLS, frozenset({"fs.remove"}), weights), steps)
     assert snap_compare(Bare(GivenRuntime(tmp_path)), terminal_size=size, run_before=opened)
 
 

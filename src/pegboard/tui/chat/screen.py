@@ -34,11 +34,11 @@ from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import Asking, OpenCall
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.approvals import Approvals, Request
-from pegboard.tui.state.catalogue import Entry
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.catalogue import ToolEntry
+from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -51,7 +51,7 @@ _MODEL_CELLS = 24
 _OFFLINE = "offline"
 
 
-class ChatScreen(PlaceScreen):
+class ChatScreen(PageScreen):
     """A conversation over the line to type in; one session at a time.
 
     Args:
@@ -59,7 +59,7 @@ class ChatScreen(PlaceScreen):
         approvals: The calls that wait for the user's word.
     """
 
-    PLACE = "Chat"
+    PAGE = "Chat"
     LEGEND = (
         ("❯", "what you said"),
         ("… ▶ ? ✓ ✗ ⊘", "a call is written or waits, runs, asks you, is done, failed, was stopped"),
@@ -119,7 +119,7 @@ class ChatScreen(PlaceScreen):
         self._is_stopped = False
         self._queue: list[str] = []
         self._limit = _SHOWN
-        self._entries: Sequence[Entry] = ()
+        self._entries: Sequence[ToolEntry] = ()
         self._weights: dict[str, int] = {}
         self._cost = 0.0
         self._since = 0.0
@@ -139,7 +139,7 @@ class ChatScreen(PlaceScreen):
         """Begins a new session and follows what the wall has."""
         self._clock = self.set_interval(_TICK_SECONDS, self._tick, pause=True)
         self.set_reactive(ChatScreen.session, _new_id())
-        self.watch(self.app, "wall", self._take_wall)
+        self.watch(self.app, "tool_scan", self._take_wall)
         self.watch(self.app, "requests", self._take_requests, init=False)
         self._show_story()
         self._load()
@@ -175,7 +175,7 @@ class ChatScreen(PlaceScreen):
         self._story.tick()
         self._paint_status()
 
-    def _take_wall(self, wall: Wall) -> None:
+    def _take_wall(self, wall: ToolScan) -> None:
         self._entries = wall.catalogue.entries
         # A worker that were given them would be named after them: Textual would write ten thousand tools down.
         self._weigh()

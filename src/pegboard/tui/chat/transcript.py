@@ -27,7 +27,7 @@ class Transcript(BlockLines):
     A card that asks is answered only if the user selected it, and only once it has been visible for a moment.
     """
 
-    PLACE = "Conversation"
+    PAGE = "Conversation"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("talk.up", "up,k", "move(-1)", "Up", "Go to what is above; through a long one, line by line."),
         Command("talk.down", "down,j", "move(1)", "Down", "Go to what is below; through a long one, line by line."),

@@ -28,7 +28,7 @@ from pegboard.tui.health.report import (
     ToolRequirement,
 )
 from pegboard.tui.messages import OpenTool
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.tui.widgets.problem_text import place
 
 _PLACES = {"environment": "the environment", "keyring": "the keyring"}
@@ -38,7 +38,7 @@ _LABEL = 9
 class RequiringTools(PickList):
     """Tools that have a requirement. Typing filters; enter opens a tool."""
 
-    PLACE = "Tools that require it"
+    PAGE = "Tools that require it"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *(command for command in PickList.ACTIONS if command.id != "pick.choose"),
         Command("needy.open", "enter", "choose", "Go to tool", "Go to the form of the selected tool.", footer=True),
@@ -57,7 +57,7 @@ class RemedyPane(Vertical):
     """Details of a line, above the tools it concerns."""
 
     ALLOW_MAXIMIZE = True
-    PLACE = "Details"
+    PAGE = "Details"
 
     DEFAULT_CSS = """
     RemedyPane {
@@ -114,7 +114,7 @@ class RemedyPane(Vertical):
         is_same = earlier is not None and earlier.thing == state.thing
         self._requirements = sorted(state.tools, key=lambda one: one.tool not in state.blocked)
         self._heading.update(Content(f"Required by {count(len(self._requirements), 'tool')}. Press enter to open one:"))
-        lines = [Line(clean_line(one.tool), _note(one, state.blocked)) for one in self._requirements]
+        lines = [PickLine(clean_line(one.tool), _note(one, state.blocked)) for one in self._requirements]
         marked = self._tools.marked if is_same else None
         self._tools.show(lines, marked or 0, sought=self._tools.sought if is_same else "")
 

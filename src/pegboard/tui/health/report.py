@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, overload
 from pegboard.models import HealthRow, Problem, Requirement, Thing, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.state.catalogue import Catalogue, Entry, in_order
-from pegboard.tui.state.health_checks import Known
+from pegboard.tui.state.catalogue import Catalogue, ToolEntry, in_order
+from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.widgets.problem_text import place
 
 Status = Literal["ok", "missing", "outdated", "error", "checking…", "warning", "hint", "ready", "degraded", "blocked"]
@@ -55,7 +55,7 @@ class RequirementState:
     """Names of the tools that can't run without it."""
 
     @classmethod
-    def of(cls, thing: Thing, name: str, tools: tuple[ToolRequirement, ...], known: Known) -> RequirementState:
+    def of(cls, thing: Thing, name: str, tools: tuple[ToolRequirement, ...], known: HealthState) -> RequirementState:
         """Look up the results for a requirement."""
         found = known.found.get(thing)
         is_missing = found is not None and found.status in ("missing", "outdated")
@@ -143,7 +143,7 @@ class ToolLine:
     """Severity of the tool's worst requirement."""
 
     @classmethod
-    def of(cls, entry: Entry, requirements: Sequence[RequirementLine]) -> ToolLine:
+    def of(cls, entry: ToolEntry, requirements: Sequence[RequirementLine]) -> ToolLine:
         """Build the line from the tool's requirements."""
         grades: list[Grade] = [
             "doubtful" if line.grade == "bad" and entry.spec.name not in line.state.blocked else line.grade
@@ -232,7 +232,7 @@ class Requirements:
 
     requirements: Mapping[Thing, tuple[ToolRequirement, ...]]
     names: Mapping[Thing, str]
-    tools: tuple[Entry, ...]
+    tools: tuple[ToolEntry, ...]
     problems: tuple[ProblemLine, ...]
 
     @classmethod
@@ -250,7 +250,7 @@ class Requirements:
             tuple(ProblemLine(clean_line(pack.name), one) for pack in catalogue.packs for one in pack.problems),
         )
 
-    def states(self, known: Known) -> dict[Thing, RequirementState]:
+    def states(self, known: HealthState) -> dict[Thing, RequirementState]:
         """Return the state of each requirement."""
         return {
             thing: RequirementState.of(thing, self.names[thing], tools, known)
@@ -286,7 +286,7 @@ class Report(Sequence[ReportLine]):
         return len(self._lines)
 
 
-def by_requirement(requirements: Requirements, known: Known, ranks: dict[Key, int]) -> Report:
+def by_requirement(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> Report:
     """Return one line per requirement and per problem of a pack, worst first.
 
     Args:
@@ -301,7 +301,7 @@ def by_requirement(requirements: Requirements, known: Known, ranks: dict[Key, in
     return Report(sorted(lines, key=lambda line: _order(line, ranks)))
 
 
-def by_tool(requirements: Requirements, known: Known, ranks: dict[Key, int]) -> Report:
+def by_tool(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> Report:
     """Return each tool with requirements, followed by its requirements; see `by_requirement`."""
     groups: list[ToolLine | ProblemLine] = [*requirements.problems]
     states = requirements.states(known)

@@ -33,10 +33,10 @@ from pegboard.tui.health.report import (
 from pegboard.tui.messages import Copy, OpenTool
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.health_checks import Checks, Known
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.health_checks import HealthChecks, HealthState
+from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.widgets.filter_line import FilterLine
 
 if TYPE_CHECKING:
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 _NOTHING_NEEDED = "No tool requires a program, a library or a secret."
 
 
-class HealthScreen(PlaceScreen):
+class HealthScreen(PageScreen):
     """Report on all requirements, beside the details of the selected line.
 
     Args:
         runtime: Runtime with the settings.
-        checks: Checks of the requirements.
+        checks: HealthChecks of the requirements.
     """
 
-    PLACE = "Health"
+    PAGE = "Health"
     LEGEND = LEGEND
     AUTO_FOCUS = "HealthList"
     ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
@@ -101,13 +101,13 @@ class HealthScreen(PlaceScreen):
     _report = query_one("#report", Vertical)
     _remedy = query_one(RemedyPane)
 
-    def __init__(self, runtime: Runtime, checks: Checks) -> None:
+    def __init__(self, runtime: Runtime, checks: HealthChecks) -> None:
         super().__init__()
         self._runtime = runtime
         self._checks = checks
-        self._requirements = Requirements.of(Wall().catalogue)
-        self._wall = Wall()
-        self._known = Known()
+        self._requirements = Requirements.of(ToolScan().catalogue)
+        self._scan = ToolScan()
+        self._known = HealthState()
         self._ranks: dict[Key, int] = {}
         """Ranks of the lines, kept until the report is sorted again."""
         self._title = Content("")
@@ -128,7 +128,7 @@ class HealthScreen(PlaceScreen):
 
     def on_mount(self) -> None:
         """Watch the tool scan and the checks."""
-        self.watch(self.app, "wall", self._update_tools)
+        self.watch(self.app, "tool_scan", self._update_tools)
         self.watch(self.app, "health", self._update_results)
 
     def on_screen_resume(self) -> None:
@@ -137,18 +137,18 @@ class HealthScreen(PlaceScreen):
 
     # State
 
-    def _update_tools(self, wall: Wall) -> None:
-        self._wall = wall
+    def _update_tools(self, scan: ToolScan) -> None:
+        self._scan = scan
         # No arguments: Textual would include ten thousand tools in the worker's description.
         self._read_requirements()
 
     @work(exclusive=True, group="requirements")
     async def _read_requirements(self) -> None:
         """Read the requirements of the last scan."""
-        self._requirements = await asyncio.to_thread(Requirements.of, self._wall.catalogue)
+        self._requirements = await asyncio.to_thread(Requirements.of, self._scan.catalogue)
         self._refresh()
 
-    def _update_results(self, known: Known) -> None:
+    def _update_results(self, known: HealthState) -> None:
         self._known = known
         self._refresh()
 
@@ -186,8 +186,8 @@ class HealthScreen(PlaceScreen):
     def _why_empty(self) -> str:
         if self._list.sought.strip() and (self._requirements.tools or self._requirements.problems):
             return "No line matches."
-        if self._wall.scanning or not self._wall.catalogue.entries:
-            return self._wall.empty
+        if self._scan.scanning or not self._scan.catalogue.entries:
+            return self._scan.empty
         return _NOTHING_NEEDED
 
     def _summary(self) -> Content:

@@ -50,7 +50,7 @@ class ResultPane(Widget):
         cancel_key: Key that cancels a call, for hints.
     """
 
-    PLACE = "Result"
+    PAGE = "Result"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.next_view", "v", "view(1)", "Next view", "Show the result in the next view.", footer=True),
         Command("result.previous_view", "V", "view(-1)", "Previous view", "Show the result in the previous view."),

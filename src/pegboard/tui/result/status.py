@@ -164,7 +164,7 @@ PromptKind = Literal["search", "save"]
 class ResultPrompt(Horizontal):
     """Input line at the bottom of the pane, hidden until `ask` shows it."""
 
-    PLACE = "Search and save"
+    PAGE = "Search and save"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.prompt.close", "escape", "close", "Close", "Close the input line without an answer."),
     )

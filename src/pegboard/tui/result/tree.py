@@ -27,7 +27,7 @@ _LEAST_ROOM = 24
 class TreeView(LineView):
     """JSON value as a tree with a cursor."""
 
-    PLACE = "Tree"
+    PAGE = "Tree"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
             "result.tree.toggle",

@@ -48,7 +48,7 @@ class _More:
 class CallsTree(MarkedLines):
     """The script, and under it its calls in the order in which they began; follows them until one is marked."""
 
-    PLACE = "Calls"
+    PAGE = "Calls"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("calls.up", "up,k", "move(-1)", "Up", "Go to the call above."),
         Command("calls.down", "down,j", "move(1)", "Down", "Go to the call below."),

@@ -28,7 +28,7 @@ class ScriptEditor(Lines):
         text: What it begins with.
     """
 
-    PLACE = "Editor"
+    PAGE = "Editor"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
             "script.indent",

@@ -25,7 +25,7 @@ _NOTE = "pegboard: "
 class OutputPane(ResultPane):
     """Follows one script: both outputs as they come, then how it ended; what it printed as JSON is a tree too."""
 
-    PLACE = "Output"
+    PAGE = "Output"
     TITLES: ClassVar[dict[ViewName, str]] = {**ResultPane.TITLES, "log": "Output"}
     EMPTY = "{key} runs the script; what it prints comes here."
 

@@ -34,9 +34,9 @@ from pegboard.tui.script.output import OutputPane
 from pegboard.tui.script.run import Node, ScriptRun
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -60,14 +60,14 @@ _ASKED_CELLS: Final = 40
 _SIGNS: Final = {"fault": ("✗", "$text-error"), "unknown": ("?", "$text-warning"), "calls": ("→", "$text-muted")}
 
 
-class ScriptScreen(PlaceScreen):
+class ScriptScreen(PageScreen):
     """The editor beside its commands; below, once it ran, the calls and what was printed.
 
     Args:
         runtime: What runs scripts.
     """
 
-    PLACE = "Script"
+    PAGE = "Script"
     LEGEND = (
         ("▶ ✓ ✗ ⊘", "a call runs, is done, failed, was stopped"),
         ("∥", "began while another call still ran"),
@@ -195,7 +195,7 @@ class ScriptScreen(PlaceScreen):
         self._editor.show_example(EXAMPLE, key_of(self._editor, "script.indent"))
         self._paint_title()
         self._restore()
-        self.watch(self.app, "wall", self._take_wall)
+        self.watch(self.app, "tool_scan", self._take_wall)
 
     async def on_unmount(self) -> None:
         """Keeps what is being written."""
@@ -204,7 +204,7 @@ class ScriptScreen(PlaceScreen):
 
     # What may be called
 
-    def _take_wall(self, wall: Wall) -> None:
+    def _take_wall(self, wall: ToolScan) -> None:
         # A worker that were given it would be named after it: Textual would write ten thousand tools down.
         self._learn()
 
@@ -216,7 +216,7 @@ class ScriptScreen(PlaceScreen):
         self._orchestrator = orchestrator
         self._names = {name: command.names[0] for command in commands for name in command.names}
         self._by_name = {command.names[0]: command for command in commands}
-        wall: Wall = getattr(self.app, "wall", Wall())
+        wall: ToolScan = getattr(self.app, "tool_scan", ToolScan())
         self._commands.show(commands, wall.empty)
         self._editor.know(frozenset(self._names))
         self._look()

@@ -23,10 +23,10 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine, plural
 from pegboard.tui.shell.help import shown_key
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.catalogue import Catalogue, Entry, Pack, Row
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, PackEntry, ToolEntry
+from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import RegistryPane
 
@@ -39,14 +39,14 @@ _SETTLE_SECONDS = 0.2
 _FREED_AT_ONCE = 100
 
 
-class ToolsScreen(PlaceScreen):
+class ToolsScreen(PageScreen):
     """Tool list on the left, tool page on the right.
 
     Args:
         runtime: Runtime with the tools.
     """
 
-    PLACE = "Tools"
+    PAGE = "Tools"
     LEGEND = LEGEND
     AUTO_FOCUS = "ToolList"
     ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
@@ -117,9 +117,9 @@ class ToolsScreen(PlaceScreen):
     class Listed(Message):
         """The tools or problems changed."""
 
-        def __init__(self, wall: Wall) -> None:
+        def __init__(self, scan: ToolScan) -> None:
             super().__init__()
-            self.wall = wall
+            self.scan = scan
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class ToolsScreen(PlaceScreen):
         self._hidden = 0
         self._listing = asyncio.Lock()
         self._page: ToolPage | None = None
-        self._settled: Row | None = None
+        self._settled: CatalogueRow | None = None
         self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -200,8 +200,8 @@ class ToolsScreen(PlaceScreen):
 
     def _post_listed(self) -> None:
         """Post `Listed` for the other pages."""
-        wall = Wall(self.catalogue, self.problems, self._hidden, self.empty, self.scanning)
-        self.post_message(self.Listed(wall))
+        scan = ToolScan(self.catalogue, self.problems, self._hidden, self.empty, self.scanning)
+        self.post_message(self.Listed(scan))
 
     def _why_empty(self) -> str:
         if self._hidden:
@@ -363,7 +363,7 @@ class ToolsScreen(PlaceScreen):
     def action_definition(self) -> None:
         """Show the tool's definition."""
         row = self.registry.list.row
-        if isinstance(row, Entry):
+        if isinstance(row, ToolEntry):
             from pegboard.tui.dialogs.definition import DefinitionScreen
 
             self.app.push_screen(DefinitionScreen(row.spec))
@@ -372,9 +372,9 @@ class ToolsScreen(PlaceScreen):
     async def action_source(self) -> None:
         """Open the file of the selected tool or pack."""
         match self.registry.list.row:
-            case Entry(spec=spec) if spec.location.file:
+            case ToolEntry(spec=spec) if spec.location.file:
                 await self._edit(spec.location.file, spec.location.line)
-            case Pack(file=str(file), problems=problems):
+            case PackEntry(file=str(file), problems=problems):
                 await self._edit(file, next((problem.line for problem in problems if problem.line), None))
             case _:
                 self.notify("The selection has no source file.", severity="warning")
@@ -426,7 +426,7 @@ class ToolsScreen(PlaceScreen):
             self._page.focus_form()
 
 
-def _free_in_batches(entries: list[Entry]) -> None:
+def _free_in_batches(entries: list[ToolEntry]) -> None:
     """Free the tools of an earlier scan in small batches: freeing all of them together blocks the event loop."""
     while entries:
         del entries[-_FREED_AT_ONCE:]

@@ -24,7 +24,7 @@ from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import CallPasted, CallPastedAsText, TextBox, TextLine
 from pegboard.tui.messages import Called
 from pegboard.tui.result import ResultPane
-from pegboard.tui.state.catalogue import Entry, Row
+from pegboard.tui.state.catalogue import CatalogueRow, ToolEntry
 from pegboard.tui.tools.detail import DetailPane
 from pegboard.tui.widgets.paste import may_be_call
 
@@ -80,7 +80,7 @@ class ToolPage(Vertical):
     }
     """
 
-    subject: var[Row | None] = var(None, init=False)
+    subject: var[CatalogueRow | None] = var(None, init=False)
     """The selected tool or pack."""
     uses: var[ToolUses | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
@@ -133,7 +133,7 @@ class ToolPage(Vertical):
         """Whether the current tool has a form with fields."""
         return self._form.form is not None and bool(self._form.form.fields)
 
-    def look(self, subject: Row | None) -> None:
+    def look(self, subject: CatalogueRow | None) -> None:
         """Show the details of a tool or pack; its form follows with `show`."""
         if subject is not self.subject:
             self.uses = None
@@ -142,11 +142,11 @@ class ToolPage(Vertical):
             self.lacking = tuple(sorted(problems, key=lambda problem: problem.rank))
             self.subject = subject
 
-    def show(self, subject: Row | None) -> None:
+    def show(self, subject: CatalogueRow | None) -> None:
         """Show the form, the last result and the use of a tool."""
         self.look(subject)
         self._detail.describe()
-        spec = subject.spec if isinstance(subject, Entry) else None
+        spec = subject.spec if isinstance(subject, ToolEntry) else None
         if spec is None:
             self._form.clear()
             self._form.display = False
@@ -395,8 +395,8 @@ class ToolPage(Vertical):
             self.post_message(self.OtherToolPasted(spec.name, call.arguments, source))
 
 
-def _is_not_ready(subject: Row | None) -> TypeGuard[Entry]:
-    return isinstance(subject, Entry) and subject.state != "ready"
+def _is_not_ready(subject: CatalogueRow | None) -> TypeGuard[ToolEntry]:
+    return isinstance(subject, ToolEntry) and subject.state != "ready"
 
 
 def _why_blocked(spec: ToolSpec, missing: Sequence[Problem]) -> str:
