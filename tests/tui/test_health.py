@@ -20,7 +20,7 @@ GIT = Requirement(kind="cli", name="git")
 PANDAS = Requirement(kind="lib", name="pandas", min_version="2")
 KEY = Requirement(kind="secret", name="SEARCH_KEY", install="Ask for one at example.org.")
 EXTRA = Requirement(kind="secret", name="EXTRA_KEY", optional=True)
-BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Mend it.", file="/packs/broken.py", line=3)
+BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Fix it.", file="/packs/broken.py", line=3)
 
 
 def needing(spec: ToolSpec, *requirements: Requirement) -> ToolSpec:
@@ -82,7 +82,7 @@ async def test_the_report_lists_each_requirement_once_worst_first(needy: GivenRu
     needy.wrong = [BROKEN]
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         assert report(stage) == [
             "✖ pandas ≥ 2 library outdated 1.5 blocks 1 tool",
             "✖ rg ≥ 13 program missing blocks 2 tools",
@@ -97,7 +97,7 @@ async def test_the_report_lists_each_requirement_once_worst_first(needy: GivenRu
 async def test_one_key_lists_each_tool_with_its_requirements(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await stage.press("ctrl+t")
         await until_report(
             stage,
@@ -125,7 +125,7 @@ async def test_lines_fill_one_by_one_and_a_slow_check_delays_no_other(needy: Giv
         assert "✓ git program ok 2.39.5 1 tool" in report(stage)
         needy.there["rg"] = "14.0"
         needy.found_slow.set()
-        await stage.until_seen("3 of 5 things not ok")
+        await stage.until_seen("3 of 5 not met")
         assert "✓ rg ≥ 13 program ok 14.0 2 tools" in report(stage)
 
 
@@ -133,9 +133,9 @@ async def test_lines_fill_one_by_one_and_a_slow_check_delays_no_other(needy: Giv
 async def test_the_details_show_the_problem_the_remedy_and_the_blocked_tools(needy: GivenRuntime) -> None:
     async with on_stage(needy, size=(80, 24)) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
-        for text in ("`rg` is not there.", "apt install ripgrep", "At least 13", "Needed by 2 tools"):
+        for text in ("`rg` is not there.", "apt install ripgrep", "At least 13", "Required by 2 tools"):
             await stage.until_seen(text)
         assert "web.search" in stage.text
         assert "web.replace" in stage.text
@@ -143,7 +143,7 @@ async def test_the_details_show_the_problem_the_remedy_and_the_blocked_tools(nee
         for text in ("Ask for one at example.org.", "pegboard auth set SEARCH_KEY"):
             await stage.until_seen(text)
         await until_marked(stage, "git")
-        for text in ("The program is there.", "2.39.5", "/usr/bin/git"):
+        for text in ("The program is available.", "2.39.5", "/usr/bin/git"):
             await stage.until_seen(text)
 
 
@@ -156,7 +156,7 @@ async def test_the_source_of_a_secret_is_shown(needy: GivenRuntime, source: str,
     needy.there["SEARCH_KEY"] = source
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("3 of 5 things not ok")
+        await stage.until_seen("3 of 5 not met")
         await until_marked(stage, "SEARCH_KEY")
         await stage.until_seen(f"From     {said}")
 
@@ -167,7 +167,7 @@ async def test_enter_goes_from_a_requirement_to_its_tool_and_f8_returns_to_the_s
 ) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
         await stage.press("enter", "down", "enter")
         await stage.until(lambda: stage.app.current_mode == "tools", "the tools are shown")
@@ -184,7 +184,7 @@ async def test_enter_opens_a_tool_and_escape_returns_from_the_tools_to_the_repor
 ) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await stage.press("enter")
         assert not isinstance(stage.app.focused, HealthList)
         await stage.press("escape")
@@ -199,7 +199,7 @@ async def test_enter_opens_a_tool_and_escape_returns_from_the_tools_to_the_repor
 async def test_typing_filters_by_name_kind_and_status_and_escape_shows_all_again(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await stage.type("pan")
         assert report(stage) == ["✖ pandas ≥ 2 library outdated 1.5 blocks 1 tool"]
         assert "1 of 5" in stage.text
@@ -219,7 +219,7 @@ async def test_with_vim_keys_letters_move_and_only_a_slash_filters(needy: GivenR
     needy.settings = Settings(ui=UiSettings(vim_keys=True))
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         shown = screen(stage).query_one(HealthList)
         await stage.press("j", "j", "k")
         assert shown.cursor == 1
@@ -234,13 +234,13 @@ async def test_a_recheck_finds_an_installed_program_and_updates_the_tool_list(ne
     async with on_stage(needy) as stage:
         await stage.until(lambda: "○ table" in "\n".join(stage.tool_list), "the wall shows that it is blocked")
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         assert "f8 Health 4" in stage.lines[0]
         needy.there["pandas"] = "2.1"
         needy.asked.clear()
         await until_marked(stage, "pandas ≥ 2")
         await stage.press("ctrl+r")
-        await stage.until_seen("3 of 5 things not ok")
+        await stage.until_seen("3 of 5 not met")
         assert needy.asked == ["pandas"]
         assert report(stage)[0] == "✓ pandas ≥ 2 library ok 2.1 1 tool", "it stays where it was"
         assert "f8 Health 3" in stage.lines[0]
@@ -253,7 +253,7 @@ async def test_a_recheck_finds_an_installed_program_and_updates_the_tool_list(ne
 async def test_recheck_all_continues_on_another_page(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         needy.there |= {"rg": "13.0", "pandas": "2.0", "SEARCH_KEY": "keyring", "EXTRA_KEY": "environment"}
         needy.slow = {"rg"}
         needy.asked.clear()
@@ -264,13 +264,13 @@ async def test_recheck_all_continues_on_another_page(needy: GivenRuntime) -> Non
         needy.found_slow.set()
         await stage.until_seen("f8 Health ✓")
         await stage.press("f8")
-        await stage.until_seen("✓ all there: 5 things")
+        await stage.until_seen("✓ all 5 met")
 
 
 async def test_the_remedy_is_copied(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
         await stage.press("ctrl+y")
         await stage.until(lambda: stage.app.clipboard == "apt install ripgrep", "it is copied")
@@ -281,9 +281,9 @@ async def test_a_pack_with_a_problem_is_a_line_with_file_and_reason_that_opens_i
     needy.wrong = [BROKEN]
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "broken")
-        for text in ("It can't be parsed: expected ':'.", "Mend it.", "/packs/broken.py:3"):
+        for text in ("It can't be parsed: expected ':'.", "Fix it.", "/packs/broken.py:3"):
             await stage.until_seen(text)
         await stage.press("ctrl+y")
         await stage.until(lambda: stage.app.clipboard == str(BROKEN), "it is copied with its place")
@@ -294,7 +294,7 @@ async def test_a_pack_with_a_problem_is_a_line_with_file_and_reason_that_opens_i
 async def test_a_report_without_requirements_is_explained(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await go_to_health(stage)
-        await stage.until_seen("No tool needs anything")
+        await stage.until_seen("No tool requires a program")
         assert "f8 Health ✓" in stage.lines[0]
         await stage.press("ctrl+r", "ctrl+a", "ctrl+y", "f4", "enter", "f10", "ctrl+t")
         assert stage.app.is_running
@@ -309,7 +309,7 @@ async def test_a_report_without_tools_explains_where_to_add_some(tmp_path: Path)
 async def test_a_rescan_updates_the_report_and_keeps_the_selection(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "SEARCH_KEY")
         needy.change([*NEEDY[:-1], needing(tool("web.more"), Requirement(kind="cli", name="aspell"))])
         await stage.until(lambda: "✖ aspell program missing blocks 1 tool" in report(stage), "the other need is there")
@@ -379,7 +379,7 @@ async def test_the_form_of_a_blocked_tool_shows_why_and_running_it_needs_confirm
         await stage.until_seen("✖ `rg` is not there. How to get it: apt install ripgrep")
         await stage.press("ctrl+r")
         await stage.until_seen("Run web.search anyway?")
-        await stage.until_seen("web.search lacks what it needs:")
+        await stage.until_seen("web.search is blocked by missing requirements:")
         await stage.press("enter")
         assert not needy.calls
         await stage.press("ctrl+r")

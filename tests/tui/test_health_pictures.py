@@ -17,7 +17,7 @@ Compare = Callable[..., bool]
 Steps = Callable[[Stage], Awaitable[None]]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 RG = Requirement(kind="cli", name="rg", min_version="13", install="apt install ripgrep")
-BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Mend it.", file="/packs/broken.py", line=3)
+BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Fix it.", file="/packs/broken.py", line=3)
 
 
 def needing(spec: ToolSpec, *requirements: Requirement) -> ToolSpec:
@@ -75,7 +75,7 @@ def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
 async def everything(stage: Stage) -> None:
     """Show the requirements, one of them selected."""
     await stage.press("f8")
-    await stage.until_seen("4 of 7 things not ok")
+    await stage.until_seen("4 of 7 not met")
     await stage.press("down", "down")
     await stage.until_seen("apt install ripgrep")
 
@@ -83,7 +83,7 @@ async def everything(stage: Stage) -> None:
 async def by_tool(stage: Stage) -> None:
     """Show the tools."""
     await stage.press("f8")
-    await stage.until_seen("4 of 7 things not ok")
+    await stage.until_seen("4 of 7 not met")
     await stage.press("ctrl+t")
     await stage.until_seen("By tool")
 
@@ -91,7 +91,7 @@ async def by_tool(stage: Stage) -> None:
 async def a_broken_pack(stage: Stage) -> None:
     """Filter and select a pack."""
     await stage.press("f8")
-    await stage.until_seen("4 of 7 things not ok")
+    await stage.until_seen("4 of 7 not met")
     await stage.type("broken")
     await stage.until_seen("/packs/broken.py:3")
 

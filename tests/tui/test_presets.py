@@ -154,7 +154,7 @@ async def test_saving_a_secret_shows_a_warning(tmp_path: Path) -> None:
         await stage.type("abc")
         await open_presets(stage)
         await stage.press("ctrl+s")
-        await stage.until_seen("A secret is among the arguments")
+        await stage.until_seen("The arguments contain a secret")
 
 
 @pytest.mark.promise("TUI-7")

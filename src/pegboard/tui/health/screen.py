@@ -16,7 +16,6 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from pegboard.models import Location, Problem, Thing, ToolSpec
-from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.health_list import LEGEND, HealthList
 from pegboard.tui.health.remedy import RemedyPane, remedy
@@ -173,7 +172,7 @@ class HealthScreen(PageScreen):
     def _show(self, report: Report) -> None:
         self._list.empty = self._why_empty()
         self._list.show_report(report)
-        title = "By tool" if self.view_by_tool else "Requirements"
+        title = "Requirements by tool" if self.view_by_tool else "Requirements"
         shown = Content.assemble(title, self._summary())
         if not shown.is_same(self._title):
             self._title = shown
@@ -198,9 +197,9 @@ class HealthScreen(PageScreen):
         if self._known.looking or not self._known.is_complete:
             return Content.styled(f" · checking… {total - len(self._known.looking):,} of {total:,}", "not bold")
         if not self._known.unwell:
-            return Content.styled(f" · ✓ all {count(total, 'requirement')} met", "$text-success not bold")
+            return Content.styled(f" · ✓ all {total:,} met", "$text-success not bold")
         return Content.styled(
-            f" · {self._known.unwell:,} of {count(total, 'requirement')} not met", "$text-warning not bold"
+            f" · {self._known.unwell:,} of {total:,} not met", "$text-warning not bold"
         )
 
     # Actions
