@@ -1,4 +1,4 @@
-"""What the tests of health share: tools that need things, programs made for the test, and a report over them."""
+"""Fixtures for health: tools with requirements, programs on a private PATH, and a report on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegboard.models import ToolSpec
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Writes a shell script of the given name into the only folder of the PATH besides the system's; gives its file."""
+    """Return a function that writes a shell script of the given name to the PATH and returns its file."""
     folder = tmp_path / "bin"
     folder.mkdir()
 
@@ -30,13 +30,13 @@ def program(tmp_path: Path) -> Callable[[str, str], Path]:
 
 @pytest.fixture
 def tools() -> list[ToolSpec]:
-    """The tools that there are, to be changed by the test."""
+    """Return the current tools, which a test may change."""
     return []
 
 
 @pytest.fixture
 def needs(tools: list[ToolSpec]) -> Callable[[str], None]:
-    """Makes tools of lines such as `f: requires_cli("rg") requires_lib("yaml")`, in the place of those before."""
+    """Return a function that replaces the tools by lines such as `f: requires_cli("rg") requires_lib("yaml")`."""
 
     def make(text: str) -> None:
         lines = [line.strip().partition(":")[::2] for line in text.strip().splitlines()]
@@ -52,13 +52,13 @@ def needs(tools: list[ToolSpec]) -> Callable[[str], None]:
 
 @pytest.fixture
 def secrets() -> dict[str, str]:
-    """Where secrets come from, by their names."""
+    """Return the sources of secrets by name."""
     return {}
 
 
 @pytest.fixture
 def health(tools: list[ToolSpec], secrets: dict[str, str], tmp_path: Path) -> Health:
-    """The report over `tools`; programs have longer to answer than a test may take."""
+    """Return the report on `tools`; its timeout is longer than that of a test."""
 
     def find_secret(name: str) -> tuple[str | None, str]:
         return (secrets[name], "") if name in secrets else (None, f"{name} is not set.")

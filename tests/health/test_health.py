@@ -1,4 +1,4 @@
-"""The report over what tools need: real programs, real libraries, and secrets of the test."""
+"""The report on requirements, with real programs, real libraries and secrets of the test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Needs = Callable[[str], None]
 
 
 @pytest.mark.promise("CLI-5", "SDK-9")
-def test_the_report_has_a_row_for_each_thing_that_each_tool_needs(
+def test_the_report_has_a_row_for_each_requirement_of_each_tool(
     health: Health, needs: Needs, program: Program, secrets: dict[str, str]
 ) -> None:
     file = program("needy", "echo needy 1.9")
@@ -51,7 +51,7 @@ def test_the_report_has_a_row_for_each_thing_that_each_tool_needs(
     ]
 
 
-def test_what_was_not_looked_for_has_no_row_and_its_tool_is_ready(
+def test_an_unchecked_requirement_has_no_row_and_its_tool_is_ready(
     health: Health, needs: Needs, tools: list[ToolSpec]
 ) -> None:
     needs('first: requires_cli("no-such-program")')
@@ -59,9 +59,7 @@ def test_what_was_not_looked_for_has_no_row_and_its_tool_is_ready(
     assert health.state(tools[0]) == "ready"
 
 
-def test_what_many_tools_need_is_looked_for_once(
-    health: Health, needs: Needs, program: Program, tmp_path: Path
-) -> None:
+def test_a_shared_requirement_is_checked_once(health: Health, needs: Needs, program: Program, tmp_path: Path) -> None:
     program("needy", f"echo x >> {tmp_path}/runs; echo needy 2.0")
     needs("""
         first: requires_cli("needy")
@@ -74,7 +72,7 @@ def test_what_many_tools_need_is_looked_for_once(
     assert (tmp_path / "runs").read_text() == "x\n"
 
 
-def test_what_is_known_is_not_looked_for_again_unless_that_is_asked_for(
+def test_known_results_are_reused_unless_a_new_check_is_requested(
     health: Health, needs: Needs, program: Program, tmp_path: Path, tools: list[ToolSpec]
 ) -> None:
     program("one", f"echo one >> {tmp_path}/runs; echo one 1.0")
@@ -90,7 +88,7 @@ def test_what_is_known_is_not_looked_for_again_unless_that_is_asked_for(
     assert sorted((tmp_path / "runs").read_text().split()) == ["one", "one", "one", "two", "two"]
 
 
-async def test_some_things_are_looked_for_again_for_all_tools_that_need_them_and_no_others(
+async def test_selected_requirements_are_checked_again_for_all_their_tools_and_no_others(
     health: Health, needs: Needs, program: Program, tools: list[ToolSpec], tmp_path: Path
 ) -> None:
     program("one", "echo one 1.0")
@@ -108,7 +106,7 @@ async def test_some_things_are_looked_for_again_for_all_tools_that_need_them_and
     assert (tmp_path / "runs").read_text() == "two\n"
 
 
-async def test_a_slow_answer_does_not_take_the_place_of_one_that_was_asked_for_later(
+async def test_a_slow_result_does_not_replace_that_of_a_later_check(
     health: Health, needs: Needs, program: Program, tmp_path: Path
 ) -> None:
     waits = f"echo $$ > {tmp_path}/pid; until test -e {tmp_path}/go; do sleep 0.05; done"
@@ -116,7 +114,7 @@ async def test_a_slow_answer_does_not_take_the_place_of_one_that_was_asked_for_l
     needs('first: requires_cli("needy")')
     early = asyncio.create_task(_versions(health))
     await asyncio.to_thread(_pid_in, tmp_path / "pid")
-    old.unlink()  # a shell goes on reading the file that it began with
+    old.unlink()  # a running shell keeps reading the old file
     program("needy", "echo needy 2.0")
     assert await _versions(health) == ["2.0"]
     (tmp_path / "go").touch()
@@ -129,7 +127,7 @@ async def _versions(health: Health) -> list[str | None]:
         return [row.version async for row in rows]
 
 
-def test_a_requirement_that_changed_is_looked_for_and_the_others_are_not(
+def test_only_a_changed_requirement_is_checked(
     health: Health, needs: Needs, program: Program, tmp_path: Path, tools: list[ToolSpec]
 ) -> None:
     program("one", "echo one 1.0")
@@ -144,7 +142,7 @@ def test_a_requirement_that_changed_is_looked_for_and_the_others_are_not(
 
 
 @pytest.mark.promise("SDK-9", "TUI-2")
-async def test_rows_come_as_they_are_found_and_the_loop_goes_on_meanwhile(
+async def test_rows_arrive_one_by_one_without_blocking_the_event_loop(
     health: Health, needs: Needs, program: Program, tmp_path: Path
 ) -> None:
     program("slow", f"until test -e {tmp_path}/go; do sleep 0.05; done; echo slow 1.0")
@@ -153,12 +151,12 @@ async def test_rows_come_as_they_are_found_and_the_loop_goes_on_meanwhile(
     async with aclosing(health.checking()) as rows:
         assert (await anext(rows)).name == "quick"
         assert [row.name for row in health.rows()] == ["quick"]
-        (tmp_path / "go").touch()  # only a loop that isn't held up gets here
+        (tmp_path / "go").touch()  # reached only if the event loop is not blocked
         assert [row.name async for row in rows] == ["slow"]
 
 
 @pytest.mark.promise("SDK-9")
-def test_two_hundred_things_are_looked_for_at_the_same_time(
+def test_two_hundred_requirements_are_checked_concurrently(
     health: Health, needs: Needs, program: Program, tmp_path: Path
 ) -> None:
     gate, here = tmp_path / "gate", tmp_path / "here"
@@ -166,7 +164,7 @@ def test_two_hundred_things_are_looked_for_at_the_same_time(
     here.mkdir()
     names = [f"tool{number}" for number in range(200)]
     for name in names:
-        program(name, f": > {here}/{name}; : < {gate}; echo {name} 1.0")  # nobody passes until the gate is opened
+        program(name, f": > {here}/{name}; : < {gate}; echo {name} 1.0")  # all wait until the gate is opened
     needs("\n".join(f'{name}: requires_cli("{name}")' for name in names))
     seen: list[int] = []
 
@@ -186,7 +184,7 @@ def test_two_hundred_things_are_looked_for_at_the_same_time(
     assert {row.status for row in rows} == {"ok"}
 
 
-async def test_a_keyring_that_waits_holds_nobody_else_up_and_nobody_waits_for_it(
+async def test_a_locked_keyring_delays_neither_other_checks_nor_the_end(
     tools: list[ToolSpec], needs: Needs, program: Program, tmp_path: Path
 ) -> None:
     unlocked = threading.Event()
@@ -211,7 +209,7 @@ async def test_a_keyring_that_waits_holds_nobody_else_up_and_nobody_waits_for_it
 
 @pytest.mark.promise("SDK-9")
 @pytest.mark.parametrize("way", ["blocking", "loop", "cancelled"])
-async def test_programs_that_still_run_when_nobody_wants_to_know_are_killed(
+async def test_programs_still_running_are_killed_when_the_check_is_closed(
     health: Health, needs: Needs, program: Program, tmp_path: Path, way: str
 ) -> None:
     program("slow", f"echo $$ > {tmp_path}/pid; sleep 600")
@@ -263,7 +261,7 @@ def _is_running(pid: int) -> bool:
         ("", "ready"),
     ],
 )
-def test_a_tool_is_blocked_by_what_is_missing_and_degraded_by_what_can_not_be_told(
+def test_a_missing_requirement_blocks_a_tool_and_an_unknown_version_degrades_it(
     health: Health, needs: Needs, tools: list[ToolSpec], program: Program, said: str, state: ToolState
 ) -> None:
     program("old", "echo old 1.0")
@@ -275,7 +273,7 @@ def test_a_tool_is_blocked_by_what_is_missing_and_degraded_by_what_can_not_be_to
 
 
 @pytest.mark.promise("SDK-10")
-def test_a_secret_that_a_tool_can_do_without_degrades_it(
+def test_a_missing_optional_secret_degrades_its_tool(
     health: Health, needs: Needs, tools: list[ToolSpec], secrets: dict[str, str]
 ) -> None:
     needs('first:\nsecond: requires_secret("OTHER")')
@@ -288,9 +286,7 @@ def test_a_secret_that_a_tool_can_do_without_degrades_it(
     assert (row.status, row.path, health.state(tools[0])) == ("ok", "environment", "ready")
 
 
-def test_it_knows_which_tools_can_not_work_without_something(
-    health: Health, needs: Needs, tools: list[ToolSpec]
-) -> None:
+def test_the_tools_blocked_by_a_requirement_are_named(health: Health, needs: Needs, tools: list[ToolSpec]) -> None:
     needs("""
         first: requires_cli("rg")
         second: requires_cli("rg",install="otherwise") requires_lib("json")
@@ -304,7 +300,7 @@ def test_it_knows_which_tools_can_not_work_without_something(
     assert health.blocks(optional) == ("needy.second",)
 
 
-def test_a_server_is_not_looked_for_here(health: Health, needs: Needs, tools: list[ToolSpec]) -> None:
+def test_a_server_is_not_checked_here(health: Health, needs: Needs, tools: list[ToolSpec]) -> None:
     needs("first:")
     server = Requirement(kind="server", name="files")
     tools[0] = tools[0].model_copy(update={"requirements": (server,)})

@@ -1,4 +1,4 @@
-"""A history in a folder of the test's."""
+"""A history in a temporary folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pegboard.history import History
 
 @pytest.fixture
 def open_history(tmp_path: Path) -> Iterator[Callable[..., History]]:
-    """Opens histories on one database, as several processes would, and closes them after the test."""
+    """Return a function that opens histories on one database; close them after the test."""
     opened: list[History] = []
 
     def build(*, size_limit: int = 500_000_000) -> History:
@@ -26,5 +26,5 @@ def open_history(tmp_path: Path) -> Iterator[Callable[..., History]]:
 
 @pytest.fixture
 def history(open_history: Callable[..., History]) -> History:
-    """An empty history."""
+    """Return an empty history."""
     return open_history()

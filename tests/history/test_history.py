@@ -1,4 +1,4 @@
-"""What is recorded is there for every reader."""
+"""Recording calls and reading them back."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_uses_and_last_arguments_are_counted_per_tool(history: History) -> None:
 
 
 @pytest.mark.parametrize("detail", ["cancelled", "denied"])
-def test_a_call_that_the_user_ended_or_refused_is_no_failure_of_the_tool(history: History, detail: str) -> None:
+def test_cancelled_and_denied_calls_are_not_failures_of_the_tool(history: History, detail: str) -> None:
     history.record(call("a.x", n=1), ToolResult.failed("execution_error", "The user didn't want it.", detail), NOON)
     history.record(call("a.x", n=2), FAILED, NOON)
     assert (history.uses("a.x").calls, history.uses("a.x").failures) == (2, 1)
@@ -105,7 +105,7 @@ def test_times_are_kept_in_utc_to_the_microsecond(history: History) -> None:
 
 
 @pytest.mark.promise("STO-1", "STO-3")
-def test_a_large_result_gets_a_file_and_comes_back_whole(history: History, tmp_path: Path) -> None:
+def test_a_large_result_gets_a_file_and_is_read_back_completely(history: History, tmp_path: Path) -> None:
     small, large = call(), call()
     history.record(small, answer("x" * 60_000), NOON)
     history.record(large, answer("x" * 70_000), NOON)
@@ -117,9 +117,7 @@ def test_a_large_result_gets_a_file_and_comes_back_whole(history: History, tmp_p
 
 
 @pytest.mark.promise("STO-1", "EXE-6")
-def test_a_truncated_result_keeps_its_file_and_comes_back_as_the_caller_saw_it(
-    history: History, tmp_path: Path
-) -> None:
+def test_a_truncated_result_keeps_its_file_and_is_read_back_truncated(history: History, tmp_path: Path) -> None:
     asked = call()
     whole = tmp_path / "state" / "results" / f"{asked.id}.json"
     whole.parent.mkdir(parents=True)
@@ -133,7 +131,7 @@ def test_a_truncated_result_keeps_its_file_and_comes_back_as_the_caller_saw_it(
 
 
 @pytest.mark.promise("STO-1")
-def test_a_result_whose_file_is_gone_is_none_with_a_problem(history: History, tmp_path: Path) -> None:
+def test_a_result_without_its_file_is_none_and_a_problem(history: History, tmp_path: Path) -> None:
     asked = call()
     history.record(asked, answer("x" * 70_000), NOON)
     history.flush()
@@ -148,7 +146,7 @@ def test_an_unknown_call_has_no_result(history: History) -> None:
     assert history.problems == ()
 
 
-def test_an_id_that_is_a_path_leads_nowhere(history: History, tmp_path: Path) -> None:
+def test_an_id_that_is_a_path_is_not_followed(history: History, tmp_path: Path) -> None:
     asked = ToolCall(id="../../escaped", name="a.x", source="mcp")
     history.record(asked, answer("x" * 70_000), NOON)
     assert history.result(asked.id) == answer("x" * 70_000)
@@ -156,7 +154,9 @@ def test_an_id_that_is_a_path_leads_nowhere(history: History, tmp_path: Path) ->
 
 
 @pytest.mark.promise("STO-1")
-def test_beyond_the_size_limit_the_oldest_go_and_their_files_too(open_history: OpenHistory, tmp_path: Path) -> None:
+def test_beyond_the_size_limit_the_oldest_calls_and_their_files_are_removed(
+    open_history: OpenHistory, tmp_path: Path
+) -> None:
     history = open_history(size_limit=1_000_000)
     asked = [call(n=number) for number in range(40)]
     for number, one in enumerate(asked):
@@ -195,7 +195,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text("abc\0 ü'\"", max_size=5), JSON, max_size=4), JSON)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_json_comes_back_equal(history: History, args: JsonObject, data: JsonValue) -> None:
+def test_any_json_is_read_back_equal(history: History, args: JsonObject, data: JsonValue) -> None:
     asked = ToolCall(name="a.x", args=args, source="form")
     history.record(asked, answer(data), NOON)
     assert history.records(limit=1)[0].args == args
@@ -214,7 +214,9 @@ def nested(levels: int) -> JsonValue:
     [("\ud800", "?"), (float("nan"), "NaN"), (nested(400), nested(400))],
     ids=["lone surrogate", "not a number", "deep"],
 )
-def test_what_is_barely_json_is_kept_as_far_as_it_goes(history: History, data: JsonValue, kept: JsonValue) -> None:
+def test_values_that_json_can_hardly_represent_are_approximated(
+    history: History, data: JsonValue, kept: JsonValue
+) -> None:
     asked = ToolCall.model_construct(name="a.\ud800", id="id\ud800", args={"x": data}, source="sdk")
     history.record(asked, ToolResult.model_construct(ok=True, data=data), NOON)
     history.record(call(n=1), answer(), NOON)
@@ -225,17 +227,17 @@ def test_what_is_barely_json_is_kept_as_far_as_it_goes(history: History, data: J
     assert history.records(tool="a.\ud800")[0].tool == "a.?"
 
 
-def test_what_is_no_json_costs_its_own_record(history: History) -> None:
+def test_a_result_that_is_not_json_loses_only_its_own_data(history: History) -> None:
     history.record(
         call(), ToolResult.model_construct(ok=True, data=cast("JsonValue", object())), NOON
-    )  # as a faulty runner might
+    )  # as a defective runner might
     history.record(call(n=1), answer(), NOON)
     assert [record.args for record in history.records()] == [{"n": 1}]
     assert "not JSON" in history.problems[0].message
 
 
 @pytest.mark.promise("STO-1")
-def test_many_threads_record_and_each_reads_what_it_wrote(history: History) -> None:
+def test_many_threads_record_and_each_reads_its_own_calls(history: History) -> None:
     wrong: list[str] = []
 
     def work(thread: int) -> None:
@@ -254,13 +256,13 @@ def test_many_threads_record_and_each_reads_what_it_wrote(history: History) -> N
     assert {uses.calls for uses in history.all_uses().values()} == {30}
 
 
-def test_building_and_closing_an_unused_history_touches_no_file(open_history: OpenHistory, tmp_path: Path) -> None:
+def test_an_unused_history_touches_no_file(open_history: OpenHistory, tmp_path: Path) -> None:
     open_history().close()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("ask", ["records", "record"])
-def test_after_closing_it_opens_again_when_asked(history: History, ask: Literal["records", "record"]) -> None:
+def test_a_closed_history_reopens_on_use(history: History, ask: Literal["records", "record"]) -> None:
     history.record(call(n=1), answer(), NOON)
     history.close()
     if ask == "record":

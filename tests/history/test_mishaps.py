@@ -1,4 +1,4 @@
-"""Killed processes, damaged files, full disks, several processes at once."""
+"""Killed processes, damaged files, full disks, concurrent processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def record(number, data=None):
 
 
 def start(folder: Path, code: str, *arguments: str) -> subprocess.Popen[str]:
-    """Starts a process that has `folder`, `history` and `record`."""
+    """Start a process with the variables `folder`, `history` and `record`."""
     program = PREAMBLE + textwrap.dedent(code)
     command = [sys.executable, "-c", program, str(folder), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -71,7 +71,7 @@ def numbers(history: History) -> list[str]:
 
 
 @pytest.mark.promise("STO-3")
-def test_a_killed_process_loses_nothing_that_it_had_time_to_write(history: History, tmp_path: Path) -> None:
+def test_a_killed_process_loses_only_calls_it_had_no_time_to_write(history: History, tmp_path: Path) -> None:
     process = start(tmp_path / "state", "record(1); record(2, 'x' * 70_000); sys.stdin = time.sleep(600)")
     try:
         until(lambda: len(history.records()) == 2)
@@ -85,9 +85,7 @@ def test_a_killed_process_loses_nothing_that_it_had_time_to_write(history: Histo
 
 
 @pytest.mark.promise("STO-3")
-def test_a_process_killed_in_the_middle_of_writing_leaves_whole_records_only(
-    open_history: OpenHistory, tmp_path: Path
-) -> None:
+def test_a_process_killed_while_writing_leaves_only_complete_records(open_history: OpenHistory, tmp_path: Path) -> None:
     process = start(
         tmp_path / "state",
         """
@@ -105,7 +103,7 @@ def test_a_process_killed_in_the_middle_of_writing_leaves_whole_records_only(
     process.communicate(timeout=30)
     history = open_history()
     records = history.records(limit=1_000_000)
-    # The one in flight may be there or not.
+    # The call being written may be recorded or not.
     assert len(records) in {written + 1, written + 2}
     assert all(history.result(record.id) is not None for record in records)
     assert history.problems == ()
@@ -120,7 +118,7 @@ def test_a_process_that_just_ends_writes_everything_first(history: History, tmp_
 
 
 @pytest.mark.promise("STO-1")
-def test_several_processes_write_at_once_and_nothing_is_lost(history: History, tmp_path: Path) -> None:
+def test_several_processes_write_concurrently_without_losses(history: History, tmp_path: Path) -> None:
     code = """
     for number in range(200):
         record(f"{sys.argv[2]}/{number}")
@@ -156,10 +154,10 @@ def aside(tmp_path: Path, kind: str = "damaged") -> list[Path]:
 @pytest.mark.promise("STO-3")
 @pytest.mark.parametrize(
     "content",
-    [b"no database at all" * 100, b"SQLite format 3\0" + bytes(5000), b"x", b"x" * 150],
+    [b"not a database at all" * 100, b"SQLite format 3\0" + bytes(5000), b"x", b"x" * 150],
     ids=["text", "header", "byte", "short"],
 )
-def test_a_file_that_is_no_database_is_set_aside_and_a_new_one_begun(
+def test_a_file_that_is_not_a_database_is_set_aside_and_replaced(
     open_history: OpenHistory, tmp_path: Path, content: bytes
 ) -> None:
     database(tmp_path).parent.mkdir()
@@ -175,7 +173,7 @@ def test_a_file_that_is_no_database_is_set_aside_and_a_new_one_begun(
 
 
 @pytest.mark.promise("STO-3")
-def test_somebody_elses_database_is_set_aside(open_history: OpenHistory, tmp_path: Path) -> None:
+def test_a_foreign_database_is_set_aside(open_history: OpenHistory, tmp_path: Path) -> None:
     database(tmp_path).parent.mkdir()
     other = sqlite3.connect(database(tmp_path))
     other.execute("CREATE TABLE theirs (x)")
@@ -225,7 +223,9 @@ def test_a_database_with_broken_names_is_set_aside(
     "column",
     ["id", "at", "tool", "args", "ok", "error", "duration_ms", "source", "session", "parent", "meta", "data", "file"],
 )
-def test_a_damaged_record_costs_only_itself(open_history: OpenHistory, tmp_path: Path, column: str, value: str) -> None:
+def test_a_damaged_record_does_not_affect_the_others(
+    open_history: OpenHistory, tmp_path: Path, column: str, value: str
+) -> None:
     add(first := open_history(), 1)
     first.flush()
     asked = ToolCall(name="a.x", args={"n": 2}, source="cli")
@@ -246,7 +246,7 @@ def test_a_damaged_record_costs_only_itself(open_history: OpenHistory, tmp_path:
 
 
 @pytest.mark.promise("STO-3")
-def test_records_that_cannot_be_read_are_told(open_history: OpenHistory, tmp_path: Path) -> None:
+def test_unreadable_records_are_reported(open_history: OpenHistory, tmp_path: Path) -> None:
     add(first := open_history(), 1)
     first.close()
     with sqlite3.connect(database(tmp_path)) as damaged:
@@ -261,7 +261,7 @@ def test_records_that_cannot_be_read_are_told(open_history: OpenHistory, tmp_pat
 
 @pytest.mark.promise("STO-3")
 @pytest.mark.parametrize("total", ["x'ff'", "'much'", "1e999", "-(1 << 62)", None])
-def test_a_damaged_size_keeps_nothing_from_being_recorded(
+def test_calls_are_recorded_even_if_the_stored_size_is_damaged(
     open_history: OpenHistory, tmp_path: Path, total: str | None
 ) -> None:
     add(first := open_history(), 1)
@@ -336,7 +336,7 @@ def test_the_database_of_a_later_pegboard_that_is_running_is_set_aside_with_its_
 
 
 @pytest.mark.promise("STO-3")
-def test_damage_that_shows_only_later_is_set_aside_then(open_history: OpenHistory, tmp_path: Path) -> None:
+def test_a_database_that_is_found_damaged_later_is_set_aside_then(open_history: OpenHistory, tmp_path: Path) -> None:
     first = open_history()
     for number in range(2000):
         add(first, number)
@@ -356,9 +356,7 @@ def test_damage_that_shows_only_later_is_set_aside_then(open_history: OpenHistor
 
 @pytest.mark.promise("STO-3")
 @pytest.mark.parametrize("kind", ["damaged", "newer"])
-def test_a_process_that_only_records_and_ends_knows_what_it_set_aside(
-    history: History, tmp_path: Path, kind: str
-) -> None:
+def test_a_process_that_only_records_reports_the_file_it_set_aside(history: History, tmp_path: Path, kind: str) -> None:
     add(history, 0)
     history.close()
     if kind == "newer":
@@ -366,18 +364,18 @@ def test_a_process_that_only_records_and_ends_knows_what_it_set_aside(
             later.execute("PRAGMA user_version = 99")
         later.close()
     else:
-        database(tmp_path).write_bytes(b"no database at all" * 100)
+        database(tmp_path).write_bytes(b"not a database at all" * 100)
     out = finished(start(tmp_path / "state", "record(1); history.close(); print(history.problems[0].fix)"))
     (kept,) = aside(tmp_path, kind)
-    assert out == f"It was set aside as {kept.name}, and a new one was begun.\n"
+    assert out == f"It was set aside as {kept.name}, and a new one was created.\n"
     assert database(tmp_path).stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.promise("STO-3")
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files here")
-def test_a_database_set_aside_is_told_also_where_no_new_one_can_be_made(tmp_path: Path) -> None:
+def test_a_database_set_aside_is_reported_even_if_no_new_one_can_be_created(tmp_path: Path) -> None:
     database(tmp_path).parent.mkdir()
-    database(tmp_path).write_bytes(b"no database at all" * 100)
+    database(tmp_path).write_bytes(b"not a database at all" * 100)
     code = """
     import resource, signal
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -387,11 +385,11 @@ def test_a_database_set_aside_is_told_also_where_no_new_one_can_be_made(tmp_path
     print(len(history.problems), history.problems[0].fix)
     """
     out = finished(start(tmp_path / "state", code))
-    assert out == f"2 It was set aside as {aside(tmp_path)[0].name}, and a new one was begun.\n"
+    assert out == f"2 It was set aside as {aside(tmp_path)[0].name}, and a new one was created.\n"
 
 
 @pytest.mark.promise("STO-1")
-def test_a_process_that_gets_no_thread_writes_when_it_can(history: History, tmp_path: Path) -> None:
+def test_a_process_without_a_writer_thread_writes_on_the_next_use(history: History, tmp_path: Path) -> None:
     code = """
     import threading
     threading.stack_size(2**46)
@@ -399,7 +397,8 @@ def test_a_process_that_gets_no_thread_writes_when_it_can(history: History, tmp_
     print(history.problems[0].message)
     """
     assert (
-        finished(start(tmp_path / "state", code)) == "The history can't be written at once: can't start new thread.\n"
+        finished(start(tmp_path / "state", code))
+        == "The history can't be written in the background: can't start new thread.\n"
     )
     assert numbers(history) == ["1"]
 
@@ -409,7 +408,7 @@ FILLED = 60
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database of some pages, with every column filled."""
+    """Create a database of several pages with values in every column."""
     folder = tmp_path_factory.mktemp("healthy")
     history = History(folder / "history.db", folder / "results")
     for number in range(FILLED):
@@ -424,14 +423,14 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 PLACES = st.integers(0, 6 * 1024) | st.integers(0, 2**20)
-"""The header and the schema are in the first pages, and worth hitting more often."""
+"""Choose a position, preferring the first pages with the header and the schema."""
 DAMAGE = st.lists(st.tuples(PLACES, st.binary(min_size=1, max_size=40)), min_size=1, max_size=4)
 
 
 @pytest.mark.promise("STO-3")
 @given(damage=DAMAGE, cut=st.none() | PLACES)
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_in_the_file_nothing_is_raised_and_nothing_thrown_away(
+def test_no_content_of_the_file_raises_or_deletes_anything(
     tmp_path: Path, healthy: Path, damage: list[tuple[int, bytes]], cut: int | None
 ) -> None:
     content = bytearray(healthy.read_bytes())
@@ -458,14 +457,14 @@ def test_whatever_is_in_the_file_nothing_is_raised_and_nothing_thrown_away(
         history.close()
         kept = [path for path in Path(folder).glob("history.db.damaged-*") if path.name[-4:] not in {"-wal", "-shm"}]
         kept += Path(folder).glob("history.db.newer-*")
-        told = [problem.fix for problem in history.problems if "set aside" in problem.fix]
-        assert sorted(fix.split()[5].rstrip(",") for fix in told) == sorted(path.name for path in kept)
+        fixes = [problem.fix for problem in history.problems if "set aside" in problem.fix]
+        assert sorted(fix.split()[5].rstrip(",") for fix in fixes) == sorted(path.name for path in kept)
         assert len(kept) <= 1
         assert all(path.stat().st_size >= len(content) for path in kept)
 
 
 @pytest.mark.promise("STO-3")
-def test_a_database_that_is_removed_while_in_use_is_begun_again(history: History, tmp_path: Path) -> None:
+def test_a_database_that_is_removed_while_in_use_is_created_again(history: History, tmp_path: Path) -> None:
     add(history, 1)
     history.flush()
     for path in (tmp_path / "state").glob("history.db*"):
@@ -478,7 +477,7 @@ def test_a_database_that_is_removed_while_in_use_is_begun_again(history: History
 @pytest.mark.promise("STO-3")
 def test_many_processes_that_find_a_damaged_file_set_it_aside_once(history: History, tmp_path: Path) -> None:
     database(tmp_path).parent.mkdir()
-    database(tmp_path).write_bytes(b"no database at all" * 100)
+    database(tmp_path).write_bytes(b"not a database at all" * 100)
     processes = [start(tmp_path / "state", "record(sys.argv[2]); history.close()", str(n)) for n in range(4)]
     for process in processes:
         finished(process)
@@ -508,7 +507,7 @@ class Header(ctypes.Structure):
 header, nothing = Header(0x20080522, 0), (ctypes.c_uint32 * 6)()
 assert ctypes.CDLL(None).capset(ctypes.byref(header), nothing) == 0
 """
-"""Gives up root's privilege to pass over permission bits, so that they mean something to the process."""
+"""Drop root's capability to ignore permission bits."""
 
 
 @pytest.mark.promise("STO-1")
@@ -560,7 +559,7 @@ def test_another_process_that_holds_the_database_delays_but_loses_nothing(histor
     until(lambda: bool(history.problems))
     assert "locked" in history.problems[0].message
     holder.execute("ROLLBACK")
-    # Nobody asks the history for anything meanwhile.
+    # No read triggers the write in the meantime.
     until(lambda: holder.execute("SELECT count(*) FROM calls").fetchone() == (2,))
     holder.close()
     until(lambda: history.problems == ())

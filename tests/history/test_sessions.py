@@ -1,4 +1,4 @@
-"""Sessions in the history's database: through the class that everybody uses, with real files and processes."""
+"""Sessions in the history database, with real files and processes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ with Sessions(History(folder / "history.db", folder / "results"), folder / "sess
 
 @pytest.fixture
 def sessions(history: History, tmp_path: Path) -> Sessions:
-    """The sessions of an empty history."""
+    """Return the sessions of an empty history."""
     return Sessions(history, tmp_path / "state" / "sessions")
 
 
@@ -55,7 +55,7 @@ def _talk(sessions: Sessions, session: str, *said: str) -> None:
 
 
 @pytest.mark.promise("ASK-6")
-def test_what_was_said_is_there_when_it_is_opened_again(
+def test_messages_are_read_back_after_reopening(
     sessions: Sessions, open_history: Callable[..., History], tmp_path: Path
 ) -> None:
     call = ProposedCall(provider_id="1", name="a_b", arguments='{"x": ')
@@ -105,7 +105,7 @@ def test_a_name_that_was_given_stays_and_a_long_beginning_is_cut(sessions: Sessi
 
 
 @pytest.mark.promise("ASK-6")
-def test_a_session_that_was_deleted_is_gone_and_takes_nothing_more(sessions: Sessions) -> None:
+def test_a_deleted_session_rejects_further_messages(sessions: Sessions) -> None:
     _talk(sessions, "s", "a")
     sessions.delete("s")
     assert (sessions.get("s"), sessions.entries("s"), sessions.list()) == (None, (), ())
@@ -118,7 +118,7 @@ def test_a_session_that_was_deleted_is_gone_and_takes_nothing_more(sessions: Ses
 
 
 @pytest.mark.parametrize("id_", ["", " ", "a\nb", "x" * 201, "\x1b"])
-def test_an_id_that_cant_be_seen_is_refused(sessions: Sessions, id_: str) -> None:
+def test_an_unprintable_id_is_rejected(sessions: Sessions, id_: str) -> None:
     with pytest.raises(SessionError, match="visible"):
         sessions.start(id_)
 
@@ -136,7 +136,7 @@ def test_a_branch_has_the_beginning_and_leaves_the_other_as_it_is(sessions: Sess
 
 
 @pytest.mark.promise("ASK-6", "STO-3")
-def test_processes_and_threads_that_write_at_once_lose_nothing(sessions: Sessions, tmp_path: Path) -> None:
+def test_processes_and_threads_write_concurrently_without_losses(sessions: Sessions, tmp_path: Path) -> None:
     folder = tmp_path / "state"
     sessions.start("s")
     writers = [
@@ -157,7 +157,7 @@ def test_processes_and_threads_that_write_at_once_lose_nothing(sessions: Session
 
 
 @pytest.mark.promise("ASK-6")
-def test_a_session_is_held_by_one_and_let_go_when_its_process_is_killed(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_session_has_one_owner_and_is_released_when_its_process_is_killed(sessions: Sessions, tmp_path: Path) -> None:
     sessions.start("s")
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path / "state")],
@@ -178,7 +178,7 @@ def test_a_session_is_held_by_one_and_let_go_when_its_process_is_killed(sessions
 
 
 @pytest.mark.promise("STO-3")
-def test_a_history_that_was_begun_without_sessions_gets_them(
+def test_a_history_created_without_sessions_gets_their_tables(
     open_history: Callable[..., History], tmp_path: Path
 ) -> None:
     first = open_history()

@@ -1,4 +1,4 @@
-"""Result files that killed processes leave are deleted after a while, and nothing else is."""
+"""Only leftover result files of killed processes are deleted, after a week."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ serve._write_whole(sys.argv[1], b"[1, 2, 3]")
 
 
 def age(results: Path, days: float = 8) -> None:
-    """Makes every file of a folder older."""
+    """Set the modification time of every file of a folder to `days` ago."""
     past = time.time() - days * 86_400
     for file in results.iterdir():
         os.utime(file, (past, past))
@@ -56,7 +56,7 @@ def results(tmp_path: Path) -> Path:
 
 
 @pytest.mark.promise("STO-3")
-def test_what_a_killed_worker_was_writing_is_deleted_after_a_week(history: History, results: Path) -> None:
+def test_the_unfinished_file_of_a_killed_worker_is_deleted_after_a_week(history: History, results: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(results / "1f.json")]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -75,7 +75,7 @@ def test_what_a_killed_worker_was_writing_is_deleted_after_a_week(history: Histo
     assert kept(results) == set()
 
 
-def test_what_a_killed_history_was_writing_is_deleted_after_a_week(history: History, results: Path) -> None:
+def test_the_unfinished_file_of_a_killed_history_is_deleted_after_a_week(history: History, results: Path) -> None:
     (results / ".ab.json.a1_b2cde").write_text("[")
     age(results)
     history.sweep()
@@ -83,9 +83,7 @@ def test_what_a_killed_history_was_writing_is_deleted_after_a_week(history: Hist
 
 
 @pytest.mark.promise("STO-3")
-def test_a_whole_result_stays_as_long_as_a_call_has_it_whatever_its_name(
-    open_history: OpenHistory, results: Path
-) -> None:
+def test_a_result_file_is_kept_while_a_call_refers_to_it(open_history: OpenHistory, results: Path) -> None:
     other = open_history()
     record(other, "recorded")
     record(other, "an odd id/")
@@ -107,7 +105,7 @@ def test_a_whole_result_stays_as_long_as_a_call_has_it_whatever_its_name(
     assert result.data == LARGE
 
 
-def test_what_isnt_named_like_ours_stays(history: History, results: Path, tmp_path: Path) -> None:
+def test_files_with_other_names_are_kept(history: History, results: Path, tmp_path: Path) -> None:
     (results / "notes.txt").write_text("mine")
     (results / "a folder.json").mkdir()
     (results / "link.json").symlink_to(tmp_path)
@@ -123,7 +121,7 @@ def test_results_of_a_database_that_was_set_aside_stay(open_history: OpenHistory
     first = open_history()
     record(first, "recorded")
     first.close()
-    (results.parent / "history.db").write_bytes(b"no database" * 100)
+    (results.parent / "history.db").write_bytes(b"not a database" * 100)
     age(results)
     second = open_history()
     second.sweep()
@@ -136,6 +134,6 @@ def test_results_of_a_database_that_was_set_aside_stay(open_history: OpenHistory
     assert kept(results) == {"recorded.json"}
 
 
-def test_sweeping_where_nothing_ever_was_makes_no_database(history: History, tmp_path: Path) -> None:
+def test_sweeping_without_a_history_creates_no_database(history: History, tmp_path: Path) -> None:
     history.sweep()
     assert not (tmp_path / "state").exists()

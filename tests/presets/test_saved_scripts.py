@@ -1,4 +1,4 @@
-"""Saved scripts: a bash file each, in their folder and nowhere else."""
+"""Saved scripts: one bash file each, confined to their folder."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def scripts(tmp_path: Path) -> SavedScripts:
 
 
 def names(scripts: SavedScripts) -> list[str]:
-    """Gives the names of all."""
+    """Return the names of all scripts."""
     return [script.name for script in scripts.list()]
 
 
-def test_a_script_is_kept_listed_read_renamed_and_deleted(scripts: SavedScripts, tmp_path: Path) -> None:
+def test_a_script_is_saved_listed_read_renamed_and_deleted(scripts: SavedScripts, tmp_path: Path) -> None:
     assert scripts.list() == ()
     scripts.write(" late orders ", "echo 1\n")
     scripts.write("late orders.sh", "echo 2\n")
@@ -50,7 +50,7 @@ def test_a_script_is_kept_listed_read_renamed_and_deleted(scripts: SavedScripts,
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40).filter(lambda text: text[:1] != "\ufeff"))
-def test_any_text_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_read_back_unchanged(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     scripts = SavedScripts(tmp_path_factory.getbasetemp() / "any text")
     scripts.write("it", text)
     assert scripts.read("it") == text
@@ -59,27 +59,27 @@ def test_any_text_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory,
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("", "needs a name"),
-        (" .sh", "needs a name"),
-        ("../it", "can't have '/'"),
-        ("/etc/it", "can't have '/'"),
-        ("a\\b", r"can't have '\\\\'"),
-        ("C:it", "can't have ':'"),
-        ("new\nline", r"can't have '\\n'"),
-        ("\x1b[31m", "can't have"),
-        ("\ud800", "can't have"),
-        ("a*", "can't have"),
-        (".hidden", "begin with a dot"),
-        ("..", "begin with a dot"),
-        ("-rf", "begin with a dot or a dash"),
+        ("", "Enter a name"),
+        (" .sh", "Enter a name"),
+        ("../it", "contains '/'"),
+        ("/etc/it", "contains '/'"),
+        ("a\\b", r"contains '\\\\'"),
+        ("C:it", "contains ':'"),
+        ("new\nline", r"contains '\\n'"),
+        ("\x1b[31m", "contains"),
+        ("\ud800", "contains"),
+        ("a*", "contains"),
+        (".hidden", "start with a dot"),
+        ("..", "start with a dot"),
+        ("-rf", "start with a dot or a dash"),
         ("it.", "end with a dot"),
         ("con", "Windows"),
         ("Lpt1.old", "Windows"),
         ("x" * 300, "too long"),
-        ("ONE", "`one` already, whose name differs only"),
+        ("ONE", "`one` already exists; the names differ only"),
     ],
 )
-def test_a_name_that_is_not_legal_everywhere_is_refused_in_a_sentence(
+def test_a_name_that_is_invalid_on_some_system_is_rejected_with_a_reason(
     scripts: SavedScripts, tmp_path: Path, name: str, words: str
 ) -> None:
     scripts.write("one", "1")
@@ -92,26 +92,24 @@ def test_a_name_that_is_not_legal_everywhere_is_refused_in_a_sentence(
 
 
 @pytest.mark.parametrize("name", ["nobody", "../outside", "/etc/passwd", "..", ""])
-def test_what_is_not_there_is_said_with_what_is(scripts: SavedScripts, tmp_path: Path, name: str) -> None:
+def test_an_unknown_name_is_reported_with_the_known_ones(scripts: SavedScripts, tmp_path: Path, name: str) -> None:
     (tmp_path / "outside.sh").write_text("hidden")
     scripts.write("one", "1")
     for act in (scripts.read, scripts.delete, lambda name: scripts.rename(name, "new")):
-        with pytest.raises(SavedScriptError, match=r"There is no saved script .*; there are: one\.$"):
+        with pytest.raises(SavedScriptError, match=r"No saved script is named .*\. Saved scripts: one\.$"):
             act(name)
 
 
-def test_renaming_never_goes_over_another(scripts: SavedScripts) -> None:
+def test_renaming_never_replaces_another_script(scripts: SavedScripts) -> None:
     scripts.write("one", "1")
     scripts.write("two", "2")
     scripts.rename("one", "one.sh")
-    with pytest.raises(SavedScriptError, match="There is a script `two` already"):
+    with pytest.raises(SavedScriptError, match="A script named `two` already exists"):
         scripts.rename("one", "two")
     assert (scripts.read("one"), scripts.read("two")) == ("1", "2")
 
 
-def test_links_pipes_and_folders_are_no_scripts_and_are_not_written_through(
-    scripts: SavedScripts, tmp_path: Path
-) -> None:
+def test_links_pipes_and_folders_are_neither_read_nor_written(scripts: SavedScripts, tmp_path: Path) -> None:
     scripts.write("one", "1")
     outside = tmp_path / "outside"
     outside.write_text("mine")
@@ -120,7 +118,7 @@ def test_links_pipes_and_folders_are_no_scripts_and_are_not_written_through(
     (folder / "folder.sh").mkdir()
     os.mkfifo(folder / "pipe.sh")
     assert names(scripts) == ["one"]
-    with pytest.raises(SavedScriptError, match="no saved script"):
+    with pytest.raises(SavedScriptError, match="No saved script"):
         scripts.read("link")
     with pytest.raises(SavedScriptError, match="There is a link"):
         scripts.write("link", "2")
@@ -132,7 +130,7 @@ def test_links_pipes_and_folders_are_no_scripts_and_are_not_written_through(
     assert outside.read_text() == "mine"
 
 
-def test_a_file_that_is_no_text_and_a_folder_that_is_none_are_said(scripts: SavedScripts, tmp_path: Path) -> None:
+def test_unreadable_files_and_folders_are_reported(scripts: SavedScripts, tmp_path: Path) -> None:
     scripts.write("it", "")
     (tmp_path / "scripts" / "it.sh").write_bytes(b"\xff")
     with pytest.raises(SavedScriptError, match="is not UTF-8"):
@@ -159,7 +157,7 @@ for round in range(40):
 """
 
 
-def test_processes_that_write_at_once_leave_whole_scripts(scripts: SavedScripts, tmp_path: Path) -> None:
+def test_processes_that_write_concurrently_leave_complete_scripts(scripts: SavedScripts, tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path / "scripts")]
     writers = [subprocess.Popen([*command, name], stderr=subprocess.PIPE, text=True) for name in "abc"]
     for writer in writers:

@@ -1,8 +1,9 @@
-"""The registry: sources merged, names resolved, allow lists."""
+"""The registry: merged sources, lookup by name, allow lists."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def _spec(name: str, *aliases: str, file: str = "/packs/some.py") -> ToolSpec:
 
 
 class _Source:
-    """A source of tools whose content the test decides."""
+    """A source with the tools that a test sets."""
 
     def __init__(self, *specs: ToolSpec, problems: Sequence[Problem] = ()) -> None:
         self.specs = list(specs)
@@ -44,7 +45,7 @@ def test_tools_of_all_sources_are_listed_by_name_and_found_by_name_and_alias() -
     assert registry.get("nothing") is None
 
 
-def test_of_two_tools_with_one_name_the_earlier_sources_is_kept_and_the_other_is_a_problem() -> None:
+def test_if_two_tools_have_one_name_the_earlier_source_wins_and_the_other_is_a_problem() -> None:
     registry = _scanned(_Source(_spec("a.one", file="/first.py")), _Source(_spec("a.one", file="/second.py")))
     kept = registry.get("a.one")
     assert kept is not None
@@ -61,7 +62,7 @@ def test_a_name_wins_over_an_alias_and_the_alias_is_a_problem() -> None:
     assert {problem.tool for problem in registry.problems()} == {"a.one", "d"}
 
 
-def test_a_scan_tells_whether_anything_changed() -> None:
+def test_a_scan_returns_whether_anything_changed() -> None:
     source = _Source(_spec("a.one"))
     registry = Registry([source])
     assert registry.scan()
@@ -70,7 +71,7 @@ def test_a_scan_tells_whether_anything_changed() -> None:
     assert registry.scan()
 
 
-def test_a_typo_and_a_missing_pack_lead_to_the_nearest_names() -> None:
+def test_typos_and_missing_packs_lead_to_the_nearest_names() -> None:
     registry = _scanned(_Source(_spec("fs.read_file"), _spec("fs.list_dir"), _spec("time.now")))
     assert registry.nearest("fs.red_file", registry.tools())[0] == "fs.read_file"
     assert registry.nearest("now", registry.tools()) == ["time.now"]
@@ -78,7 +79,7 @@ def test_a_typo_and_a_missing_pack_lead_to_the_nearest_names() -> None:
 
 
 @pytest.mark.promise("DSC-6")
-def test_a_tool_is_stale_when_its_file_changed_or_went(tmp_path: Path) -> None:
+def test_a_tool_is_stale_when_its_file_was_changed_or_removed(tmp_path: Path) -> None:
     file = tmp_path / "pack.py"
     file.write_text("x = 1")
     os.utime(file, (1_000_000, 1_000_000))
@@ -89,6 +90,38 @@ def test_a_tool_is_stale_when_its_file_changed_or_went(tmp_path: Path) -> None:
     assert registry.stale(spec)
     file.unlink()
     assert registry.stale(spec)
+
+
+class _EditedSource(_Source):
+    """A source whose file is saved after the source has read it, while the scan is still running."""
+
+    def __init__(self, file: Path, *specs: ToolSpec) -> None:
+        super().__init__(*specs)
+        self._file = file
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        found = super().scan()
+        now = time.time_ns()
+        os.utime(self._file, ns=(now, now))
+        return found
+
+
+@pytest.mark.promise("DSC-6")
+def test_a_tool_is_stale_if_its_file_was_written_during_the_scan(tmp_path: Path) -> None:
+    file = tmp_path / "pack.py"
+    file.write_text("x = 1")
+    spec = _spec("pack.tool", file=str(file))
+    assert _scanned(_EditedSource(file, spec)).stale(spec)
+    assert not _scanned(_Source(spec)).stale(spec), "a scan that starts after the write reads the new content"
+
+
+def test_a_file_from_the_future_is_not_stale(tmp_path: Path) -> None:
+    file = tmp_path / "pack.py"
+    file.write_text("x = 1")
+    tomorrow = time.time() + 86_400
+    os.utime(file, (tomorrow, tomorrow))
+    spec = _spec("pack.tool", file=str(file))
+    assert not _scanned(_Source(spec)).stale(spec)
 
 
 @pytest.mark.promise("EXE-2")
@@ -110,7 +143,7 @@ def test_an_allow_list_admits_what_its_patterns_match(patterns: list[str] | None
 
 
 @pytest.mark.promise("EXE-2")
-def test_no_alias_gets_a_tool_past_an_allow_list_made_for_another() -> None:
+def test_no_alias_gets_a_tool_past_an_allow_list_for_another_tool() -> None:
     registry = _scanned(_Source(_spec("fs.list"), _spec("a.one", "uhr"), _spec("evil.rm", "fs.list", "fs.x", "uhr")))
     admitted = {
         patterns: [spec.name for spec in registry.tools() if AllowList.parse(patterns).admits(spec)]
@@ -119,6 +152,6 @@ def test_no_alias_gets_a_tool_past_an_allow_list_made_for_another() -> None:
     assert admitted == {"fs.*": ["fs.list"], "fs.x": [], "uhr": ["a.one"]}
 
 
-def test_an_allow_list_is_read_from_commas() -> None:
+def test_an_allow_list_is_parsed_from_comma_separated_patterns() -> None:
     assert str(AllowList.parse(" fs.* , time.now")) == "fs.*, time.now"
     assert not AllowList.parse("").admits(_spec("time.now"))

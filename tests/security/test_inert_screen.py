@@ -14,7 +14,7 @@ from textual.widgets import Static
 from pegboard.runtime import Runtime
 from pegboard.runtime.models import Models
 from pegboard.tui.app import PegboardApp
-from pegboard.tui.tools.tool_page import Bench
+from pegboard.tui.tools.tool_page import ToolPage
 from pegboard.tui.widgets.dialog import Dialog
 
 
@@ -57,7 +57,7 @@ async def test_a_tool_with_evil_texts_is_shown_run_and_defined(tool: str, packs:
         _look(stage)
         await stage.press("ctrl+r")
         if tool not in {"destroy", "lacking"}:
-            await stage.until(lambda: not stage.screen.query_one(Bench).running, "the call has ended")
+            await stage.until(lambda: not stage.screen.query_one(ToolPage).running, "the call has ended")
         await stage.pilot.pause()
         _look(stage)
         for key in ("f2", "f3", "escape", "f1", "escape", "ctrl+y", "escape", "f9", "escape"):

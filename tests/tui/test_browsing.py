@@ -1,4 +1,4 @@
-"""Finding a tool on the wall, by keyboard and by mouse."""
+"""Finding a tool in the tool list, by keyboard and by mouse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROKEN = Problem(message="The file can't be parsed: expected ':'.", file="/packs
 
 
 @pytest.mark.promise("TUI-1")
-async def test_the_wall_shows_every_pack_with_its_tools_and_marks_the_first_tool(given: GivenRuntime) -> None:
+async def test_the_list_shows_every_pack_with_its_tools_and_selects_the_first_tool(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         for name in ("fs", "list_dir", "read_file", "remove", "shell", "pwd", "time", "now"):
             assert name in stage.text
@@ -26,7 +26,7 @@ async def test_the_wall_shows_every_pack_with_its_tools_and_marks_the_first_tool
 
 
 @pytest.mark.promise("TUI-1")
-async def test_any_printable_key_filters_and_the_best_match_is_marked(given: GivenRuntime) -> None:
+async def test_any_printable_key_filters_and_the_best_match_is_selected(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("rea")
         assert stage.marked == "fs.read_file"
@@ -34,7 +34,7 @@ async def test_any_printable_key_filters_and_the_best_match_is_marked(given: Giv
         assert "list_dir" not in "".join(stage.tool_list)
 
 
-async def test_escape_clears_the_filter_and_keeps_the_mark(given: GivenRuntime) -> None:
+async def test_escape_clears_the_filter_and_keeps_the_selection(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("now")
         await stage.press("escape")
@@ -42,7 +42,7 @@ async def test_escape_clears_the_filter_and_keeps_the_mark(given: GivenRuntime) 
         assert "list_dir" in "".join(stage.tool_list)
 
 
-async def test_escape_shows_the_marked_tool_even_in_a_pack_that_was_folded(given: GivenRuntime) -> None:
+async def test_escape_shows_the_selected_tool_even_in_a_folded_pack(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("left")
         await stage.type("read")
@@ -50,7 +50,7 @@ async def test_escape_shows_the_marked_tool_even_in_a_pack_that_was_folded(given
         assert stage.marked == "fs.read_file"
 
 
-async def test_backspace_and_ctrl_w_take_the_filter_back(given: GivenRuntime) -> None:
+async def test_backspace_and_ctrl_w_shorten_the_filter(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("list dirx")
         assert stage.list.row is None
@@ -70,7 +70,7 @@ async def test_pasted_text_filters(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-7")
-async def test_arrows_pages_home_and_end_move_the_mark(given: GivenRuntime) -> None:
+async def test_arrows_pages_home_and_end_move_the_selection(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("down", "down")
         assert stage.marked == "fs.remove"
@@ -97,7 +97,7 @@ async def test_left_and_right_fold_and_unfold_a_pack(given: GivenRuntime) -> Non
         assert stage.marked == "fs.list_dir"
 
 
-async def test_enter_goes_to_the_form_of_the_marked_tool(given: GivenRuntime) -> None:
+async def test_enter_focuses_the_form_of_the_selected_tool(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         assert stage.form.form is not None
@@ -105,7 +105,7 @@ async def test_enter_goes_to_the_form_of_the_marked_tool(given: GivenRuntime) ->
 
 
 @pytest.mark.promise("TUI-7")
-async def test_a_click_marks_a_tool_and_a_click_on_a_pack_folds_it(given: GivenRuntime) -> None:
+async def test_a_click_selects_a_tool_and_a_click_on_a_pack_folds_it(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.pilot.click(stage.list, offset=(6, 2))
         assert stage.marked == "fs.read_file"
@@ -132,7 +132,7 @@ async def test_with_vim_keys_letters_move_and_only_a_slash_filters(tmp_path: Pat
 
 
 @pytest.mark.promise("DSC-6")
-async def test_a_rescan_keeps_mark_folds_scroll_and_half_filled_form(tmp_path: Path) -> None:
+async def test_a_rescan_keeps_selection_folds_scroll_and_half_filled_form(tmp_path: Path) -> None:
     many = [tool(f"pack{number:03}.tool", path={"type": "string"}) for number in range(100)]
     given = GivenRuntime(tmp_path, tools=many)
     async with on_stage(given) as stage:
@@ -154,7 +154,7 @@ async def test_a_rescan_keeps_mark_folds_scroll_and_half_filled_form(tmp_path: P
         assert "▸ pack000" in stage.text
 
 
-async def test_a_tool_that_a_rescan_no_longer_finds_gives_its_place_to_its_neighbour(given: GivenRuntime) -> None:
+async def test_if_the_selected_tool_disappears_its_neighbour_is_selected(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("down")
         given.change([spec for spec in TOOLS if spec.name != "fs.read_file"])
@@ -162,7 +162,7 @@ async def test_a_tool_that_a_rescan_no_longer_finds_gives_its_place_to_its_neigh
         await stage.until_seen("Deletes a file for good.")
 
 
-async def test_the_mark_survives_a_rescan_while_a_filter_is_on(given: GivenRuntime) -> None:
+async def test_the_selection_survives_a_rescan_while_filtering(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("f")
         await stage.press("down")
@@ -172,7 +172,7 @@ async def test_the_mark_survives_a_rescan_while_a_filter_is_on(given: GivenRunti
         assert stage.marked == mark
 
 
-async def test_state_and_manners_are_worn_as_symbols(given: GivenRuntime) -> None:
+async def test_states_and_hints_are_shown_as_symbols(given: GivenRuntime) -> None:
     given.states = {"fs.read_file": "degraded", "time.now": "blocked"}
     async with on_stage(given) as stage:
         assert [line.split() for line in stage.tool_list if line.startswith("  ") and line.strip()] == [
@@ -185,7 +185,7 @@ async def test_state_and_manners_are_worn_as_symbols(given: GivenRuntime) -> Non
 
 
 @pytest.mark.promise("DSC-7", "TUI-1")
-async def test_a_pack_that_cant_be_read_hangs_on_the_wall_with_its_reason(tmp_path: Path) -> None:
+async def test_an_unreadable_pack_is_listed_with_its_reason(tmp_path: Path) -> None:
     async with on_stage(GivenRuntime(tmp_path, problems=[BROKEN])) as stage:
         assert "✖ broken" in stage.text
         assert "✖ 1 problem" in stage.lines[0]
@@ -193,7 +193,7 @@ async def test_a_pack_that_cant_be_read_hangs_on_the_wall_with_its_reason(tmp_pa
         await stage.until_seen("expected ':'. (broken.py:3)")
 
 
-async def test_without_tools_the_wall_says_where_to_put_some(tmp_path: Path) -> None:
+async def test_an_empty_list_explains_where_to_add_tools(tmp_path: Path) -> None:
     async with on_stage(GivenRuntime(tmp_path, tools=[])) as stage:
         assert "No tools yet." in stage.text
         await stage.press("enter", "ctrl+r", "f2", "f4", "ctrl+l")
@@ -201,7 +201,7 @@ async def test_without_tools_the_wall_says_where_to_put_some(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("EXE-2")
-async def test_what_the_allow_list_keeps_out_is_counted_in_the_header(given: GivenRuntime) -> None:
+async def test_tools_excluded_by_the_allow_list_are_counted_in_the_header(given: GivenRuntime) -> None:
     given.shut_out = 12
     async with on_stage(given, size=(80, 24)) as stage:
         assert "12 not allowed" in stage.lines[0]
@@ -211,7 +211,7 @@ async def test_what_the_allow_list_keeps_out_is_counted_in_the_header(given: Giv
 
 
 @pytest.mark.promise("EXE-2")
-async def test_a_wall_that_the_allow_list_keeps_empty_says_so() -> None:
+async def test_a_list_emptied_by_the_allow_list_explains_why() -> None:
     runtime = Runtime.from_environment(tool_allow="nothing.*")
     async with on_stage(runtime, size=(80, 24)) as stage:
         await stage.until_seen("No tools: the allow list")
@@ -221,7 +221,7 @@ async def test_a_wall_that_the_allow_list_keeps_empty_says_so() -> None:
 
 
 @pytest.mark.promise("TUI-4")
-async def test_hostile_names_and_descriptions_reach_the_screen_as_text(tmp_path: Path) -> None:
+async def test_hostile_names_and_descriptions_are_shown_as_text(tmp_path: Path) -> None:
     evil = tool(
         "p.[red]x[/]\x1b[2J", "[bold]desc[/bold] \x1b]0;owned\x07 \u202egnp", READ_ONLY, path={"type": "string"}
     )
@@ -250,7 +250,7 @@ async def test_ten_thousand_tools_are_listed_and_filtered(tmp_path: Path) -> Non
         assert "1 of 10,000" in stage.text
 
 
-async def test_the_count_of_a_filter_stays_at_the_right_end_when_the_window_changes(given: GivenRuntime) -> None:
+async def test_the_count_of_matches_stays_at_the_right_edge_after_a_resize(given: GivenRuntime) -> None:
     async with on_stage(given, size=(80, 24)) as stage:
         await stage.type("list")
         await stage.pilot.resize_terminal(120, 40)

@@ -1,4 +1,4 @@
-"""The Health place: what tools need, what of it is missing, and the way there and back."""
+"""The Health page: requirements, their states, and navigation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GIT = Requirement(kind="cli", name="git")
 PANDAS = Requirement(kind="lib", name="pandas", min_version="2")
 KEY = Requirement(kind="secret", name="SEARCH_KEY", install="Ask for one at example.org.")
 EXTRA = Requirement(kind="secret", name="EXTRA_KEY", optional=True)
-BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Mend it.", file="/packs/broken.py", line=3)
+BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Fix it.", file="/packs/broken.py", line=3)
 
 
 def needing(spec: ToolSpec, *requirements: Requirement) -> ToolSpec:
@@ -33,12 +33,12 @@ NEEDY = (
     needing(tool("web.replace", "Replaces.", Hints(destructive=True)), RG, GIT),
     needing(tool("web.table", "Makes a table."), PANDAS),
 )
-"""Three tools that need five things, among others that need nothing."""
+"""Return three tools with five requirements, among others without any."""
 
 
 @pytest.fixture
 def needy(tmp_path: Path) -> GivenRuntime:
-    """Only git is there, and a library that is too old."""
+    """Return a runtime in which only git and an outdated library are installed."""
     given = GivenRuntime(tmp_path, tools=NEEDY)
     given.there = {"git": "2.39.5", "pandas": "1.5"}
     return given
@@ -51,14 +51,14 @@ def screen(stage: Stage) -> HealthScreen:
 
 
 def report(stage: Stage) -> Sequence[str]:
-    """The lines of the list, as far as they say something, each with single spaces."""
+    """Return the lines of the list that aren't empty, with single spaces."""
     shown = screen(stage).query_one(HealthList)
     lines = [" ".join(shown.render_line(y).text.split()) for y in range(shown.size.height)]
     return [line for line in lines if line]
 
 
 async def until_report(stage: Stage, *lines: str) -> None:
-    """Waits until the list shows these lines."""
+    """Wait until the list shows these lines."""
     await stage.until(lambda: report(stage) == [*lines], f"the report is {lines}")
 
 
@@ -69,7 +69,7 @@ async def go_to_health(stage: Stage) -> None:
 
 
 async def until_marked(stage: Stage, name: str) -> None:
-    """Goes down until a line is marked."""
+    """Move down until a line is selected."""
     shown = screen(stage).query_one(HealthList)
     while shown.line is None or shown.line.name != name:
         before = shown.cursor
@@ -78,11 +78,11 @@ async def until_marked(stage: Stage, name: str) -> None:
 
 
 @pytest.mark.promise("TUI-1", "SDK-9")
-async def test_the_report_lists_each_thing_once_what_is_not_well_first(needy: GivenRuntime) -> None:
+async def test_the_report_lists_each_requirement_once_worst_first(needy: GivenRuntime) -> None:
     needy.wrong = [BROKEN]
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         assert report(stage) == [
             "✖ pandas ≥ 2 library outdated 1.5 blocks 1 tool",
             "✖ rg ≥ 13 program missing blocks 2 tools",
@@ -94,10 +94,10 @@ async def test_the_report_lists_each_thing_once_what_is_not_well_first(needy: Gi
 
 
 @pytest.mark.promise("TUI-1")
-async def test_one_key_lists_each_tool_with_what_it_needs(needy: GivenRuntime) -> None:
+async def test_one_key_lists_each_tool_with_its_requirements(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await stage.press("ctrl+t")
         await until_report(
             stage,
@@ -116,7 +116,7 @@ async def test_one_key_lists_each_tool_with_what_it_needs(needy: GivenRuntime) -
 
 
 @pytest.mark.promise("TUI-1", "TUI-2")
-async def test_lines_fill_as_things_are_found_and_what_hangs_holds_none_up(needy: GivenRuntime) -> None:
+async def test_lines_fill_one_by_one_and_a_slow_check_delays_no_other(needy: GivenRuntime) -> None:
     needy.slow = {"rg"}
     async with on_stage(needy) as stage:
         await go_to_health(stage)
@@ -125,17 +125,17 @@ async def test_lines_fill_as_things_are_found_and_what_hangs_holds_none_up(needy
         assert "✓ git program ok 2.39.5 1 tool" in report(stage)
         needy.there["rg"] = "14.0"
         needy.found_slow.set()
-        await stage.until_seen("3 of 5 things not ok")
+        await stage.until_seen("3 of 5 not met")
         assert "✓ rg ≥ 13 program ok 14.0 2 tools" in report(stage)
 
 
 @pytest.mark.promise("TUI-1")
-async def test_the_details_say_what_is_wrong_how_to_get_it_and_which_tools_it_blocks(needy: GivenRuntime) -> None:
+async def test_the_details_show_the_problem_the_remedy_and_the_blocked_tools(needy: GivenRuntime) -> None:
     async with on_stage(needy, size=(80, 24)) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
-        for text in ("`rg` is not there.", "apt install ripgrep", "At least 13", "Needed by 2 tools"):
+        for text in ("`rg` is not there.", "apt install ripgrep", "At least 13", "Required by 2 tools"):
             await stage.until_seen(text)
         assert "web.search" in stage.text
         assert "web.replace" in stage.text
@@ -143,7 +143,7 @@ async def test_the_details_say_what_is_wrong_how_to_get_it_and_which_tools_it_bl
         for text in ("Ask for one at example.org.", "pegboard auth set SEARCH_KEY"):
             await stage.until_seen(text)
         await until_marked(stage, "git")
-        for text in ("The program is there.", "2.39.5", "/usr/bin/git"):
+        for text in ("The program is available.", "2.39.5", "/usr/bin/git"):
             await stage.until_seen(text)
 
 
@@ -152,22 +152,22 @@ async def test_the_details_say_what_is_wrong_how_to_get_it_and_which_tools_it_bl
     ("source", "said"),
     [("environment", "the environment"), ("keyring", "the keyring"), ("/home/me/.env", "/home/me/.env")],
 )
-async def test_it_is_told_where_a_secret_comes_from(needy: GivenRuntime, source: str, said: str) -> None:
+async def test_the_source_of_a_secret_is_shown(needy: GivenRuntime, source: str, said: str) -> None:
     needy.there["SEARCH_KEY"] = source
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("3 of 5 things not ok")
+        await stage.until_seen("3 of 5 not met")
         await until_marked(stage, "SEARCH_KEY")
         await stage.until_seen(f"From     {said}")
 
 
 @pytest.mark.promise("TUI-1")
-async def test_enter_goes_from_a_thing_to_a_tool_that_needs_it_and_f8_back_to_where_one_was(
+async def test_enter_goes_from_a_requirement_to_its_tool_and_f8_returns_to_the_same_line(
     needy: GivenRuntime,
 ) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
         await stage.press("enter", "down", "enter")
         await stage.until(lambda: stage.app.current_mode == "tools", "the tools are shown")
@@ -179,12 +179,12 @@ async def test_enter_goes_from_a_thing_to_a_tool_that_needs_it_and_f8_back_to_wh
         assert line.name == "rg ≥ 13"
 
 
-async def test_enter_on_a_tool_goes_there_and_escape_goes_from_the_tools_back_to_the_report(
+async def test_enter_opens_a_tool_and_escape_returns_from_the_tools_to_the_report(
     needy: GivenRuntime,
 ) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await stage.press("enter")
         assert not isinstance(stage.app.focused, HealthList)
         await stage.press("escape")
@@ -196,10 +196,10 @@ async def test_enter_on_a_tool_goes_there_and_escape_goes_from_the_tools_back_to
         assert stage.marked == "web.replace"
 
 
-async def test_typing_filters_by_name_kind_and_state_and_escape_shows_all_again(needy: GivenRuntime) -> None:
+async def test_typing_filters_by_name_kind_and_status_and_escape_shows_all_again(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await stage.type("pan")
         assert report(stage) == ["✖ pandas ≥ 2 library outdated 1.5 blocks 1 tool"]
         assert "1 of 5" in stage.text
@@ -219,7 +219,7 @@ async def test_with_vim_keys_letters_move_and_only_a_slash_filters(needy: GivenR
     needy.settings = Settings(ui=UiSettings(vim_keys=True))
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         shown = screen(stage).query_one(HealthList)
         await stage.press("j", "j", "k")
         assert shown.cursor == 1
@@ -230,17 +230,17 @@ async def test_with_vim_keys_letters_move_and_only_a_slash_filters(needy: GivenR
 
 
 @pytest.mark.promise("TUI-1")
-async def test_a_thing_that_came_is_found_by_a_recheck_and_the_wall_wears_it(needy: GivenRuntime) -> None:
+async def test_a_recheck_finds_an_installed_program_and_updates_the_tool_list(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await stage.until(lambda: "○ table" in "\n".join(stage.tool_list), "the wall shows that it is blocked")
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         assert "f8 Health 4" in stage.lines[0]
         needy.there["pandas"] = "2.1"
         needy.asked.clear()
         await until_marked(stage, "pandas ≥ 2")
         await stage.press("ctrl+r")
-        await stage.until_seen("3 of 5 things not ok")
+        await stage.until_seen("3 of 5 not met")
         assert needy.asked == ["pandas"]
         assert report(stage)[0] == "✓ pandas ≥ 2 library ok 2.1 1 tool", "it stays where it was"
         assert "f8 Health 3" in stage.lines[0]
@@ -250,10 +250,10 @@ async def test_a_thing_that_came_is_found_by_a_recheck_and_the_wall_wears_it(nee
         await stage.until(lambda: report(stage)[0].startswith("✖ rg"), "what isn't well is first again")
 
 
-async def test_everything_is_looked_for_again_by_another_key_even_while_one_is_elsewhere(needy: GivenRuntime) -> None:
+async def test_recheck_all_continues_on_another_page(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         needy.there |= {"rg": "13.0", "pandas": "2.0", "SEARCH_KEY": "keyring", "EXTRA_KEY": "environment"}
         needy.slow = {"rg"}
         needy.asked.clear()
@@ -264,26 +264,26 @@ async def test_everything_is_looked_for_again_by_another_key_even_while_one_is_e
         needy.found_slow.set()
         await stage.until_seen("f8 Health ✓")
         await stage.press("f8")
-        await stage.until_seen("✓ all there: 5 things")
+        await stage.until_seen("✓ all 5 met")
 
 
-async def test_how_to_get_something_is_copied(needy: GivenRuntime) -> None:
+async def test_the_remedy_is_copied(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
         await stage.press("ctrl+y")
         await stage.until(lambda: stage.app.clipboard == "apt install ripgrep", "it is copied")
 
 
 @pytest.mark.promise("DSC-7")
-async def test_a_pack_with_a_problem_is_a_line_that_says_where_and_why_and_opens(needy: GivenRuntime) -> None:
+async def test_a_pack_with_a_problem_is_a_line_with_file_and_reason_that_opens_it(needy: GivenRuntime) -> None:
     needy.wrong = [BROKEN]
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "broken")
-        for text in ("It can't be parsed: expected ':'.", "Mend it.", "/packs/broken.py:3"):
+        for text in ("It can't be parsed: expected ':'.", "Fix it.", "/packs/broken.py:3"):
             await stage.until_seen(text)
         await stage.press("ctrl+y")
         await stage.until(lambda: stage.app.clipboard == str(BROKEN), "it is copied with its place")
@@ -291,25 +291,25 @@ async def test_a_pack_with_a_problem_is_a_line_that_says_where_and_why_and_opens
         await stage.until_seen("There is no file /packs/broken.py any more.")
 
 
-async def test_where_nothing_is_needed_it_says_so(given: GivenRuntime) -> None:
+async def test_a_report_without_requirements_is_explained(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await go_to_health(stage)
-        await stage.until_seen("No tool needs anything")
+        await stage.until_seen("No tool requires a program")
         assert "f8 Health ✓" in stage.lines[0]
         await stage.press("ctrl+r", "ctrl+a", "ctrl+y", "f4", "enter", "f10", "ctrl+t")
         assert stage.app.is_running
 
 
-async def test_where_there_is_no_tool_it_says_where_to_put_some(tmp_path: Path) -> None:
+async def test_a_report_without_tools_explains_where_to_add_some(tmp_path: Path) -> None:
     async with on_stage(GivenRuntime(tmp_path, tools=[])) as stage:
         await go_to_health(stage)
         await stage.until_seen("No tools yet.")
 
 
-async def test_a_rescan_is_seen_here_too_and_the_mark_stays(needy: GivenRuntime) -> None:
+async def test_a_rescan_updates_the_report_and_keeps_the_selection(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await go_to_health(stage)
-        await stage.until_seen("4 of 5 things not ok")
+        await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "SEARCH_KEY")
         needy.change([*NEEDY[:-1], needing(tool("web.more"), Requirement(kind="cli", name="aspell"))])
         await stage.until(lambda: "✖ aspell program missing blocks 1 tool" in report(stage), "the other need is there")
@@ -320,7 +320,7 @@ async def test_a_rescan_is_seen_here_too_and_the_mark_stays(needy: GivenRuntime)
 
 
 @pytest.mark.promise("TUI-4")
-async def test_hostile_names_and_sentences_are_text(tmp_path: Path) -> None:
+async def test_hostile_names_and_messages_are_shown_as_text(tmp_path: Path) -> None:
     hostile = Requirement(kind="cli", name="[red]x\x1b[2J", install="[b]run\x1b]0;evil\x07")
     given = GivenRuntime(tmp_path, tools=[needing(tool("p.[bold]y"), hostile)])
     async with on_stage(given) as stage:
@@ -332,7 +332,7 @@ async def test_hostile_names_and_sentences_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-7")
-async def test_the_places_are_in_the_palette_which_finds_tools_from_everywhere(needy: GivenRuntime) -> None:
+async def test_the_palette_opens_pages_and_finds_tools_from_every_page(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await stage.press("ctrl+p")
         await stage.type("health")
@@ -349,7 +349,7 @@ async def test_the_places_are_in_the_palette_which_finds_tools_from_everywhere(n
 
 
 @pytest.mark.promise("TUI-7")
-async def test_the_header_names_the_places_and_a_click_goes_there(needy: GivenRuntime) -> None:
+async def test_a_click_on_a_page_in_the_header_opens_it(needy: GivenRuntime) -> None:
     async with on_stage(needy, size=(80, 24)) as stage:
         await stage.until_seen("f5 Tools 8  f6 Chat  f7 Script  f8 Health 4")
         await stage.pilot.click("HeaderItem#health")
@@ -362,7 +362,7 @@ async def test_the_header_names_the_places_and_a_click_goes_there(needy: GivenRu
         await stage.until(lambda: stage.app.current_mode == "tools", "the tools are shown")
 
 
-async def test_what_was_typed_into_a_form_is_there_when_one_comes_back(given: GivenRuntime) -> None:
+async def test_a_form_keeps_its_input_while_another_page_is_open(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.type("a.txt")
@@ -373,13 +373,13 @@ async def test_what_was_typed_into_a_form_is_there_when_one_comes_back(given: Gi
 
 
 @pytest.mark.promise("TUI-1", "SDK-8")
-async def test_the_form_of_a_blocked_tool_says_why_and_running_it_asks_first(needy: GivenRuntime) -> None:
+async def test_the_form_of_a_blocked_tool_shows_why_and_running_it_needs_confirmation(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await stage.type("web.search")
         await stage.until_seen("✖ `rg` is not there. How to get it: apt install ripgrep")
         await stage.press("ctrl+r")
         await stage.until_seen("Run web.search anyway?")
-        await stage.until_seen("web.search lacks what it needs:")
+        await stage.until_seen("web.search is blocked by missing requirements:")
         await stage.press("enter")
         assert not needy.calls
         await stage.press("ctrl+r")
@@ -388,7 +388,7 @@ async def test_the_form_of_a_blocked_tool_says_why_and_running_it_asks_first(nee
         await stage.until(lambda: [call.name for call in needy.calls] == ["web.search"], "it is called")
 
 
-async def test_a_tool_that_is_blocked_and_destructive_is_asked_about_once(needy: GivenRuntime) -> None:
+async def test_a_blocked_destructive_tool_needs_one_confirmation(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
         await stage.type("replace")
         await stage.until_seen("`rg` is not there.")
@@ -399,7 +399,7 @@ async def test_a_tool_that_is_blocked_and_destructive_is_asked_about_once(needy:
         await stage.until_seen("✓ ok")
 
 
-async def test_an_optional_thing_that_is_missing_is_told_but_not_asked_about(tmp_path: Path) -> None:
+async def test_a_missing_optional_requirement_is_shown_without_confirmation(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, tools=[needing(tool("p.free"), EXTRA)])
     async with on_stage(given) as stage:
         await stage.until_seen("! `EXTRA_KEY` is not there.")
@@ -420,7 +420,7 @@ def work() -> str:
 
 
 @pytest.mark.promise("TUI-1", "SDK-9")
-async def test_a_blocked_tool_fails_in_the_words_of_the_report_until_what_it_lacks_has_come(
+async def test_a_blocked_tool_fails_with_the_message_of_the_report_until_it_is_fixed(
     write_pack: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()

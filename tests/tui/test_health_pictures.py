@@ -1,4 +1,4 @@
-"""Pictures of the Health place, and of a tool that lacks something."""
+"""Snapshots of the Health page and of a blocked tool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Compare = Callable[..., bool]
 Steps = Callable[[Stage], Awaitable[None]]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 RG = Requirement(kind="cli", name="rg", min_version="13", install="apt install ripgrep")
-BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Mend it.", file="/packs/broken.py", line=3)
+BROKEN = Problem(message="It can't be parsed: expected ':'.", fix="Fix it.", file="/packs/broken.py", line=3)
 
 
 def needing(spec: ToolSpec, *requirements: Requirement) -> ToolSpec:
@@ -26,7 +26,7 @@ def needing(spec: ToolSpec, *requirements: Requirement) -> ToolSpec:
 
 @pytest.fixture
 def given(tmp_path: Path) -> GivenRuntime:
-    """Tools that need things of every kind, in every state, and a pack that can't be read."""
+    """Return tools with requirements of every kind in every state, and a pack that can't be read."""
     many = tuple(
         needing(tool(f"net.get_{number}", "Gets."), RG, Requirement(kind="lib", name="httpx")) for number in range(9)
     )
@@ -56,7 +56,7 @@ def given(tmp_path: Path) -> GivenRuntime:
 
 
 def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Gives what takes these steps once the app is ready, and holds still what moves by itself."""
+    """Return a function that takes these steps once the app is ready, with animations stopped."""
 
     async def run(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, PegboardApp)
@@ -73,38 +73,38 @@ def after(steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
 
 
 async def everything(stage: Stage) -> None:
-    """Lists what is needed, one thing marked."""
+    """Show the requirements, one of them selected."""
     await stage.press("f8")
-    await stage.until_seen("4 of 7 things not ok")
+    await stage.until_seen("4 of 7 not met")
     await stage.press("down", "down")
     await stage.until_seen("apt install ripgrep")
 
 
 async def by_tool(stage: Stage) -> None:
-    """Lists the tools."""
+    """Show the tools."""
     await stage.press("f8")
-    await stage.until_seen("4 of 7 things not ok")
+    await stage.until_seen("4 of 7 not met")
     await stage.press("ctrl+t")
     await stage.until_seen("By tool")
 
 
 async def a_broken_pack(stage: Stage) -> None:
-    """Filters, and marks a pack."""
+    """Filter and select a pack."""
     await stage.press("f8")
-    await stage.until_seen("4 of 7 things not ok")
+    await stage.until_seen("4 of 7 not met")
     await stage.type("broken")
     await stage.until_seen("/packs/broken.py:3")
 
 
 async def a_blocked_tool(stage: Stage) -> None:
-    """Shows the form of a tool that lacks something."""
+    """Show the form of a blocked tool."""
     await stage.until_seen("f8 Health 4")
     await stage.open("web.search")
     await stage.until_seen("`rg` is not there.")
 
 
 async def the_question(stage: Stage) -> None:
-    """Asks before it is run."""
+    """Show the confirmation before it runs."""
     await a_blocked_tool(stage)
     await stage.type("x")
     await stage.press("ctrl+r")

@@ -1,4 +1,4 @@
-"""Pasting a whole call into the app."""
+"""Pasting a call into the app."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pegboard.tui.form.editors import JsonBox
 
 
 async def paste(stage: Stage, text: str) -> None:
-    """Pastes as a terminal does."""
+    """Paste as a terminal does."""
     stage.app.post_message(events.Paste(text))
     await stage.pilot.pause()
 
@@ -34,7 +34,7 @@ MEANT: JsonObject = {"path": "p.txt", "max_bytes": 7}
 
 @pytest.mark.promise("TUI-3")
 @pytest.mark.parametrize("text", CALLS)
-async def test_a_call_pasted_into_the_list_fills_the_form_of_the_marked_tool(given: GivenRuntime, text: str) -> None:
+async def test_a_call_pasted_into_the_list_fills_the_form_of_the_selected_tool(given: GivenRuntime, text: str) -> None:
     async with on_stage(given) as stage:
         await stage.type("read_f")
         await stage.until(lambda: stage.screen.settled, "its form is shown")
@@ -45,19 +45,19 @@ async def test_a_call_pasted_into_the_list_fills_the_form_of_the_marked_tool(giv
 
 @pytest.mark.promise("TUI-3")
 @pytest.mark.parametrize("text", CALLS)
-async def test_a_call_pasted_into_a_field_of_text_is_text_and_offered(given: GivenRuntime, text: str) -> None:
+async def test_a_call_pasted_into_a_text_field_stays_text_and_can_be_loaded(given: GivenRuntime, text: str) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.type("x")
         await paste(stage, text)
-        await stage.until_seen("That is a call of fs.read_file: ctrl+f fills")
+        await stage.until_seen("You pasted a call of fs.read_file. Press ctrl+f")
         assert stage.form.submit() == {"path": "x" + text}
         await stage.press("ctrl+f")
         await stage.until(lambda: stage.form.form and stage.form.form.draft() == MEANT, "the form is filled")
 
 
 @pytest.mark.promise("TUI-3")
-async def test_what_was_in_the_form_before_it_was_filled_comes_back_to_the_letter(given: GivenRuntime) -> None:
+async def test_undo_restores_the_form_exactly(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.type("mine")
@@ -74,7 +74,7 @@ async def test_what_was_in_the_form_before_it_was_filled_comes_back_to_the_lette
         await stage.until_seen("12x")
 
 
-async def test_a_reset_can_be_taken_back(given: GivenRuntime) -> None:
+async def test_a_reset_can_be_undone(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.type("mine")
@@ -89,13 +89,13 @@ async def test_the_offer_ends_with_the_next_key(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await paste(stage, CALLS[0])
-        await stage.until_seen("That is a call of fs.read_file: ctrl+f fills")
+        await stage.until_seen("You pasted a call of fs.read_file. Press ctrl+f")
         await stage.press("y", "ctrl+f")
         assert stage.form.submit() == {"path": CALLS[0] + "y"}
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_call_pasted_into_a_number_fills_the_form_and_what_is_none_is_typed(given: GivenRuntime) -> None:
+async def test_a_call_pasted_into_a_number_fills_the_form_and_other_text_is_typed(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.press("tab")
@@ -109,7 +109,7 @@ async def test_a_call_pasted_into_a_number_fills_the_form_and_what_is_none_is_ty
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_call_of_another_tool_asks_whether_to_go_there(given: GivenRuntime) -> None:
+async def test_a_pasted_call_of_another_tool_opens_it_after_confirmation(given: GivenRuntime) -> None:
     line = "pegboard tools invoke fs.list_dir --arg path=src --arg recursive=true"
     async with on_stage(given) as stage:
         await stage.type("read_f")
@@ -146,12 +146,12 @@ async def test_a_call_pasted_onto_choices_fills_the_form(tmp_path: Path) -> None
         await stage.until(lambda: stage.form.submit() == {"x": "b", "y": "z"}, "the form is filled")
 
 
-async def test_what_only_looks_like_a_call_is_told(given: GivenRuntime) -> None:
+async def test_text_that_only_looks_like_a_call_is_reported(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("read_f")
         await stage.until(lambda: stage.screen.settled, "its form is shown")
         await paste(stage, "pegboard tools invoke 'unended")
-        await stage.until_seen("What was pasted can't be read as a call.")
+        await stage.until_seen("The pasted text is not a call of a tool.")
 
 
 async def test_other_text_still_filters_the_list(given: GivenRuntime) -> None:
@@ -161,7 +161,7 @@ async def test_other_text_still_filters_the_list(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-4")
-async def test_the_name_of_a_hostile_tool_is_asked_about_as_text(tmp_path: Path) -> None:
+async def test_a_hostile_tool_name_is_shown_as_text_in_the_confirmation(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, tools=[tool("a.b", x={"type": "string"}), tool("p.[red]y", x={"type": "string"})])
     async with on_stage(given) as stage:
         await paste(stage, '{"name": "p.[red]y", "arguments": {"x": "1"}}')

@@ -1,4 +1,4 @@
-"""Pictures of the screen at both sizes, compared with those kept beside this file."""
+"""Snapshots of the Tools page at two sizes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ PROBLEMS = (
 
 @pytest.fixture
 def given(tmp_path: Path) -> GivenRuntime:
-    """Five tools, a broken pack, a warning, states of every kind."""
+    """Return five tools, a broken pack, a warning, and states of every kind."""
     runtime = GivenRuntime(tmp_path, problems=PROBLEMS)
     runtime.states = {"fs.remove": "degraded", "time.now": "blocked"}
     return runtime
 
 
 def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: screen.settled) -> object:
-    """Return a function that presses keys, each after the previous one is handled, and then freezes animations."""
+    """Return a function that presses keys one after the other, with animations stopped."""
 
     async def settle(pilot: Pilot[None], true: Callable[[ToolsScreen], bool]) -> None:
         screen = pilot.app.screen_stack[0]
@@ -51,7 +51,7 @@ def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: sc
         while screen.scanning or not screen.settled or not true(screen):
             assert monotonic() < end, "the screen never came to rest"
             await pilot.pause(0.01)
-        # forms are put on the screen piece by piece
+        # forms are mounted in pieces
         before = -1
         while before != (before := len(screen.focus_chain)):
             await pilot.pause(0.05)
@@ -112,7 +112,7 @@ def test_a_failure(snap_compare: Compare, given: GivenRuntime, size: tuple[int, 
 
 
 @SIZES
-def test_the_question_before_a_destructive_tool(
+def test_the_confirmation_of_a_destructive_tool(
     snap_compare: Compare, given: GivenRuntime, size: tuple[int, int]
 ) -> None:
     run = presses("r", "e", "m", "enter", "a", "ctrl+r", until=something_is_over_it)
@@ -121,7 +121,7 @@ def test_the_question_before_a_destructive_tool(
 
 @SIZES
 @pytest.mark.parametrize("key", ["f1", "ctrl+g", "f2", "ctrl+o"], ids=["help", "problems", "schema", "jump"])
-def test_what_opens_over_the_tool_list(
+def test_the_dialogs_over_the_tool_list(
     snap_compare: Compare, given: GivenRuntime, size: tuple[int, int], key: str
 ) -> None:
     run = presses("down", key, until=something_is_over_it)
@@ -135,7 +135,7 @@ def test_the_other_themes(snap_compare: Compare, given: GivenRuntime, theme: str
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=(120, 40), run_before=run)
 
 
-def test_a_tool_list_without_tools(snap_compare: Compare, given: GivenRuntime) -> None:
+def test_an_empty_tool_list(snap_compare: Compare, given: GivenRuntime) -> None:
     given.found, given.wrong = [], []
     app = PegboardApp(as_runtime(given))
 
@@ -143,7 +143,7 @@ def test_a_tool_list_without_tools(snap_compare: Compare, given: GivenRuntime) -
         run_keys = presses()
         assert callable(run_keys)
         await run_keys(pilot)
-        # the folder of the test is another one each time
+        # the folder of the test differs each time
         screen = pilot.app.screen
         assert isinstance(screen, ToolsScreen)
         screen.empty = screen.empty.replace(str(given.paths.packs), "~/packs")

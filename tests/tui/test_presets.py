@@ -1,4 +1,4 @@
-"""Presets of the marked tool: saved, loaded, renamed and deleted by keys."""
+"""Presets of the selected tool: saving, loading, renaming and deleting by keys."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SMALL: JsonObject = {"path": "small.txt", "max_bytes": 10}
 
 
 async def open_presets(stage: Stage) -> None:
-    """Opens the list of presets and waits until they are read."""
+    """Open the dialog and wait until the presets are listed."""
     await stage.press("ctrl+s")
     await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "the presets are listed")
     await stage.until(lambda: stage.app.screen.query_one(PickList).found, "they are read")
 
 
 async def closed(stage: Stage) -> None:
-    """Waits until nothing stands over the wall."""
+    """Wait until the dialog is closed."""
     await stage.until(lambda: stage.app.screen is stage.screen, "the list is closed")
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_what_is_in_the_form_is_saved_under_a_name_and_loaded_again(given: GivenRuntime) -> None:
+async def test_the_forms_arguments_are_saved_and_loaded_again(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.type("a.txt")
@@ -71,7 +71,7 @@ async def test_only_the_presets_of_the_shown_tool_are_listed_and_typing_filters_
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_preset_is_overwritten_only_once_that_is_confirmed(given: GivenRuntime) -> None:
+async def test_a_preset_is_overwritten_only_after_confirmation(given: GivenRuntime) -> None:
     given.kept = {"fs.read_file": {"small": SMALL}}
     async with on_stage(given) as stage:
         await stage.open("read")
@@ -123,7 +123,7 @@ async def test_a_preset_is_renamed_and_deleted(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_name_that_cannot_be_kept_is_refused_with_a_reason(given: GivenRuntime) -> None:
+async def test_an_invalid_name_is_rejected_with_a_reason(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await open_presets(stage)
@@ -147,14 +147,14 @@ async def test_the_preview_masks_secrets_and_shows_hostile_text_as_text(tmp_path
         assert "\x1b" not in stage.text
 
 
-async def test_saving_a_secret_says_that_the_file_will_hold_it(tmp_path: Path) -> None:
+async def test_saving_a_secret_shows_a_warning(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, tools=[tool("web.login", api_key={"type": "string"})])
     async with on_stage(given) as stage:
         await stage.open("login")
         await stage.type("abc")
         await open_presets(stage)
         await stage.press("ctrl+s")
-        await stage.until_seen("A secret is among the arguments")
+        await stage.until_seen("The arguments contain a secret")
 
 
 @pytest.mark.promise("TUI-7")
@@ -169,7 +169,7 @@ async def test_presets_are_loaded_by_mouse(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-3", "STO-3")
-async def test_presets_outlive_the_app_and_a_damaged_one_is_a_problem(tmp_path: Path) -> None:
+async def test_presets_are_kept_between_sessions_and_a_damaged_one_is_a_problem(tmp_path: Path) -> None:
     async with on_stage(Runtime.from_environment()) as stage:
         await stage.open("read_file")
         await stage.type("kept.txt")

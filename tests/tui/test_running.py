@@ -1,4 +1,4 @@
-"""Running the marked tool, and what comes of it."""
+"""Running the selected tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pegboard.models import ToolCall, ToolResult, ToolUses
 
 
 @pytest.mark.promise("TUI-1", "EXE-1")
-async def test_ctrl_r_in_a_form_runs_the_tool_with_what_the_form_says(given: GivenRuntime) -> None:
+async def test_ctrl_r_in_a_form_runs_the_tool_with_its_arguments(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("read")
         await stage.type("a.txt")
@@ -25,7 +25,7 @@ async def test_ctrl_r_in_a_form_runs_the_tool_with_what_the_form_says(given: Giv
         assert "called 1 ×" in stage.text
 
 
-async def test_ctrl_j_runs_the_marked_tool_from_the_list_too(given: GivenRuntime) -> None:
+async def test_ctrl_j_runs_the_selected_tool_from_the_list_too(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("end", "ctrl+j")
         await stage.until_seen("✓ ok")
@@ -33,7 +33,7 @@ async def test_ctrl_j_runs_the_marked_tool_from_the_list_too(given: GivenRuntime
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_form_with_faults_runs_nothing_and_takes_the_focus_to_the_first(given: GivenRuntime) -> None:
+async def test_an_invalid_form_runs_nothing_and_focuses_the_first_error(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.type("read")
         await stage.press("ctrl+r")
@@ -53,20 +53,20 @@ async def test_escape_cancels_a_running_call_from_anywhere(given: GivenRuntime) 
         await stage.until(lambda: "esc Cancel" not in stage.lines[-1], "there is nothing to cancel any more")
 
 
-async def test_a_second_run_is_refused_with_a_reason_while_a_call_runs(given: GivenRuntime) -> None:
+async def test_a_second_run_during_a_call_is_rejected_with_a_reason(given: GivenRuntime) -> None:
     given.go_on.clear()
     async with on_stage(given) as stage:
         await stage.press("end", "ctrl+r")
         await stage.until_seen("half way")
         await stage.press("ctrl+r")
-        await stage.until_seen("time.now is still running: esc cancels it.")
+        await stage.until_seen("time.now is still running. Press esc to cancel it.")
         assert len(given.calls) == 1
         given.go_on.set()
         await stage.until_seen("✓ ok")
 
 
 @pytest.mark.promise("TUI-2")
-async def test_the_wall_answers_while_a_call_runs_and_the_call_stays_on_the_screen(given: GivenRuntime) -> None:
+async def test_the_list_is_usable_during_a_call_and_the_call_stays_visible(given: GivenRuntime) -> None:
     given.go_on.clear()
     async with on_stage(given) as stage:
         await stage.press("end", "ctrl+r")
@@ -80,7 +80,7 @@ async def test_the_wall_answers_while_a_call_runs_and_the_call_stays_on_the_scre
 
 
 @pytest.mark.promise("TUI-1")
-async def test_a_destructive_tool_asks_once_and_enter_means_no(given: GivenRuntime) -> None:
+async def test_a_destructive_tool_needs_one_confirmation_and_enter_means_no(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("remove")
         await stage.type("x")
@@ -98,7 +98,7 @@ async def test_a_destructive_tool_asks_once_and_enter_means_no(given: GivenRunti
         assert [call.args for call in given.calls] == [{"path": "x"}]
 
 
-async def test_escape_at_the_question_means_no_and_doesnt_quit(given: GivenRuntime) -> None:
+async def test_escape_in_the_confirmation_means_no_and_does_not_quit(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.open("remove")
         await stage.type("x")
@@ -111,7 +111,7 @@ async def test_escape_at_the_question_means_no_and_doesnt_quit(given: GivenRunti
 
 
 @pytest.mark.promise("STO-1")
-async def test_the_last_arguments_are_offered_and_come_back_on_demand_only(given: GivenRuntime) -> None:
+async def test_the_last_arguments_are_offered_and_loaded_only_on_demand(given: GivenRuntime) -> None:
     given.calls = [ToolCall(name="fs.read_file", args={"path": "before.txt", "max_bytes": 7}, source="cli")]
     async with on_stage(given) as stage:
         await stage.open("read")
@@ -127,10 +127,10 @@ async def test_the_last_arguments_are_offered_and_come_back_on_demand_only(given
         assert "last arguments" not in stage.text
 
 
-async def test_asking_for_last_arguments_that_there_are_none_of_says_so(given: GivenRuntime) -> None:
+async def test_missing_last_arguments_are_reported(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("ctrl+l")
-        await stage.until_seen("fs.list_dir was never called.")
+        await stage.until_seen("fs.list_dir has not been called yet.")
 
 
 async def test_each_tool_keeps_its_own_result(given: GivenRuntime) -> None:
@@ -153,7 +153,7 @@ async def test_a_failure_is_shown_and_counted(given: GivenRuntime) -> None:
         await stage.until_seen("called 12 ×, 1 failed")
 
 
-async def test_a_tool_without_arguments_runs_at_once(tmp_path: Path) -> None:
+async def test_a_tool_without_arguments_runs_immediately(tmp_path: Path) -> None:
     given = GivenRuntime(tmp_path, tools=[tool("p.none")])
     async with on_stage(given) as stage:
         await stage.press("enter", "ctrl+r")
@@ -161,8 +161,8 @@ async def test_a_tool_without_arguments_runs_at_once(tmp_path: Path) -> None:
         assert [call.args for call in given.calls] == [{}]
 
 
-async def test_a_pack_row_runs_nothing_and_says_what_to_do(given: GivenRuntime) -> None:
+async def test_a_pack_row_runs_nothing_and_explains_why(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("home", "ctrl+r")
-        await stage.until_seen("Mark a tool first.")
+        await stage.until_seen("Select a tool first.")
         assert not given.calls

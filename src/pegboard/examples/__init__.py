@@ -1,1 +1,1 @@
-"""Examples that `pegboard new --example` hands out: packs and scripts like anybody's own."""
+"""Example packs and scripts that `pegboard new --example` creates."""

@@ -1,4 +1,4 @@
-"""The API of a shop for bicycle parts: users, orders, stock, discounts. All of it is invented, and always the same."""
+"""API of a shop for bicycle parts: users, orders, stock and discounts. The data is invented and never changes."""
 
 from datetime import date, timedelta
 from typing import Annotated, Literal, TypedDict
@@ -37,7 +37,7 @@ class User(TypedDict):
     customer_since: str
     newsletter: bool
     orders: list[int]
-    """The numbers of the orders."""
+    """Order numbers of the customer."""
 
 
 class Item(TypedDict):
@@ -50,14 +50,14 @@ class Item(TypedDict):
 
 
 class Order(TypedDict):
-    """What a customer ordered."""
+    """An order of a customer."""
 
     id: int
     user_id: int
     status: Status
     placed: str
     promised: str
-    """The day on which it was to arrive; if that is over, the order is late."""
+    """Promised delivery date. An open order past this date is late."""
     items: list[Item]
     total: float
     ship_to: str
@@ -66,7 +66,7 @@ class Order(TypedDict):
 
 
 class Orders(TypedDict):
-    """A page of orders."""
+    """One page of orders."""
 
     orders: list[Order]
     page: int
@@ -74,20 +74,20 @@ class Orders(TypedDict):
 
 
 class Stock(TypedDict):
-    """How much of a part there is."""
+    """Stock of one part."""
 
     sku: str
     part: str
     warehouses: dict[str, int]
     available: int
-    """In all warehouses, what is reserved left out."""
+    """Quantity in all warehouses, without reserved parts."""
     reserved: int
     next_delivery: str | None
-    """The day on which more is expected; null if none is on its way."""
+    """Date of the next delivery; null if none is expected."""
 
 
 class Discount(TypedDict):
-    """A code for a lower price."""
+    """A discount code."""
 
     code: str
     user_id: int
@@ -98,13 +98,13 @@ class Discount(TypedDict):
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False)
 def get_user(*, user_id: int) -> User:
-    """Gives a customer.
+    """Return a customer.
 
     Args:
-        user_id: The customer's number, such as 17.
+        user_id: Customer number, such as 17.
     """
     if not 1 <= user_id <= _USERS:
-        raise ToolFailed(f"There is no user {user_id}.", code="not_found")
+        raise ToolFailed(f"User {user_id} does not exist.", code="not_found")
     first, last = _one(_FIRST, "first", user_id), _one(_LAST, "last", user_id)
     return {
         "id": user_id,
@@ -121,12 +121,12 @@ def get_user(*, user_id: int) -> User:
 def list_orders(
     *, status: Status | None = None, user_id: int | None = None, page: Annotated[int, Field(ge=1)] = 1
 ) -> Orders:
-    """Lists orders, the newest first, 25 a page.
+    """List orders, newest first, 25 per page.
 
     Args:
-        status: Only those of this status.
-        user_id: Only those of this customer.
-        page: Which page.
+        status: Status of the orders; null for all.
+        user_id: Number of the customer; null for all.
+        page: Page number, from 1.
     """
     found = [order for order in map(_order, range(_ORDERS, 0, -1)) if status in (None, order["status"])]
     found = [order for order in found if user_id in (None, order["user_id"])]
@@ -136,14 +136,14 @@ def list_orders(
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False)
 def get_inventory(*, sku: str) -> Stock:
-    """Tells how much of a part there is.
+    """Return the stock of a part.
 
     Args:
-        sku: The part's number, such as "CHAIN-CEDAR".
+        sku: Part number, such as "CHAIN-CEDAR".
     """
     part = _SKUS.get(sku)
     if part is None:
-        raise ToolFailed(f"There is no part {sku}.", code="not_found")
+        raise ToolFailed(f"Part {sku} does not exist.", code="not_found")
     is_out = _number(6, "out", sku) == 0
     warehouses = {place: 0 if is_out else _number(60, place, sku) for place in ("north", "south", "harbour")}
     reserved = 0 if is_out else _number(5, "reserved", sku)
@@ -160,12 +160,12 @@ def get_inventory(*, sku: str) -> Stock:
 
 @hints(read_only=False, destructive=False, idempotent=True, open_world=False)
 def create_discount(*, user_id: int, percent: Annotated[int, Field(ge=1, le=50)], reason: str) -> Discount:
-    """Gives a customer a discount on the next order; the same one again if it is asked for again.
+    """Create a discount for a customer's next order; repeating the call returns the same one.
 
     Args:
-        user_id: The customer's number.
-        percent: How much lower the price is to be.
-        reason: What the customer reads about it.
+        user_id: Customer number.
+        percent: Discount in percent.
+        reason: Explanation that the customer receives.
     """
     get_user(user_id=user_id)
     return {
@@ -220,5 +220,5 @@ def _one(choices: list[str], *of: str | int) -> str:
 
 
 def _number(below: int, *of: str | int) -> int:
-    """Draws a number for something, always the same one."""
+    """Return a pseudo-random number that depends only on `of`."""
     return crc32(repr(of).encode()) % below

@@ -1,7 +1,6 @@
-"""What the tools need, and whether it is there.
+"""State of the programs, libraries and secrets that tools require.
 
-`Health` keeps the report over all tools and brings it up to date; `looking` looks for things in threads. How a program,
-a library or a secret is looked for is the SDK's business.
+`Health` holds the report on all tools; `prober` checks requirements in threads. The checks themselves are in the SDK.
 """
 
 from pegboard.health.health import Health

@@ -1,4 +1,4 @@
-"""The report over all tools: what each needs, and what was found."""
+"""Report on the requirements of all tools."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Itera
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegboard.health.prober import Answer, FindSecret, Looking
+from pegboard.health.prober import FindSecret, Prober, ProbeResult
 from pegboard.models import HealthRow, Problem, Requirement, ToolSpec, ToolState
-from pegboard.sdk.findings import report_row
-from pegboard.sdk.requirements import DeclaredRequirement as Wanted
+from pegboard.sdk.findings import row
+from pegboard.sdk.requirements import Requirement as SdkRequirement
 
 if TYPE_CHECKING:
     from pegboard.sdk.findings import ProbeResult
 
-_Needs: TypeAlias = defaultdict[Wanted, list[tuple[ToolSpec, Requirement]]]
-"""What is needed, with the tools that need it."""
+_Tools: TypeAlias = defaultdict[SdkRequirement, list[tuple[ToolSpec, Requirement]]]
+"""Each requirement with the tools that have it."""
 
 _TIMEOUT = 5.0
-"""Seconds that a program may take to tell its version."""
+"""Seconds that a program may take to print its version."""
 
 
 class Health:
-    """What the tools need, and what was found when it was last looked for.
+    """Requirements of the tools, with the results of their last check.
 
-    Every distinct thing is looked for once, however many tools need it, and again only when that is asked for: a
-    requirement that changed in a tool's file is another one. Servers are not looked for here.
+    Each distinct requirement is checked once, however many tools have it, and again only on request. Servers are not
+    checked here.
 
     Args:
-        tools: Gives the tools as they are now.
-        find_secret: Takes a secret's name; gives where it comes from, or None and why it is missing. It may block, and
-            may be called from any thread.
-        environ: The environment that programs are looked for and run in, without secrets.
+        tools: Returns the current tools.
+        find_secret: Returns the source of a secret, or None and the reason it is missing. It may block and
+            is called from any thread.
+        environ: Environment to find and run programs in, without secrets.
         timeout: Seconds that each program may take.
     """
 
@@ -48,16 +48,16 @@ class Health:
         self._find_secret = find_secret
         self._environ = environ
         self._timeout = timeout
-        self._found: dict[Wanted, ProbeResult] = {}
-        self._looks = 0
-        self._found_by: dict[Wanted, int] = {}
-        """Which look found it."""
+        self._found: dict[SdkRequirement, Found] = {}
+        self._checks = 0
+        self._found_by: dict[SdkRequirement, int] = {}
+        """Number of the check that produced each result."""
 
     def rows(self, tools: Iterable[ToolSpec] | None = None) -> tuple[HealthRow, ...]:
-        """Gives what is known, in the order of the tools; what wasn't looked for has no row.
+        """Return the known results in the order of the tools. Unchecked requirements have no row.
 
         Args:
-            tools: Whose requirements; those of all tools unless given.
+            tools: Tools to report on; None for all.
         """
         return tuple(
             _row(spec, requirement, wanted, self._found[wanted])
@@ -67,7 +67,7 @@ class Health:
         )
 
     def state(self, spec: ToolSpec) -> ToolState:
-        """Gives whether the tool can do its work, as far as is known; nothing known means that it can."""
+        """Return whether the tool can run, as far as is known. A tool without known problems is ready."""
         state: ToolState = "ready"
         for requirement, wanted in _wants(spec):
             found = self._found.get(wanted)
@@ -79,37 +79,37 @@ class Health:
         return state
 
     def blocks(self, requirement: Requirement) -> tuple[str, ...]:
-        """Gives the names of the tools that can't work without something."""
+        """Return the names of the tools that can't run without a requirement."""
         wanted = _wanted(requirement)
         return tuple(
             spec.name
             for spec in self._tools()
-            if any(other == wanted and not need.optional for need, other in _wants(spec))
+            if any(other == wanted and not own.optional for own, other in _wants(spec))
         )
 
     def check(self, tools: Iterable[ToolSpec] | None = None, *, again: bool = False) -> Generator[HealthRow]:
-        """Looks for what tools need, in the order in which it is found; blocks between the rows.
+        """Check requirements and yield their rows as results arrive. Block between rows.
 
         Args:
-            tools: Whose requirements; those of all tools unless given.
-            again: Whether to look again for what is known; until it is found, the old answer stays.
+            tools: Tools whose requirements to check; None for all.
+            again: Whether to repeat known checks. The old result is kept until the new one arrives.
 
         Yields:
-            A row for each thing that each tool needs; first what was known.
+            A row for each requirement of each tool; known results come first.
         """
         from queue import SimpleQueue
 
-        needs, wanted = self._needs(tools, again)
-        yield from self._known(needs, wanted)
+        tools_by_requirement, wanted = self._collect(tools, again)
+        yield from self._known_rows(tools_by_requirement, wanted)
         if not wanted:
             return
-        answers: SimpleQueue[Answer | None] = SimpleQueue()
-        number, looking = self._look(wanted, answers.put)
+        results: SimpleQueue[ProbeResult | None] = SimpleQueue()
+        number, prober = self._start(wanted, results.put)
         try:
-            while (answer := answers.get()) is not None:
-                yield from self._kept(needs, answer, number)
+            while (result := results.get()) is not None:
+                yield from self._store(tools_by_requirement, result, number)
         finally:
-            looking.stop()
+            prober.stop()
 
     async def checking(
         self,
@@ -118,90 +118,92 @@ class Health:
         again: bool = False,
         only: Iterable[Requirement] | None = None,
     ) -> AsyncGenerator[HealthRow]:
-        """Does what `check` does without holding the loop up; closing it ends the programs that still run.
+        """Check requirements like `check`, without blocking the event loop. Closing it ends running programs.
 
         Args:
-            tools: Whose requirements; those of all tools unless given.
-            again: Whether to look again for what is known; until it is found, the old answer stays.
-            only: Of what the tools need, no more than these; all of it unless given.
+            tools: Tools whose requirements to check; None for all.
+            again: Whether to repeat known checks. The old result is kept until the new one arrives.
+            only: Requirements to check; None for all of the tools' requirements.
         """
         import asyncio
 
-        # Thousands of tools may need something.
-        needs, wanted = await asyncio.to_thread(self._needs, tools, again, only)
-        for known in self._known(needs, wanted):
+        # Collecting the requirements of thousands of tools takes long.
+        tools_by_requirement, wanted = await asyncio.to_thread(self._collect, tools, again, only)
+        for known in self._known_rows(tools_by_requirement, wanted):
             yield known
         if not wanted:
             return
         loop = asyncio.get_running_loop()
-        answers: asyncio.Queue[Answer | None] = asyncio.Queue()
-        number, looking = self._look(wanted, lambda answer: loop.call_soon_threadsafe(answers.put_nowait, answer))
+        results: asyncio.Queue[ProbeResult | None] = asyncio.Queue()
+        number, prober = self._start(wanted, lambda result: loop.call_soon_threadsafe(results.put_nowait, result))
         try:
-            while (answer := await answers.get()) is not None:
-                for found in self._kept(needs, answer, number):
+            while (result := await results.get()) is not None:
+                for found in self._store(tools_by_requirement, result, number):
                     yield found
         finally:
-            await asyncio.to_thread(looking.stop)
+            await asyncio.to_thread(prober.stop)
 
     async def lacking(self, spec: ToolSpec) -> Sequence[Problem]:
-        """Gives what keeps the tool from working, now: what is missing is looked for again, as it may have come."""
-        _, unknown = self._needs([spec], again=False)
+        """Return the problems that prevent the tool from running now. Missing requirements are checked again."""
+        _, unknown = self._collect([spec], again=False)
         blocked = self.state(spec) == "blocked"
         if not blocked and not unknown:
             return ()
         async with aclosing(self.checking([spec], again=blocked)) as rows:
             return [found.problem async for found in rows if found.blocks and found.problem]
 
-    def _needs(
+    def _collect(
         self, tools: Iterable[ToolSpec] | None, again: bool, only: Iterable[Requirement] | None = None
-    ) -> tuple[_Needs, list[Wanted]]:
-        """Gives who needs what, and what of it is to be looked for."""
+    ) -> tuple[_Tools, list[SdkRequirement]]:
+        """Return each requirement with its tools, and the requirements to check."""
         chosen = None if only is None else {_wanted(requirement) for requirement in only}
-        needs: _Needs = defaultdict(list)
+        tools_by_requirement: _Tools = defaultdict(list)
         for spec in self._tools() if tools is None else tools:
             for requirement, wanted in _wants(spec):
                 if chosen is None or wanted in chosen:
-                    needs[wanted].append((spec, requirement))
-        return needs, [wanted for wanted in needs if again or wanted not in self._found]
+                    tools_by_requirement[wanted].append((spec, requirement))
+        return tools_by_requirement, [wanted for wanted in tools_by_requirement if again or wanted not in self._found]
 
-    def _look(self, wanted: Sequence[Wanted], tell: Callable[[Answer | None], object]) -> tuple[int, Looking]:
-        """Begins to look; gives which look it is, with what ends it."""
-        self._looks += 1
-        looking = Looking(wanted, tell, find_secret=self._find_secret, environ=self._environ, timeout=self._timeout)
-        return self._looks, looking
+    def _start(
+        self, wanted: Sequence[SdkRequirement], report: Callable[[ProbeResult | None], object]
+    ) -> tuple[int, Prober]:
+        """Start a check; return its number and the prober that runs it."""
+        self._checks += 1
+        prober = Prober(wanted, report, find_secret=self._find_secret, environ=self._environ, timeout=self._timeout)
+        return self._checks, prober
 
-    def _known(self, needs: _Needs, wanted: Sequence[Wanted]) -> Iterator[HealthRow]:
+    def _known_rows(self, tools_by_requirement: _Tools, wanted: Sequence[SdkRequirement]) -> Iterator[HealthRow]:
         unknown = set(wanted)
-        for known, needy in needs.items():
+        for known, pairs in tools_by_requirement.items():
             if known not in unknown:
                 found = self._found[known]
-                yield from (_row(spec, requirement, known, found) for spec, requirement in needy)
+                yield from (_row(spec, requirement, known, found) for spec, requirement in pairs)
 
-    def _kept(self, needs: _Needs, answer: Answer, look: int) -> Iterator[HealthRow]:
-        """Keeps an answer, unless a look that began later has answered already."""
-        wanted, found = answer
-        if look >= self._found_by.get(wanted, 0):
-            self._found[wanted], self._found_by[wanted] = found, look
-        for spec, requirement in needs[wanted]:
+    def _store(self, tools_by_requirement: _Tools, result: ProbeResult, number: int) -> Iterator[HealthRow]:
+        """Store a result, unless a later check has already produced one."""
+        wanted, found = result
+        if number >= self._found_by.get(wanted, 0):
+            self._found[wanted], self._found_by[wanted] = found, number
+        for spec, requirement in tools_by_requirement[wanted]:
             yield _row(spec, requirement, wanted, self._found[wanted])
 
 
-def _wants(spec: ToolSpec) -> Iterator[tuple[Requirement, Wanted]]:
+def _wants(spec: ToolSpec) -> Iterator[tuple[Requirement, SdkRequirement]]:
     for requirement in spec.requirements:
         wanted = _wanted(requirement)
         if wanted is not None:
             yield requirement, wanted
 
 
-def _wanted(requirement: Requirement) -> Wanted | None:
-    """Gives what is looked for, the same for all tools that need it; None for a server."""
+def _wanted(requirement: Requirement) -> SdkRequirement | None:
+    """Return the SDK's requirement, which is equal for all tools that share it; None for a server."""
     if requirement.kind == "server":
         return None
     flag, least = requirement.version_flag, requirement.min_version
-    return Wanted(requirement.kind, requirement.name, version_flag=flag, min_version=least)
+    return SdkRequirement(requirement.kind, requirement.name, version_flag=flag, min_version=least)
 
 
-def _row(spec: ToolSpec, requirement: Requirement, wanted: Wanted, found: ProbeResult) -> HealthRow:
-    said = report_row(spec.name, wanted, found)
-    install = requirement.install or said["install"]
-    return HealthRow.model_validate({**said, "install": install, "requirement": requirement})
+def _row(spec: ToolSpec, requirement: Requirement, wanted: SdkRequirement, found: Found) -> HealthRow:
+    report = row(spec.name, wanted, found)
+    install = requirement.install or report["install"]
+    return HealthRow.model_validate({**report, "install": install, "requirement": requirement})

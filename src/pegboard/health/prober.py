@@ -1,4 +1,4 @@
-"""Looking for many things at once, in threads, so that nobody has to wait for the slowest."""
+"""Checks of many requirements in background threads."""
 
 from __future__ import annotations
 
@@ -11,75 +11,75 @@ from pegboard.sdk.requirements import DeclaredRequirement
 if TYPE_CHECKING:
     from pegboard.sdk.findings import ProbeResult
 
-Answer: TypeAlias = "tuple[DeclaredRequirement, ProbeResult]"
+ProbeResult: TypeAlias = "tuple[Requirement, Found]"
 FindSecret: TypeAlias = Callable[[str], tuple[str | None, str]]
-"""Takes a secret's name; gives where it comes from, or None and why it is missing. Never its value."""
+"""Return where the named secret comes from, or None and the reason it is missing. Never return its value."""
 
 
-class Looking:
-    """One look for things; it begins at once.
+class Prober:
+    """One run of checks, started on construction.
 
-    Secrets are looked for in a thread of their own: a keyring may wait to be unlocked.
+    Secrets are checked in a thread of their own, because a keyring may wait to be unlocked.
 
     Args:
-        wanted: What to look for, each once.
-        tell: Takes each answer as soon as it is known, and None after the last one; called in other threads, one at a
-            time, and not after `stop`.
-        find_secret: Tells where a secret comes from; may block.
-        environ: The environment that programs are looked for and run in.
+        wanted: Requirements to check, without duplicates.
+        report: Called with each result as soon as it is known, and with None after the last one. It is called from
+            other threads, one call at a time, and never after `stop`.
+        find_secret: Returns the source of a secret; may block.
+        environ: Environment to find and run programs in.
         timeout: Seconds that each program may take.
     """
 
     def __init__(
         self,
-        wanted: Sequence[DeclaredRequirement],
-        tell: Callable[[Answer | None], object],
+        wanted: Sequence[Requirement],
+        report: Callable[[ProbeResult | None], object],
         *,
         find_secret: FindSecret,
         environ: Mapping[str, str],
         timeout: float,
     ) -> None:
-        self._tell = tell
+        self._report = report
         self._find_secret = find_secret
         self._environ = environ
         self._timeout = timeout
-        self._telling = Lock()
+        self._reporting = Lock()
         self._stopped = Event()
         secrets = [requirement for requirement in wanted if requirement.kind == "secret"]
         others = [requirement for requirement in wanted if requirement.kind != "secret"]
         self._left = 2
-        self._others = Thread(target=self._look, args=(others,), daemon=True, name="health")
+        self._others = Thread(target=self._run, args=(others,), daemon=True, name="health")
         self._others.start()
-        Thread(target=self._look, args=(secrets,), daemon=True, name="health-secrets").start()
+        Thread(target=self._run, args=(secrets,), daemon=True, name="health-secrets").start()
 
     def stop(self) -> None:
-        """Ends the look, and the programs that it runs; waits for their end, but for no keyring."""
+        """End the checks and the programs they run. Wait for the programs, but not for a keyring."""
         self._stopped.set()
-        with self._telling:  # so that nothing is told any more once this has come back
+        with self._reporting:  # so that nothing is reported after this method returns
             pass
         self._others.join()
 
-    def _look(self, wanted: Sequence[DeclaredRequirement]) -> None:
+    def _run(self, wanted: Sequence[Requirement]) -> None:
         try:
             if wanted:
-                self._look_for(wanted)
+                self._probe(wanted)
         finally:
-            with self._telling:
+            with self._reporting:
                 self._left -= 1
                 if not self._left and not self._stopped.is_set():
-                    self._tell(None)
+                    self._report(None)
 
-    def _look_for(self, wanted: Sequence[DeclaredRequirement]) -> None:
+    def _probe(self, wanted: Sequence[Requirement]) -> None:
         from pegboard.sdk.probes import probe_all
 
-        answers = probe_all(
+        results = probe_all(
             wanted,
             find_secret=self._find_secret,
             environ=self._environ,
             timeout=self._timeout,
             stopped=self._stopped.is_set,
         )
-        for answer in answers:
-            with self._telling:
+        for result in results:
+            with self._reporting:
                 if not self._stopped.is_set():
-                    self._tell(answer)
+                    self._report(result)

@@ -1,4 +1,4 @@
-"""The record of every call and every session, in SQLite, shared by all running Pegboards."""
+"""History of calls and sessions: one SQLite database shared by all running Pegboard processes."""
 
 from pegboard.history.history import History
 from pegboard.history.sessions import Sessions

@@ -1,4 +1,4 @@
-"""What is left in the folder of results by processes that were killed."""
+"""Leftover files of killed processes in the results folder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from itertools import islice
 from pathlib import Path
 
 _LEFT_AFTER = 7 * 86_400.0
-"""Seconds without a change after which nobody can be about to finish a file, or to record the call that it is of."""
+"""Seconds without a change after which no process can still be writing a file or recording its call."""
 _LOOKED_AT = 20_000
-"""Files that one sweep looks at, at most."""
+"""Maximum number of files one sweep looks at."""
 _WHOLE = re.compile(r"[A-Za-z0-9_-]{1,100}\.json\Z")
 _UNFINISHED = re.compile(r"[A-Za-z0-9_-]{1,100}\.json\.[0-9]+\Z|\.[A-Za-z0-9_-]{1,100}\.json\.[A-Za-z0-9_]{8}\Z")
-"""What a worker writes before it renames it, and what the history does."""
+"""Temporary names, which workers and the history rename when a file is complete."""
 
 
 def unfinished(folder: Path) -> list[str]:
-    """Gives the names of result files in a folder whose writers didn't come to their end.
+    """Return the names of temporary result files whose writers ended before renaming them.
 
     Raises:
         OSError: The folder can't be read.
@@ -28,7 +28,7 @@ def unfinished(folder: Path) -> list[str]:
 
 
 def whole(folder: Path) -> list[str]:
-    """Gives the names of result files in a folder that are old enough to have been recorded long ago.
+    """Return the names of complete result files whose calls must have been recorded by now, if at all.
 
     Raises:
         OSError: The folder can't be read.

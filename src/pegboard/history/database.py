@@ -1,4 +1,4 @@
-"""The SQLite file: opening it whatever its state, adding rows, keeping it within its size.
+"""The SQLite file: open it in any state, add rows, limit its size.
 
 Every error of SQLite leaves this module as a `StoreError`.
 """
@@ -19,15 +19,15 @@ from pathlib import Path
 
 from pegboard import storage
 from pegboard.errors import StoreError
-from pegboard.history.rows import Column, Row
+from pegboard.history.rows import CallRow, Column
 from pegboard.models import Problem
 
 VERSION = 1
 BUSY_SECONDS = 5.0
-"""How long to wait for another process that is writing."""
+"""Seconds to wait for another process that is writing."""
 
-_COLUMNS = [field.name for field in fields(Row)]
-# "OR IGNORE": what was written before a failed commit was reported, and so is tried again, is there already.
+_COLUMNS = [field.name for field in fields(CallRow)]
+# "OR IGNORE": rows written by a commit that reported failure are inserted again with the next batch.
 _INSERT = f"INSERT OR IGNORE INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608 - our own names
 _HEADER_BYTES = 100
 _PRUNED_AT_ONCE = 2000
@@ -75,44 +75,44 @@ CREATE TABLE IF NOT EXISTS messages (
 );
 CREATE TABLE IF NOT EXISTS reusable (key TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, call TEXT NOT NULL);
 """
-# Histories that were begun without sessions get them when they are opened; who doesn't know them, leaves them alone.
+# Histories created before sessions existed get these tables when opened. Versions that don't know them ignore them.
 
 
 class BusyError(StoreError):
-    """Another process holds the database; it will let go."""
+    """Another process has locked the database."""
 
 
 class DamagedError(StoreError):
-    """The file is no database, or a broken one."""
+    """The file is damaged, or isn't a Pegboard database."""
 
 
 class NewerError(StoreError):
-    """The database was written by a later Pegboard."""
+    """The database was written by a later version of Pegboard."""
 
 
 class Database:
-    """An open database. Not for several threads at once."""
+    """Open database connection. Not thread-safe."""
 
     def __init__(self, file: Path | None, why: Exception | None = None) -> None:
-        """Opens the database in `file`, made if it isn't there; None keeps it in memory.
+        """Open the database in `file`; create it if it is missing.
 
         Args:
-            file: The file.
-            why: Why it is kept in memory.
+            file: Path of the database, or None for a database in memory.
+            why: Reason for keeping the database in memory.
 
         Raises:
-            StoreError: It can't be used; the subclass says why.
+            StoreError: The database can't be used. `BusyError`, `DamagedError` and `NewerError` name the reason.
         """
         self.file = file
         self.why = why
-        # SQLite writes over a file that is too short to be a database, whatever is in it.
+        # SQLite overwrites any file that is too short to be a database.
         if file is not None and file.exists() and 0 < file.stat().st_size < _HEADER_BYTES:
-            raise DamagedError("it is no database")
+            raise DamagedError("it is not a database")
         with _store_errors():
             self._connection = sqlite3.connect(
                 file or ":memory:", timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
-        # A damaged text is one record's matter; SQLite's module would refuse all rows that are asked for with it.
+        # Without this, sqlite3 fails the whole query when a single text is not UTF-8.
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
         try:
             with _store_errors():
@@ -124,7 +124,7 @@ class Database:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the file was removed, or set aside by another process: what is written here, nobody would find."""
+        """Whether another process removed or replaced the file, so that writes to it would be lost."""
         if self.file is None:
             return False
         try:
@@ -151,15 +151,15 @@ class Database:
             self._connection.executescript(f"BEGIN IMMEDIATE; {_SESSIONS_SCHEMA} COMMIT;")
         self._connection.create_function("folded", 1, _folded, deterministic=True)
 
-    def insert(self, rows: Sequence[Row], size_limit: int) -> list[str]:
-        """Adds calls, and removes the oldest ones if all together have become too large.
+    def insert(self, rows: Sequence[CallRow], size_limit: int) -> list[str]:
+        """Add calls; remove the oldest ones if the database exceeds its limit.
 
         Args:
-            rows: The calls; those whose id is there already are left out.
-            size_limit: Bytes.
+            rows: Calls to add. Calls whose id is already recorded are skipped.
+            size_limit: Maximum size of all calls and results, in bytes.
 
         Returns:
-            The result files that no call has any more.
+            Names of the result files that no longer belong to a call.
         """
         with _store_errors():
             run = self._connection.execute
@@ -168,7 +168,7 @@ class Database:
                 self._connection.executemany(_INSERT, [vars(row) for row in rows])
                 total, *_ = run("SELECT CAST(bytes AS INTEGER) FROM total").fetchone() or [None]
                 if total is None:
-                    raise DamagedError("its size is lost")
+                    raise DamagedError("its recorded size is missing")
                 files = self._prune(total - size_limit, size_limit) if total > size_limit else []
                 run("COMMIT")
             finally:
@@ -177,35 +177,36 @@ class Database:
         return files
 
     def _prune(self, excess: int, size_limit: int) -> list[str]:
-        """Removes the oldest calls but never the newest, and a little more than needed so as not to begin again."""
+        """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often."""
         excess += size_limit // 20
         oldest = self._connection.execute(
             "SELECT rowid, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT) FROM calls"
             " WHERE rowid <> (SELECT max(rowid) FROM calls) ORDER BY at, rowid LIMIT ?",
             (_PRUNED_AT_ONCE,),
         )
-        gone: list[tuple[int]] = []
+        removed: list[tuple[int]] = []
         files: list[str] = []
         for row, size, file in oldest:
             if excess <= 0:
                 break
-            gone.append((row,))
+            removed.append((row,))
             files += [file] if file else []
             excess -= size
         oldest.close()
-        self._connection.executemany("DELETE FROM calls WHERE rowid = ?", gone)
+        self._connection.executemany("DELETE FROM calls WHERE rowid = ?", removed)
         return files
 
     def select(self, query: str, parameters: Sequence[Column] = ()) -> list[tuple[Column, ...]]:
-        """Gives all rows of a query."""
+        """Return all rows of a query."""
         with _store_errors(), closing(self._connection.execute(query, parameters)) as rows:
             return rows.fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[Callable[[str, Sequence[Column]], list[tuple[Column, ...]]]]:
-        """Gives a function that runs a statement and gives its rows: all of them are done, or none.
+        """Run statements in one transaction that excludes other writers.
 
-        Nobody else writes meanwhile, so that what was read before a write is still so.
+        Yields:
+            A function that runs one statement and returns its rows.
         """
         with _store_errors():
             self._connection.execute("BEGIN IMMEDIATE")
@@ -217,8 +218,8 @@ class Database:
                     self._connection.execute("ROLLBACK")
 
     def recorded(self, files: Sequence[str]) -> set[str]:
-        """Gives those of some result files, named `*.json`, that a call has."""
-        # Nearly all are named after their call, and found by its id; only for the others all calls are looked through.
+        """Return the result files among `files` (named `*.json`) that belong to a recorded call."""
+        # Nearly every file is named after its call's id, which is indexed. Only the rest need a full scan.
         ids = [file.removesuffix(".json") for file in files]
         found = self._files("id IN", ids)
         return found | self._files("file IN", [file for file in files if file not in found])
@@ -230,7 +231,7 @@ class Database:
         return {str(file) for (file,) in self.select(query, [json.dumps(values)])}
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the connection."""
         with _store_errors():
             self._connection.close()
 
@@ -239,66 +240,65 @@ def _folded(text: Column) -> str:
     return str(text).casefold()
 
 
-def open_database(file: Path, tell: Callable[[Problem], None], damaged: int | None = None) -> Database:
-    """Opens the history, whatever it takes: sets a file aside that can't be used, and goes without one if need be.
+def open_database(file: Path, report: Callable[[Problem], None], damaged: int | None = None) -> Database:
+    """Open the history; set an unusable file aside, and fall back to memory if none can be created.
 
     Args:
-        file: Where it is.
-        tell: Takes what a user should know about it, also where no database comes of it.
-        damaged: The inode of a file that was seen to be damaged after it had been opened.
+        file: Path of the database.
+        report: Called with each problem that users should know about.
+        damaged: Inode of a file that turned out to be damaged after it was opened.
 
     Raises:
-        BusyError: Another process holds it for long.
+        BusyError: Another process has kept it locked for too long.
     """
     try:
         storage.make_folder(file.parent)
         with _alone(file.with_name(f"{file.name}.lock")):
-            return _open_or_replace(file, tell, damaged)
+            return _open_or_replace(file, report, damaged)
     except BusyError:
         raise
     except (OSError, StoreError) as error:
         return Database(None, error)
 
 
-def _open_or_replace(file: Path, tell: Callable[[Problem], None], damaged: int | None) -> Database:
-    # Another process may have replaced the damaged file meanwhile.
+def _open_or_replace(file: Path, report: Callable[[Problem], None], damaged: int | None) -> Database:
+    # Another process may have replaced the damaged file in the meantime.
     if damaged is not None and file.exists() and file.stat().st_ino == damaged:
-        tell(_set_aside(file, "damaged", "it is damaged"))
+        report(_set_aside(file, "damaged", "it is damaged"))
     if not file.exists():
         _make(file)
-    for part in ("", "-wal", "-shm"):  # an earlier Pegboard, a copy or a restore may have left them open to others
+    for part in ("", "-wal", "-shm"):  # an earlier version, a copy or a restore may have left them readable by others
         storage.tighten(file.with_name(file.name + part))
     if not os.access(file, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is read-only")
     try:
         return Database(file)
     except DamagedError as error:
-        tell(_set_aside(file, "damaged", str(error)))
+        report(_set_aside(file, "damaged", str(error)))
     except NewerError as error:
-        tell(_set_aside(file, "newer", str(error)))
+        report(_set_aside(file, "newer", str(error)))
     _make(file)
     return Database(file)
 
 
 def _make(file: Path) -> None:
-    """Makes an empty file, whose content, arguments and results, will be nobody else's business.
+    """Create an empty file that only the current user can read.
 
-    An existing one must not be opened: closing it again would take away the locks of every connection that this process
-    has to it.
+    Never open an existing one: closing it would release the locks of every other connection of this process to it.
     """
     os.close(storage.open_lock(file))
 
 
 def _set_aside(file: Path, kind: str, reason: str) -> Problem:
     aside = file.with_name(f"{file.name}.{kind}-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
-    # The file itself comes last: SQLite must never find a new file beside an old log, which it would play into it.
+    # Move the file itself last: SQLite would replay an old log into a new file beside it.
     for suffix in ("-wal", "-shm", ""):
         part = file.with_name(file.name + suffix)
         if part.exists():
             part.rename(aside.with_name(aside.name + suffix))
     return Problem(
         message=f"The history could not be used: {reason}.",
-        fix=f"It was set aside as {aside.name}, and a new one was begun.",
+        fix=f"It was set aside as {aside.name}, and a new one was created.",
         severity="warning",
         file=str(file),
     )
@@ -306,7 +306,7 @@ def _set_aside(file: Path, kind: str, reason: str) -> Problem:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Keeps other processes from opening or replacing the database meanwhile."""
+    """Keep other processes from opening or replacing the database."""
     end = time.monotonic() + BUSY_SECONDS
     held = storage.open_lock(lock)
     try:
@@ -327,17 +327,17 @@ def _alone(lock: Path) -> Iterator[None]:
 def _store_errors() -> Iterator[None]:
     try:
         yield
-    except UnicodeDecodeError as error:  # SQLite's message quotes a broken schema, and the module can't decode it
-        raise DamagedError("it contains text that is no UTF-8") from error
+    except UnicodeDecodeError as error:  # SQLite's message quotes a damaged schema
+        raise DamagedError("it contains text that is not UTF-8") from error
     except MemoryError as error:
         raise StoreError("out of memory") from error
     except sqlite3.Error as error:
-        # The lower byte is the kind, the others are details; errors of the module itself have no code.
+        # The lower byte is the primary result code. Errors raised by the sqlite3 module itself have none.
         match getattr(error, "sqlite_errorcode", 0) & 0xFF:
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
                 raise DamagedError(str(error)) from error
-            case sqlite3.SQLITE_ERROR:  # a statement that doesn't fit the schema: our own are right where it is ours
-                raise DamagedError(f"it is no history of Pegboard's ({error})") from error
+            case sqlite3.SQLITE_ERROR:  # our statements fail only on a foreign schema
+                raise DamagedError(f"it is not a history of Pegboard ({error})") from error
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 raise BusyError(str(error)) from error
             case _:

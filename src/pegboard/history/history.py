@@ -1,4 +1,4 @@
-"""The history as everybody else sees it."""
+"""Public interface of the history of calls."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResul
 
 if TYPE_CHECKING:
     from pegboard.history.database import Database
-    from pegboard.history.rows import Column, Row
+    from pegboard.history.rows import CallRow, Column
 
 INLINE_LIMIT: Final = 64_000
-"""Bytes of JSON of a result that is kept in the database; a larger one gets a file."""
+"""Maximum size of a result in the database, in bytes of JSON. Larger results get a file."""
 SIZE_LIMIT: Final = 500_000_000
 
 _WRITTEN_AT_ONCE: Final = 500
 _KEPT_UNWRITTEN: Final = 1000
 _RETRY_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.005
-"""Between two writes: calls in quick succession are written together, so that writing doesn't slow them down. A killed
-process loses no more than what finished within this time."""
+"""Pause between two writes: calls in quick succession are batched. A killed process loses at most the calls of this
+interval."""
 _CLOSE_SECONDS: Final = 20.0
-"""The longest that the end of the program waits for the disk, and for other processes that hold the database."""
+"""Maximum time that shutdown waits for the disk and for other processes that lock the database."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 _NO_FAILURES: Final = ('"detail":"cancelled"', '"detail":"denied"')
-"""How errors are kept that are the user's doing and none of the tool's."""
+"""Markers in the stored JSON of errors that are not failures of the tool."""
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
-"""What reading a damaged row may raise, or making one of what is no JSON."""
+"""Errors raised when a damaged row is read, or when a value that isn't JSON is converted to a row."""
 
 _Answer = TypeVar("_Answer")
 
 
 class History:
-    """Every call from every source; safe with several threads and processes.
+    """Every call from every source; safe to use from several threads and processes.
 
-    Building it costs nothing. What is recorded is written by a thread of its own, at once, and everything that was
-    recorded before is seen by every read. Reads block; they don't raise: what is wrong is in `problems`.
+    Constructing it does no I/O. A background thread writes recorded calls; every read sees all calls recorded before
+    it. Reads block and never raise; `problems` holds their errors.
     """
 
     def __init__(self, database: Path, results: Path, *, size_limit: int = SIZE_LIMIT) -> None:
-        """Says where the history is.
+        """Set the paths; nothing is opened yet.
 
         Args:
-            database: The SQLite file. One that is damaged, or made by a later Pegboard, is set aside.
-            results: The folder of results too large for the database.
-            size_limit: Bytes of calls and results to keep; the oldest go first.
+            database: The SQLite file. A damaged one, or one of a later version, is set aside.
+            results: Folder of results too large for the database.
+            size_limit: Maximum size of calls and results, in bytes. The oldest are removed first.
         """
         self._file = database
         self._results = results
         self._size_limit = size_limit
         self._waiting: deque[tuple[ToolCall, ToolResult, datetime]] = deque()
-        self._unwritten: list[Row] = []
+        self._unwritten: list[CallRow] = []
         self._wake = threading.Event()
         self._starting = threading.Lock()
         self._writer: threading.Thread | None = None
@@ -74,35 +74,35 @@ class History:
         self._problems: dict[str, Problem] = {}
         self._losses = Losses(str(database))
         self.on_trouble: Callable[[], object] | None = None
-        """Called whenever `problems` may have changed, on any thread; it must not block."""
+        """Called on any thread whenever `problems` may have changed. It must not block."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the history: a database that was set aside, a full disk."""
+        """Problems of the history, such as a database that was set aside or a full disk."""
         lost = self.unrecorded
         return (*self._problems.copy().values(), *([lost] if lost else []))
 
     @property
     def unrecorded(self) -> Problem | None:
-        """What isn't recorded, why, and what to do about it; None if everything is."""
+        """The calls or conversations that were not recorded, the reason and the remedy; None if nothing is lost."""
         return self._losses.problem(len(self._waiting) + len(self._unwritten))
 
     # Writing
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
-        """Keeps a finished call, asked for at `at`; returns at once, never raises."""
+        """Queue a finished call, requested at `at`, for recording. Return immediately; never raise."""
         self._waiting.append((call, result, at))
         if self._writer is None:
             self._start()
         self._wake.set()
 
     def flush(self) -> None:
-        """Writes what was recorded and isn't written yet; what can't be written is a problem."""
+        """Write all queued calls. Report failures in `problems`."""
         with self._using:
             self._write()
 
     def close(self) -> None:
-        """Writes what is left, ends the thread and lets the database go; whatever is asked later opens it again."""
+        """Write the queue, end the thread and close the database. Later use reopens it."""
         with self._starting:
             writer, self._writer = self._writer, None
             if writer is not None:
@@ -111,9 +111,9 @@ class History:
                 writer.join(_CLOSE_SECONDS)
                 self._stopping = writer.is_alive()
             atexit.unregister(self.close)
-        # a disk that doesn't answer holds the writer, and must not hold the end of the program
+        # An unresponsive disk blocks the writer thread; it must not block the end of the program too.
         if not self._using.acquire(timeout=0 if self._stopping else _CLOSE_SECONDS):
-            self._fail("written", TimeoutError(f"the disk gave no answer within {_CLOSE_SECONDS:g} seconds"))
+            self._fail("written", TimeoutError(f"the disk did not respond within {_CLOSE_SECONDS:g} seconds"))
             return
         try:
             self._write()
@@ -122,7 +122,7 @@ class History:
                 if database is not None:
                     database.close()
             except StoreError as error:
-                self._note("closed", error)
+                self._report_failure("closed", error)
         finally:
             self._using.release()
 
@@ -133,10 +133,10 @@ class History:
             writer = threading.Thread(target=self._keep_writing, name="pegboard-history", daemon=True)
             try:
                 writer.start()
-            except RuntimeError as error:  # too many threads: the next read, record or close writes
-                self._note("written at once", error)
+            except RuntimeError as error:  # too many threads: the next read, record or close writes instead
+                self._report_failure("written in the background", error)
             else:
-                self._problems.pop("written at once", None)
+                self._problems.pop("written in the background", None)
                 self._writer = writer
             atexit.unregister(self.close)
             atexit.register(self.close)
@@ -149,10 +149,10 @@ class History:
             time.sleep(_GATHER_SECONDS)
 
     def _write(self) -> None:
-        """Writes all that waits; what fails is tried again with what comes next."""
+        """Write the whole queue. Calls that can't be written are retried with the next write."""
         while self._waiting or self._unwritten:
             try:
-                self._take(self._open())
+                self._convert_queue(self._open())
                 files = self._insert(self._unwritten)
             except StoreError as error:
                 while len(self._waiting) > _KEPT_UNWRITTEN:
@@ -166,26 +166,26 @@ class History:
                 with suppress(OSError, ValueError):
                     self._result_file(file).unlink()
 
-    def _insert(self, rows: Sequence[Row]) -> list[str]:
+    def _insert(self, rows: Sequence[CallRow]) -> list[str]:
         return self._with_database(lambda database: database.insert(rows, self._size_limit))
 
-    def _take(self, database: Database) -> None:
-        """Makes rows of the calls that wait, some at a time."""
+    def _convert_queue(self, database: Database) -> None:
+        """Convert queued calls to rows, in batches."""
         while self._waiting and len(self._unwritten) < _WRITTEN_AT_ONCE:
             call, result, at = self._waiting.popleft()
             try:
                 self._unwritten.append(self._row(call, result, at, has_files=database.file is not None))
-            except _UNREADABLE as error:  # it isn't JSON, which no tool's result should be
+            except _UNREADABLE as error:  # the result isn't JSON, which is a bug of its tool
                 self._losses.calls += 1
                 self._fail("kept complete", error)
 
-    def _row(self, call: ToolCall, result: ToolResult, at: datetime, *, has_files: bool) -> Row:
+    def _row(self, call: ToolCall, result: ToolResult, at: datetime, *, has_files: bool) -> CallRow:
         from pegboard.history.rows import json_of, row_of
 
         data = json_of(result.data)
         truncated = result.meta.truncated
         if truncated is not None:
-            # The whole is on disk already. What is kept here is what the caller saw.
+            # The complete result is already on disk; keep the excerpt that the caller received.
             whole = Path(truncated.file)
             file = whole.name if whole.parent == self._results else None
             return row_of(call, result, at, data, file, truncated.total_bytes if file else 0)
@@ -197,21 +197,21 @@ class History:
             storage.make_folder(self._results)
             storage.write(self._results / name, content)
         except OSError as error:
-            self._note("kept complete", error)
+            self._report_failure("kept complete", error)
             return row_of(call, result, at, data, None, 0)
         return row_of(call, result, at, None, name, len(content))
 
     def _result_file(self, name: str) -> Path:
-        """Gives the file of a result, which is nowhere but in the folder of results, whatever the database says."""
+        """Return the path of a result file, confined to the results folder whatever the database contains."""
         return self._results / Path(name).name
 
     # Sweeping
 
     def sweep(self) -> None:
-        """Deletes result files that belong to no call, a week after they were written; blocks, never raises.
+        """Delete result files without a call a week after they were written. Block; never raise.
 
-        They come from processes that were killed while a call ran. Those of a database that was set aside stay: it is
-        the only one that knows them.
+        They are left by processes that were killed during a call. The files of a database that was set aside are kept,
+        because only that database refers to them.
         """
         from pegboard.history.cleanup import unfinished, whole
 
@@ -220,7 +220,7 @@ class History:
                 self._result_file(name).unlink(missing_ok=True)
 
     def _unrecorded(self, names: Sequence[str]) -> list[str]:
-        """Gives those of some result files that no call has; none of them where that can't be said for sure."""
+        """Return the result files that belong to no call; none if the database can't be read completely."""
         if not names:
             return []
         with self._using:
@@ -228,7 +228,7 @@ class History:
             try:
                 recorded = self._with_database(lambda database: database.recorded(names))
             except StoreError as error:
-                self._note("swept", error)
+                self._report_failure("swept", error)
                 return []
             is_whole = self._database is not None and self._database.file is not None
         if not is_whole or any(self._file.parent.glob(f"{self._file.name}.*-[0-9]*")):
@@ -240,12 +240,12 @@ class History:
     def records(
         self, *, tool: str | None = None, limit: int = 100, source: str | None = None
     ) -> tuple[CallRecord, ...]:
-        """Gives the newest records first.
+        """Return records, newest first.
 
         Args:
-            tool: Only those of this tool.
-            limit: How many at most.
-            source: Only those from this source.
+            tool: Qualified name of the tool; None for all tools.
+            limit: Maximum number of records.
+            source: Source of the calls; None for all sources.
         """
         from pegboard.history.rows import LARGEST, RECORD_COLUMNS, record_of
 
@@ -261,13 +261,13 @@ class History:
             try:
                 records.append(record_of(row))
             except _UNREADABLE:
-                self._note_damage()
+                self._report_damage()
         return tuple(records)
 
     def result(self, call_id: str) -> ToolResult | None:
-        """Gives the result of a call as its caller got it, or None if it isn't kept (any more).
+        """Return the result of a call as its caller received it, or None if it is not stored.
 
-        A truncated one comes back truncated; `meta.truncated` names the file with the whole.
+        A truncated result is returned truncated; `meta.truncated` names the file with the complete one.
         """
         from pegboard.history.rows import RESULT_COLUMNS, result_of, value_of
 
@@ -279,22 +279,22 @@ class History:
             content = str(data) if data is not None else self._result_file(str(file)).read_bytes()
             return result_of(ok, error, meta, value_of(content))
         except OSError as reason:
-            self._note("read completely", reason)
+            self._report_failure("read completely", reason)
         except _UNREADABLE:
-            self._note_damage()
+            self._report_damage()
         return None
 
     def uses(self, tool: str) -> ToolUses:
-        """Gives how often a tool was called, as far back as the history goes."""
+        """Return the number of recorded calls of a tool."""
         return self._uses("WHERE tool = ?3", [tool]).get(tool, ToolUses())
 
     def all_uses(self) -> dict[str, ToolUses]:
-        """Gives how often each tool was called that the history knows."""
+        """Return the number of calls of each recorded tool."""
         return self._uses()
 
     def last_arguments(self, tool: str) -> JsonObject | None:
-        """Gives the arguments of the last call of a tool, or None if there was none."""
-        # Where the last one is damaged, one of those before it will do.
+        """Return the arguments of a tool's last call, or None if it was never called."""
+        # If the last record is damaged, use the newest readable one.
         records = self.records(tool=tool, limit=1) or self.records(tool=tool)
         return records[0].args if records else None
 
@@ -315,7 +315,7 @@ class History:
         try:
             return moment(at)
         except _UNREADABLE:
-            self._note_damage()
+            self._report_damage()
             return None
 
     def _select(self, query: str, parameters: Sequence[Column]) -> list[tuple[Column, ...]]:
@@ -327,30 +327,30 @@ class History:
             try:
                 return self._with_database(lambda database: database.select(query, clean))
             except StoreError as error:
-                self._note("read", error)
+                self._report_failure("read", error)
                 return []
 
     # Results that may be used again
 
     def keep_for_reuse(self, key: str, call_id: str) -> None:
-        """Remembers under a key that the result of a call may be used again; blocks, never raises."""
+        """Store under a key that a call's result may be reused. Block; never raise."""
         from pegboard.history.rows import microseconds
 
         now = microseconds(datetime.now(UTC))
 
         def keep(database: Database) -> None:
             with database.transaction() as run:
-                # a call that is recorded right now is not there yet; it may only be missed
+                # A call that is being recorded right now is missing from `calls`; a minute's grace keeps its key.
                 run("DELETE FROM reusable WHERE at < ? AND call NOT IN (SELECT id FROM calls)", [now - 60_000_000])
                 run("INSERT OR REPLACE INTO reusable (key, at, call) VALUES (?, ?, ?)", [key, now, call_id])
 
         try:
             self.act(keep)
         except StoreError as error:
-            self._note("used for results again", error)
+            self._report_failure("used for results again", error)
 
     def kept_for_reuse(self, key: str) -> tuple[float, ToolResult | None]:
-        """Gives when a key was last kept, in seconds since 1970, and the result, if there is one; blocks."""
+        """Return the time a key was last stored (seconds since 1970) and its result, if any. Block."""
         rows = self._select("SELECT at, call FROM reusable WHERE key = ?", [key])
         if not rows:
             return 0.0, None
@@ -360,14 +360,14 @@ class History:
     # The database
 
     def act(self, act: Callable[[Database], _Answer], *, says: bool = False) -> _Answer:
-        """Does something else with the database, alone, after what was recorded is written.
+        """Run a function on the database, exclusively, after writing the queue.
 
         Args:
-            act: What to do.
-            says: Whether it keeps a part of a conversation.
+            act: Function to run.
+            says: Whether it stores part of a conversation.
 
         Raises:
-            StoreError: It can't be done.
+            StoreError: The function failed.
         """
         with self._using:
             self._write()
@@ -378,7 +378,7 @@ class History:
             return answer
 
     def _with_database(self, act: Callable[[Database], _Answer]) -> _Answer:
-        """Does something with the database, opened if need be; with a new one if it turns out to be damaged."""
+        """Run a function on the database; open it first if necessary, and replace it if it is damaged."""
         from pegboard.history.database import DamagedError
 
         database = self._open()
@@ -398,18 +398,18 @@ class History:
             self._database = None
         if self._database is None:
             storage.tighten(self._results)  # an earlier Pegboard left it open to others
-            self._database = open_database(self._file, self._tell, damaged)
+            self._database = open_database(self._file, self._report, damaged)
             if self._database.why is not None:
                 self._fail("kept", self._database.why)
         return self._database
 
-    def _tell(self, problem: Problem) -> None:
-        # One of two databases that were set aside for the same reason is as worth telling as the other.
+    def _report(self, problem: Problem) -> None:
+        # Two databases may be set aside for the same reason; both are reported.
         self._problems[str(problem)] = problem
         self._changed()
 
     def _succeed(self, count: int) -> None:
-        """Note that calls were written, which in memory means that they are lost at the end."""
+        """Note that calls were written. In memory they are lost when the program ends."""
         why = None if self._database is None else self._database.why
         if why is not None:
             self._losses.calls += count
@@ -425,10 +425,10 @@ class History:
         if self.on_trouble is not None:
             self.on_trouble()
 
-    def _note_damage(self) -> None:
-        self._note("read completely", ValueError("a record is damaged"))
+    def _report_damage(self) -> None:
+        self._report_failure("read completely", ValueError("a record is damaged"))
 
-    def _note(self, wanted: str, error: Exception) -> None:
+    def _report_failure(self, wanted: str, error: Exception) -> None:
         reason = getattr(error, "strerror", None) or error
         message = f"The history can't be {wanted}: {reason}."
         self._problems[wanted] = Problem(message=message, severity="warning", file=str(self._file))

@@ -1,4 +1,4 @@
-"""Calls and conversations that couldn't be recorded, as a problem with its reason and remedy."""
+"""Calls and conversations that could not be recorded, as one problem with reason and remedy."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ _FORBIDDEN: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 @dataclass
 class Losses:
-    """What one history couldn't record.
+    """Unrecorded calls and conversations of one history.
 
     Args:
-        file: The database.
+        file: Path of the database.
     """
 
     file: str
     calls: int = 0
-    """Calls given up, or kept only in memory."""
+    """Number of calls dropped, or kept only in memory."""
     conversation: bool = False
-    """Whether a part of a conversation is kept only in memory."""
+    """Whether part of a conversation is kept only in memory."""
     wanted: str = ""
-    """What failed: `kept` or `written`."""
+    """The failed operation: `kept` or `written`."""
     why: Exception | None = None
 
     def recover(self) -> bool:
-        """Note that the disk works again; return whether it didn't before. What was given up stays lost."""
+        """Note that writing works again; return whether it failed before. Dropped calls stay lost."""
         failed, self.why = self.why is not None, self.why if self.calls or self.conversation else None
         return failed
 
     def problem(self, waiting: int) -> Problem | None:
-        """Return what to report; None if nothing is lost.
+        """Return the problem to report, or None if nothing is lost.
 
         Args:
-            waiting: Calls that aren't written yet.
+            waiting: Number of calls in the queue.
         """
         if self.why is None:
             return None
@@ -57,11 +57,11 @@ class Losses:
     def _remedy(self, reason: str) -> str:
         number = getattr(self.why, "errno", None)
         if number in _FULL or "full" in reason:
-            return "Free some space on the disk."
+            return "Free space on the disk."
         if number in _FORBIDDEN or "readonly" in reason:
             return "Make its folder writable, or set PEGBOARD_STATE_DIR to another folder."
         if isinstance(self.why, StoreError) and ("locked" in reason or "another process" in reason):
             return "End the process that uses it, then try again."
         if self.wanted == "kept complete":
             return "Report this as a bug of the tool."
-        return "Check that this is a file in a writable folder, or set PEGBOARD_STATE_DIR to another folder."
+        return "Make sure that it is a file in a writable folder, or set PEGBOARD_STATE_DIR to another folder."

@@ -1,6 +1,6 @@
-"""Calls and results as rows of the database, and back.
+"""Conversion of calls and results to database rows and back.
 
-`row_of` is the one place where a call becomes something that is kept.
+`row_of` is the only function that creates rows.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ RECORD_COLUMNS = "id, at, tool, args, ok, error, duration_ms, source, session, p
 RESULT_COLUMNS = "ok, error, meta, data, file"
 
 LARGEST = 2**63 - 1
-"""The largest integer of SQLite."""
+"""Largest integer that SQLite stores."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ROW_OVERHEAD = 300
-"""About what a row costs beside its texts: the short columns and the indexes."""
+"""Approximate bytes of a row besides its texts: short columns and indexes."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One call as it is kept."""
+class CallRow:
+    """One recorded call."""
 
     id: str
     at: int
@@ -45,27 +45,27 @@ class Row:
     parent: str | None
     meta: str
     data: str | None
-    """The result as JSON, if it is kept in the row."""
+    """The result as JSON, if it is stored in the row."""
     file: str | None
-    """The name of the file that the result is kept in: all of it, or what `data` lacks."""
+    """Name of the file with the complete result, or with the part that `data` lacks."""
     bytes: int
-    """What the call takes up, its file included."""
+    """Size of the call, including its file."""
 
 
-def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int) -> Row:
-    """Makes the row of a call.
+def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int) -> CallRow:
+    """Convert a call to a row.
 
     Args:
-        call: What was asked for.
-        result: What came of it.
-        at: When it was asked for.
-        data: The result as JSON, if it goes into the row.
-        file: The name of the file that has the result.
-        size: The bytes of that file.
+        call: The call.
+        result: Its result.
+        at: When it was requested.
+        data: The result as JSON, if it is stored in the row.
+        file: Name of the file with the result.
+        size: Size of that file, in bytes.
     """
     args, meta = json_of(call.args), json_of(result.meta.model_dump())
     error = json_of(result.error.model_dump()) if result.error else None
-    return Row(
+    return CallRow(
         id=unicode_of(call.id),
         at=microseconds(at),
         tool=unicode_of(call.name),
@@ -84,18 +84,18 @@ def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, f
 
 
 def record_of(row: tuple[Column, ...]) -> CallRecord:
-    """Reads a row of `RECORD_COLUMNS`.
+    """Convert a row with the columns `RECORD_COLUMNS` to a record.
 
     Raises:
-        TypeError: It is damaged.
-        ValueError: Likewise.
-        OverflowError: Likewise.
-        RecursionError: Its arguments are nested too deeply to be read here.
+        TypeError: The row is damaged.
+        ValueError: The row is damaged.
+        OverflowError: The row is damaged.
+        RecursionError: The arguments are nested too deeply to be read.
     """
     call, at, tool, args, ok, error, duration, source, session, parent = row
     arguments = value_of(str(args))
     if not isinstance(arguments, dict):
-        raise TypeError("arguments that are no object")
+        raise TypeError("arguments that are not an object")
     columns: dict[str, object] = {
         "id": call,
         "at": moment(at),
@@ -108,51 +108,51 @@ def record_of(row: tuple[Column, ...]) -> CallRecord:
         "session": session,
         "parent": parent,
     }
-    # The arguments may be nested more deeply than pydantic goes; they were validated when it was a call.
+    # The arguments may be nested more deeply than pydantic supports. They were validated when the call was made.
     return CallRecord.model_validate(columns).model_copy(update={"args": arguments})
 
 
 def result_of(ok: Column, error: Column, meta: Column, data: JsonValue) -> ToolResult:
-    """Puts a result together from its columns and its data."""
-    # The data was validated when it was a call's answer; it may be large.
+    """Build a result from its columns and its data."""
+    # The data may be large and was validated when the call finished.
     return ToolResult.model_construct(
         ok=bool(ok), data=data, error=_error(error), meta=ResultMeta.model_validate_json(str(meta))
     )
 
 
 def json_of(value: object) -> str:
-    """Gives JSON in one line; what of a text is no Unicode becomes a question mark."""
+    """Return compact JSON; characters that are not valid Unicode become question marks."""
     try:
         return to_json(value, inf_nan_mode="strings").decode()
-    except ValueError:  # it is nested too deeply for pydantic, or contains lone surrogates
+    except ValueError:  # too deeply nested for pydantic, or contains lone surrogates
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
 
 
 def value_of(text: str | bytes) -> Any:  # noqa: ANN401 - outside data; the caller knows what was written
-    """Reads what `json_of` wrote.
+    """Parse text written by `json_of`.
 
     Raises:
-        ValueError: It is no JSON.
-        RecursionError: It is nested too deeply to be read here.
+        ValueError: The text is not JSON.
+        RecursionError: It is nested too deeply.
     """
     try:
         return from_json(text)
-    except ValueError:  # it may only be nested too deeply for pydantic
+    except ValueError:  # it may be nested too deeply for pydantic only
         return json.loads(text)
 
 
 def microseconds(at: datetime) -> int:
-    """Gives microseconds since 1970 UTC; a time without zone counts as local."""
+    """Return microseconds since 1970 UTC. A time without time zone counts as local."""
     return (at.astimezone(UTC) - _EPOCH) // _MICROSECOND
 
 
 def moment(at: Column) -> datetime:
-    """Gives the time in UTC of so many microseconds since 1970.
+    """Convert microseconds since 1970 to a time in UTC.
 
     Raises:
-        TypeError: It is no time, as in the cases below.
-        ValueError: It is no number.
-        OverflowError: It is out of the calendar.
+        TypeError: The value has the wrong type.
+        ValueError: The value is not a number.
+        OverflowError: The time is outside the calendar.
     """
     return _EPOCH + int(at or 0) * _MICROSECOND
 
@@ -162,5 +162,5 @@ def _error(column: Column) -> ToolError | None:
 
 
 def unicode_of(text: str) -> str:
-    """Gives a text that SQLite takes: lone surrogates become question marks."""
+    """Return a text that SQLite accepts: lone surrogates become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Conversations in the history's database: what was said, in order, whoever says it at the same time."""
+"""Conversations in the history database, with messages in order."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pegboard.history.rows import Column
 
 LONGEST_NAME: Final = 200
-"""Characters of a session's name, and of its id."""
+"""Maximum length of a session's name and id, in characters."""
 _NAME_WORDS: Final = 60
-"""Characters of the first message that a session is called by until it is given a name."""
+"""Length of the excerpt of the first message that names a new session, in characters."""
 _COLUMNS: Final = (
     "id, name, created, changed, (SELECT count(*) FROM messages WHERE session = sessions.id), model, system"
 )
@@ -39,27 +39,27 @@ _Answer = TypeVar("_Answer")
 
 
 class Sessions:
-    """All conversations of the user; safe with several threads and processes.
+    """All conversations of the user; safe to use from several threads and processes.
 
-    Everything here blocks, for the disk and for other processes that write.
+    Every method blocks on the disk and on other writing processes.
 
     Args:
-        history: Whose database they are in.
-        locks: The folder of the files that say which sessions are in use; made when one is.
+        history: History whose database holds the sessions.
+        locks: Folder of the lock files of sessions in use. It is created when needed.
     """
 
     def __init__(self, history: History, locks: Path) -> None:
         self._history = history
         self._locks = locks
 
-    # Reading
+    # Read
 
     def list(self, search: str = "", *, limit: int = 1000) -> tuple[Session, ...]:
-        """Gives sessions, those that changed last first.
+        """Return sessions, most recently changed first.
 
         Args:
-            search: Only those with this in their name, or in what was said; however it is capitalised.
-            limit: How many at most.
+            search: Text to find in names and messages, ignoring case.
+            limit: Maximum number of sessions.
 
         Raises:
             StoreError: The database can't be read.
@@ -75,7 +75,7 @@ class Sessions:
         return tuple(map(_session_of, rows))
 
     def get(self, session: str) -> Session | None:
-        """Gives a session, without what was said; None if there is none.
+        """Return a session without its messages, or None if the id is unknown.
 
         Raises:
             StoreError: The database can't be read.
@@ -85,7 +85,7 @@ class Sessions:
         return _session_of(rows[0]) if rows else None
 
     def entries(self, session: str) -> tuple[SessionEntry, ...]:
-        """Gives what was said in a session, in order; nothing if there is none. What is damaged is left out.
+        """Return the messages of a session in order, without damaged ones; empty if the id is unknown.
 
         Raises:
             StoreError: The database can't be read.
@@ -94,22 +94,22 @@ class Sessions:
         rows = self._history.act(lambda database: database.select(query, [_stored(session)]))
         return tuple(_entries_of(rows))
 
-    # Writing
+    # Write
 
     def start(self, session: str, *, model: str = "", system: str | None = None) -> None:
-        """Makes a session, unless it is there already.
+        """Create a session, or update the model and system prompt of an existing one.
 
         Args:
-            session: Its id: up to 200 characters that can be seen.
-            model: The model that is to answer; kept as the last one.
-            system: What the model is to be told beforehand; what was said before is kept if None.
+            session: Session id, 1 to 200 printable characters.
+            model: Model that will answer.
+            system: System prompt, or None to keep the current one.
 
         Raises:
-            SessionError: This can't be an id.
+            SessionError: The id is invalid.
             StoreError: It can't be written.
         """
         if not session.strip() or not session.isprintable() or len(session) > LONGEST_NAME:
-            raise SessionError(f"A session's id has 1 to {LONGEST_NAME} characters, all of them visible.")
+            raise SessionError(f"The session was not created: an id has 1 to {LONGEST_NAME} printable characters.")
         now = _now()
         self._change(
             "INSERT INTO sessions (id, name, created, changed, model, system) VALUES (?, '', ?, ?, ?, ?)"
@@ -118,15 +118,15 @@ class Sessions:
         )
 
     def append(self, session: str, message: Message, call: str | None = None) -> SessionEntry:
-        """Adds a message at the end of a session, which was started.
+        """Add a message to an existing session.
 
         Args:
-            session: Its id.
-            message: What was said.
-            call: Of a tool's answer: the id of the call.
+            session: Session id.
+            message: Message to add.
+            call: Call id, if the message is the result of a tool call.
 
         Raises:
-            SessionError: The session was deleted meanwhile.
+            SessionError: The session was deleted in the meantime.
             StoreError: It can't be written.
         """
         from pegboard.history.rows import json_of, moment
@@ -137,7 +137,7 @@ class Sessions:
 
         def add(run: Run) -> int:
             if not run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [now, key]):
-                raise SessionError(f"There is no session {session!r} any more.")
+                raise SessionError(f"Session {session!r} was deleted.")
             [(last,)] = run("SELECT coalesce(max(position), -1) FROM messages WHERE session = ?", [key])
             position = int(last or 0) + 1
             run(
@@ -151,61 +151,61 @@ class Sessions:
         return SessionEntry(position=self._transact(add), at=moment(now), message=message, call=call)
 
     def rename(self, session: str, name: str) -> None:
-        """Gives a session another name.
+        """Rename a session.
 
         Raises:
-            SessionError: There is no such session, or this can't be a name.
+            SessionError: The session does not exist, or the name is invalid.
             StoreError: It can't be written.
         """
         name = name.strip()
         if not name or not name.isprintable() or len(name) > LONGEST_NAME:
-            raise SessionError(f"A session's name has 1 to {LONGEST_NAME} characters, all of them visible.")
+            raise SessionError(f"The session was not renamed: a name has 1 to {LONGEST_NAME} printable characters.")
         statement = "UPDATE sessions SET name = ? WHERE id = ? RETURNING id"
         if not self._change(statement, [_stored(name), _stored(session)]):
-            raise SessionError(f"There is no session {session!r}.")
+            raise SessionError(f"Session {session!r} does not exist.")
 
     def delete(self, session: str) -> None:
-        """Throws a session away with all that was said; the record of its calls stays.
+        """Delete a session and its messages. The records of its calls are kept.
 
         Raises:
-            SessionError: There is no such session, or somebody is asking in it.
+            SessionError: The session does not exist, or is in use.
             StoreError: It can't be written.
         """
         key = _stored(session)
         with self.held(session) as free:
             if not free:
-                raise SessionError(f"The session {session!r} is in use.")
+                raise SessionError(f"The session {session!r} is in use. Try again when its run has ended.")
 
             def drop(run: Run) -> bool:
                 run("DELETE FROM messages WHERE session = ?", [key])
                 return bool(run("DELETE FROM sessions WHERE id = ? RETURNING id", [key]))
 
             if not self._transact(drop):
-                raise SessionError(f"There is no session {session!r}.")
+                raise SessionError(f"Session {session!r} does not exist.")
 
     def branch(self, session: str, new: str, before: int) -> None:
-        """Makes a new session of the beginning of another one, to go on from there otherwise.
+        """Copy the beginning of a session to a new one.
 
         Args:
-            session: The one that stays as it is.
-            new: The id of the new one.
-            before: The position of the first message that it lacks.
+            session: Session to copy; it is not changed.
+            new: Id of the new session.
+            before: Position of the first message to leave out.
 
         Raises:
-            SessionError: There is no such session, or there is one of the new id already.
+            SessionError: The session does not exist, or the new id is in use.
             StoreError: It can't be written.
         """
         old, key, now = _stored(session), _stored(new), _now()
 
         def copy(run: Run) -> None:
             if run("SELECT id FROM sessions WHERE id = ?", [key]):
-                raise SessionError(f"There is a session {new!r} already.")
+                raise SessionError(f"Session {new!r} already exists.")
             if not run(
                 "INSERT INTO sessions (id, name, created, changed, model, system)"
                 " SELECT ?, name, ?, ?, model, system FROM sessions WHERE id = ? RETURNING id",
                 [key, now, now, old],
             ):
-                raise SessionError(f"There is no session {session!r}.")
+                raise SessionError(f"Session {session!r} does not exist.")
             run(
                 "INSERT INTO messages (session, position, at, message, text, call)"
                 " SELECT ?, position, at, message, text, call FROM messages WHERE session = ? AND position < ?",
@@ -215,33 +215,33 @@ class Sessions:
         self._transact(copy)
 
     def cut(self, session: str, before: int) -> None:
-        """Throws away what was said in a session from some message on; the record of its calls stays.
+        """Delete the end of a session. The records of its calls are kept.
 
         Args:
-            session: Its id.
-            before: The position of the first message that goes.
+            session: Session id.
+            before: Position of the first message to delete.
 
         Raises:
-            SessionError: There is no such session, or somebody is asking in it.
+            SessionError: The session does not exist, or is in use.
             StoreError: It can't be written.
         """
         key = _stored(session)
         with self.held(session) as free:
             if not free:
-                raise SessionError(f"The session {session!r} is in use.")
+                raise SessionError(f"The session {session!r} is in use. Try again when its run has ended.")
 
             def drop(run: Run) -> bool:
                 run("DELETE FROM messages WHERE session = ? AND position >= ?", [key, before])
                 return bool(run("UPDATE sessions SET changed = ? WHERE id = ? RETURNING id", [_now(), key]))
 
             if not self._transact(drop):
-                raise SessionError(f"There is no session {session!r}.")
+                raise SessionError(f"Session {session!r} does not exist.")
 
     @contextmanager
     def held(self, session: str) -> Iterator[bool]:
-        """Keeps everybody else from asking in a session meanwhile, other processes too; gives whether that was free.
+        """Lock a session against other threads and processes; yield False if it is locked already.
 
-        A process that is killed lets go. Where no such file can be made, nobody is kept out.
+        The lock ends with the process. If no lock file can be created, yield True.
         """
         file = self._locks / f"{sha256(session.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
         try:
@@ -273,7 +273,7 @@ class Sessions:
 
 
 def _text_of(message: Message) -> str:
-    """Gives what a message says, for searching: the calls that a model proposed too."""
+    """Return the searchable text of a message, including proposed calls."""
     if isinstance(message, ModelMessage):
         return "\n".join([message.text, *(f"{call.name} {call.arguments}" for call in message.calls)])
     return message.text

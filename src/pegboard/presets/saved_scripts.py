@@ -1,4 +1,4 @@
-"""The files of saved scripts: bash, one a file, `NAME.sh`, in one folder and nowhere else."""
+"""Saved scripts: bash files `NAME.sh` in one folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegboard.storage import make_folder, write
 
 _SUFFIX: Final = ".sh"
 _LONGEST: Final = 240
-"""Bytes that the name of a file may have."""
+"""Maximum length of a file name, in bytes."""
 _UNSAFE: Final = frozenset('/\\:*?"<>|')
 _DEVICES: Final = frozenset({
     "AUX", "CON", "NUL", "PRN", *(f"COM{number}" for number in range(10)), *(f"LPT{number}" for number in range(10)),
@@ -23,20 +23,20 @@ _DEVICES: Final = frozenset({
 
 
 class SavedScripts:
-    """The scripts that the user keeps.
+    """The user's saved scripts.
 
-    Every method reads or writes the disk, and may be called from any thread and in any number of processes. A name is
-    that of the file, with or without its `.sh`; a new one must be legal on every system. Links are not followed.
+    Every method does blocking I/O and may be called from any thread or process. A script's name is its file name,
+    with or without `.sh`. A new name must be valid on every operating system. Symbolic links are not followed.
 
     Args:
-        root: The folder they are kept in; it needn't exist.
+        root: Folder of the scripts; it is created when needed.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def list(self) -> tuple[SavedScript, ...]:
-        """Gives the scripts by name.
+        """Return all scripts, sorted by name.
 
         Raises:
             SavedScriptError: The folder can't be read.
@@ -51,10 +51,10 @@ class SavedScripts:
         return tuple(sorted(found, key=lambda script: (script.name.casefold(), script.name)))
 
     def read(self, name: str) -> str:
-        """Gives the text of a script.
+        """Return the text of a script.
 
         Raises:
-            SavedScriptError: There is none of that name, or its file can't be read.
+            SavedScriptError: No script has this name, or its file can't be read.
         """
         file = self._existing(name)
         try:
@@ -65,10 +65,10 @@ class SavedScripts:
             raise _failure(file.stem, "read", error) from error
 
     def write(self, name: str, text: str) -> None:
-        """Keeps a script under a name, in the place of what was there.
+        """Save a script, replacing an existing one.
 
         Raises:
-            SavedScriptError: The name won't do, or the file can't be written.
+            SavedScriptError: The name is invalid, or the file can't be written.
         """
         name = _checked(name)
         file = self._place(name)
@@ -76,16 +76,17 @@ class SavedScripts:
             make_folder(self._root)
             write(file, text.encode())
         except UnicodeEncodeError as error:
-            raise SavedScriptError(f"The script `{name}` has a character that no file can have.") from error
+            raise SavedScriptError(
+                f"The script `{name}` was not saved because it contains an invalid character (a lone surrogate)."
+            ) from error
         except OSError as error:
             raise _failure(name, "written", error) from error
 
     def rename(self, old: str, new: str) -> None:
-        """Gives a script another name, but never that of another script.
+        """Rename a script without replacing another one.
 
         Raises:
-            SavedScriptError: There is none of the old name, there is one of the new, the new one won't do, or the file
-                can't be renamed.
+            SavedScriptError: No script has the old name, the new name is taken or invalid, or renaming fails.
         """
         file, new = self._existing(old), _checked(new)
         if normal(file.stem) == new:
@@ -94,15 +95,15 @@ class SavedScripts:
         try:
             rename(file, target)
         except FileExistsError as error:
-            raise SavedScriptError(f"There is a script `{new}` already.") from error
+            raise SavedScriptError(f"A script named `{new}` already exists. Choose another name.") from error
         except OSError as error:
             raise _failure(file.stem, "renamed", error) from error
 
     def delete(self, name: str) -> None:
-        """Throws a script away.
+        """Delete a script.
 
         Raises:
-            SavedScriptError: There is none of that name, or its file can't be deleted.
+            SavedScriptError: No script has this name, or its file can't be deleted.
         """
         file = self._existing(name)
         try:
@@ -111,24 +112,30 @@ class SavedScripts:
             raise _failure(file.stem, "deleted", error) from error
 
     def _place(self, name: str, instead_of: str | None = None) -> Path:
-        """Gives the file of a script that may not exist yet."""
+        """Return the file of a script that may not exist yet.
+
+        Raises:
+            SavedScriptError: The name differs from another script's (except `instead_of`) only in case.
+        """
         files = self._files()
         if name in files and instead_of is None:
             return files[name]
         for other in files:
             if other.casefold() == name.casefold() and other != instead_of:
-                difference = "" if other == name else ", whose name differs only in upper and lower case"
-                raise SavedScriptError(f"There is a script `{other}` already{difference}.")
+                difference = "" if other == name else "; the names differ only in case"
+                raise SavedScriptError(f"A script named `{other}` already exists{difference}. Choose another name.")
         file = self._root / (name + _SUFFIX)
         if file.is_symlink():
-            raise SavedScriptError(f"There is a link of the name {file.name}, which is not followed.")
+            raise SavedScriptError(
+                f"{file.name} is a symbolic link, which Pegboard does not follow. Choose another name."
+            )
         return file
 
     def _existing(self, name: str) -> Path:
         files = self._files()
         found = files.get(_named(name))
         if found is None:
-            raise SavedScriptError(f"There is no saved script `{name}`{_others(files)}.")
+            raise SavedScriptError(f"No saved script is named `{name}`.{_others(files)}")
         return found
 
     def _files(self) -> dict[str, Path]:
@@ -152,7 +159,7 @@ def _failure(name: str, done: str, error: OSError) -> SavedScriptError:
 
 def _others(names: Iterable[str]) -> str:
     known = sorted(names, key=str.casefold)
-    return f"; there are: {', '.join(known[:10])}{', …' if len(known) > 10 else ''}" if known else ""
+    return f" Saved scripts: {', '.join(known[:10])}{', …' if len(known) > 10 else ''}." if known else ""
 
 
 def _named(name: str) -> str:
@@ -160,21 +167,21 @@ def _named(name: str) -> str:
 
 
 def _checked(name: str) -> str:
-    """Gives a name as that of a new file.
+    """Return the normalized name of a new script.
 
     Raises:
-        SavedScriptError: There is a system on which no file can have it.
+        SavedScriptError: The name is not a valid file name on every operating system.
     """
     name = _named(name)
     if not name:
-        raise SavedScriptError("A script needs a name.")
+        raise SavedScriptError("Enter a name for the script.")
     unsafe = next((sign for sign in name if sign in _UNSAFE or not sign.isprintable()), None)
     if unsafe is not None:
-        raise SavedScriptError(f"The name of a script can't have {unsafe!r} in it, as it is that of a file.")
+        raise SavedScriptError(f"The name contains {unsafe!r}, which file names can't contain. Choose another name.")
     if name[0] in ".-" or name[-1] == ".":
-        raise SavedScriptError("The name of a script can't begin with a dot or a dash, nor end with a dot.")
+        raise SavedScriptError("The name must not start with a dot or a dash or end with a dot. Choose another name.")
     if name.partition(".")[0].rstrip().upper() in _DEVICES:
-        raise SavedScriptError(f"`{name}` is no name for a file on every system: Windows has a device of that name.")
+        raise SavedScriptError(f"`{name}` is a reserved device name on Windows. Choose another name.")
     if len(os.fsencode(name + _SUFFIX)) > _LONGEST:
-        raise SavedScriptError("The name of the script is too long for a file.")
+        raise SavedScriptError("The name is too long for a file. Choose a shorter one.")
     return name

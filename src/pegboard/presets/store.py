@@ -1,7 +1,7 @@
-"""The files of presets: a folder for each tool, a file for each preset, named like them.
+"""Preset files: one folder per tool, one TOML file per preset.
 
-A file is replaced as a whole, so that readers and other writers see the old or the new one. One that can't be read is
-a problem and stays as it is; whoever saves over it finds it set aside.
+Files are replaced atomically. A file that can't be read is reported as a problem and kept; saving a preset of the same
+name sets it aside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pegboard.storage import make_folder, write
 
 _SUFFIX = ".toml"
 _LONGEST = 240
-"""Bytes that the name of a file may have, with room for a longer suffix."""
+"""Maximum length of a file name, in bytes; leaves space for a longer suffix."""
 _UNSAFE = frozenset('/\\%:*?"<>|')
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
@@ -28,10 +28,10 @@ _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 class Presets:
     """The presets of all tools.
 
-    Every method reads or writes the disk; any may be called from any thread and in any number of processes.
+    Every method does blocking I/O and may be called from any thread or process.
 
     Args:
-        root: The folder they are kept in; it needn't exist.
+        root: Folder of the presets; it is created when needed.
     """
 
     def __init__(self, root: Path) -> None:
@@ -40,52 +40,54 @@ class Presets:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was wrong with the files when they were last looked at."""
+        """Problems found when the files were last read."""
         return tuple(dict(self._problems).values())
 
     def of(self, tool: str) -> tuple[Preset, ...]:
-        """Gives the presets of a tool by name; what can't be read is among `problems` instead."""
+        """Return the presets of a tool, sorted by name. Unreadable files are in `problems` instead."""
         return tuple(preset for name, file in self._files(tool) if (preset := self._read(tool, name, file)))
 
     def tools(self) -> tuple[str, ...]:
-        """Gives the names of all tools that have presets."""
+        """Return the names of all tools that have presets."""
         names = sorted(_plain(folder.name) for folder in self._list(self._root) if folder.is_dir())
         return tuple(name for name in names if next(self._files(name), None) is not None)
 
     def save(self, tool: str, name: str, arguments: JsonObject, *, replace: bool = True) -> Preset:
-        """Keeps arguments under a name.
+        """Save arguments as a preset.
 
         Args:
-            tool: The tool's qualified name.
-            name: The preset's; white space around it doesn't count.
-            arguments: What to keep, valid or not.
-            replace: Whether it may take the place of a preset of that name.
+            tool: Qualified name of the tool.
+            name: Name of the preset; surrounding white space is removed.
+            arguments: Arguments to save, valid or not.
+            replace: Whether to replace an existing preset.
 
         Raises:
-            PresetError: The name or the arguments can't be kept, the name is taken, or the file can't be written.
+            PresetError: The name or the arguments are invalid, the name is taken, or the file can't be written.
         """
         name = _checked(name)
         file = self._place(tool, name)
         try:
             text = write_toml(arguments)
         except TomlTextError as error:
-            raise PresetError(f"The arguments can't be kept as a preset: {error}.") from error
+            raise PresetError(
+                f"The preset was not saved because its arguments can't be written as TOML: {error}."
+            ) from error
         try:
             make_folder(file.parent)
             if replace:
                 self._set_aside(tool, name, file)
             write(file, text.encode(), replace=replace)
         except FileExistsError as error:
-            raise PresetError(f"There is a preset `{name}` already.") from error
+            raise PresetError(f"A preset named `{name}` already exists. Choose another name.") from error
         except OSError as error:
             raise PresetError(f"The preset `{name}` can't be written: {error.strerror or error}.") from error
         return Preset(tool=tool, name=name, arguments=arguments)
 
     def delete(self, tool: str, name: str) -> None:
-        """Throws a preset away, a damaged one as well.
+        """Delete a preset, even a damaged one.
 
         Raises:
-            PresetError: There is none of that name, or its file can't be deleted.
+            PresetError: No preset has this name, or its file can't be deleted.
         """
         file = self._existing(tool, name)
         try:
@@ -95,10 +97,10 @@ class Presets:
         self._problems.pop(file, None)
 
     def rename(self, tool: str, old: str, new: str) -> None:
-        """Gives a preset another name.
+        """Rename a preset without replacing another one.
 
         Raises:
-            PresetError: There is none of the old name, there is one of the new, or the file can't be renamed.
+            PresetError: No preset has the old name, the new name is taken, or the file can't be renamed.
         """
         file, new = self._existing(tool, old), _checked(new)
         if file.stem == _safe(new):
@@ -107,23 +109,23 @@ class Presets:
         try:
             rename(file, target)
         except FileExistsError as error:
-            raise PresetError(f"There is a preset `{new}` already.") from error
+            raise PresetError(f"A preset named `{new}` already exists. Choose another name.") from error
         except OSError as error:
             raise PresetError(f"The preset `{old}` can't be renamed: {error.strerror or error}.") from error
         self._problems.pop(file, None)
 
     def _place(self, tool: str, name: str, instead_of: str | None = None) -> Path:
-        """Gives the file of a preset that may not exist yet.
+        """Return the file of a preset that may not exist yet.
 
         Raises:
-            PresetError: Its name is too long, or differs from another's (than `instead_of`) only in case, which not
-                every file system can tell apart.
+            PresetError: The name is too long, or differs from another preset's (except `instead_of`) only in case,
+                which some file systems ignore.
         """
         for other, file in self._files(tool):
             if other == name:
                 return file
             if other.casefold() == name.casefold() and other != instead_of:
-                raise PresetError(f"There is a preset `{other}`, whose name differs only in upper and lower case.")
+                raise PresetError(f"A preset named `{other}` already exists; the names differ only in case.")
         folder = self._folder(tool)
         for label, part in (("tool", folder.name), ("preset", _safe(name) + _SUFFIX)):
             if len(os.fsencode(part)) > _LONGEST:
@@ -153,7 +155,7 @@ class Presets:
         except FileNotFoundError:
             found = []
         except OSError as error:
-            self._tell(folder, f"The presets can't be read: {error.strerror or error}.")
+            self._report(folder, f"The presets can't be read: {error.strerror or error}.")
             return []
         self._problems.pop(folder, None)
         return found
@@ -162,7 +164,7 @@ class Presets:
         line: int | None = None
         try:
             arguments = read_toml(file.read_bytes().decode("utf-8-sig"))
-        except FileNotFoundError:  # another process has just deleted it
+        except FileNotFoundError:  # deleted by another process
             return None
         except OSError as error:
             reason = f"can't be read: {error.strerror or error}"
@@ -173,11 +175,11 @@ class Presets:
         else:
             self._problems.pop(file, None)
             return Preset(tool=tool, name=name, arguments=arguments)
-        self._tell(file, f"The preset `{name}` {reason}.", "Mend or delete it.", tool=tool, line=line)
+        self._report(file, f"The preset `{name}` {reason}.", "Fix or delete it.", tool=tool, line=line)
         return None
 
     def _set_aside(self, tool: str, name: str, file: Path) -> None:
-        """Keeps a copy of a file that can't be read and is about to be replaced."""
+        """Keep a copy of an unreadable file that is about to be replaced."""
         if not file.exists() or self._read(tool, name, file) is not None:
             return
         for number in itertools.count(1):
@@ -187,10 +189,10 @@ class Presets:
             except FileExistsError:
                 continue
             self._problems.pop(file, None)
-            self._tell(kept, f"The preset `{name}` could not be read, and was set aside as this file.", tool=tool)
+            self._report(kept, f"The preset `{name}` could not be read and was set aside as this file.", tool=tool)
             return
 
-    def _tell(
+    def _report(
         self, file: Path, message: str, fix: str = "", *, tool: str | None = None, line: int | None = None
     ) -> None:
         self._problems[file] = Problem(message=message, fix=fix, file=str(file), line=line, tool=tool)
@@ -199,12 +201,12 @@ class Presets:
 def _checked(name: str) -> str:
     name = normal(name)
     if not name:
-        raise PresetError("A preset needs a name.")
+        raise PresetError("Enter a name for the preset.")
     return name
 
 
 def _safe(name: str) -> str:
-    """Gives a name as that of a file: what would mean something to a file system or be unseen stands as `%2F`."""
+    """Return a valid file name: unsafe and unprintable characters are percent-encoded."""
     signs = [sign if sign.isprintable() and sign not in _UNSAFE else _escaped(sign) for sign in name]
     if signs and signs[0] == ".":
         signs[0] = _escaped(".")
@@ -216,12 +218,12 @@ def _escaped(sign: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Gives the name that `_safe` made the name of a file of."""
+    """Return the name that `_safe` encoded."""
 
     def plain(match: re.Match[str]) -> str:
         try:
             return bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:  # a file that somebody named so
+        except UnicodeDecodeError:  # a percent sign in the name of a file that Pegboard did not create
             return match[0]
 
     return _ESCAPES.sub(plain, name)

@@ -1,4 +1,4 @@
-"""All tools of all sources, by name; and which of them may be used."""
+"""Registry of the tools of all sources, and allow lists that restrict their use."""
 
 from pegboard.registry.allow import AllowList
 from pegboard.registry.registry import Registry

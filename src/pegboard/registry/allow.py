@@ -1,4 +1,4 @@
-"""Which tools may be used."""
+"""Allow lists: which tools may be used."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pegboard.models import ToolSpec
 
 
 class AllowList:
-    """Patterns of tool names (`fs.*`, `time.now`): what none of them matches can't be called.
+    """Patterns of tool names such as `fs.*` or `time.now`. Tools that match none can't be called.
 
     Args:
-        patterns: Shell patterns, matched with case against a tool's qualified name; one without a dot is another name
-            of a tool, to the letter. None admits every tool, an empty list none.
-        within: Another list that must admit a tool as well.
-        reason: Why the list is as it is, for messages about tools that it doesn't admit.
+        patterns: Shell patterns matched case-sensitively against qualified names. A pattern without a dot also
+            matches an identical alias. None allows every tool, an empty list none.
+        within: Another list that must allow a tool too.
+        reason: Reason for the restriction, quoted in error messages.
     """
 
     def __init__(
@@ -26,12 +26,12 @@ class AllowList:
         self._reason = reason
 
     def within(self, other: AllowList) -> AllowList:
-        """Return a list that admits what both lists admit."""
+        """Return a list that allows the tools that both lists allow."""
         return AllowList(self._patterns, within=other, reason=self._reason)
 
     @classmethod
     def parse(cls, text: str) -> AllowList:
-        """Reads a list as command lines give it: names and patterns separated by commas; an empty text admits none."""
+        """Parse comma-separated names and patterns. An empty text allows no tool."""
         return cls(text.split(","))
 
     def admits(self, spec: ToolSpec) -> bool:
@@ -43,7 +43,7 @@ class AllowList:
         return any(_matches(pattern, spec) for pattern in self._patterns)
 
     def names(self, spec: ToolSpec) -> bool:
-        """Tell whether a pattern is the exact name of the tool."""
+        """Return whether a pattern is exactly the tool's qualified name."""
         return spec.name in (self._patterns or ())
 
     def unmatched(self, specs: Sequence[ToolSpec]) -> tuple[str, ...]:
@@ -60,5 +60,5 @@ class AllowList:
 
 
 def _matches(pattern: str, spec: ToolSpec) -> bool:
-    # an alias with a dot could pose as the name of a tool that somebody else was meant to have
+    # An alias with a dot could impersonate the qualified name of another tool.
     return fnmatchcase(spec.name, pattern) or ("." not in pattern and pattern in spec.aliases)

@@ -1,4 +1,4 @@
-"""The registry: sources merged, names resolved."""
+"""The registry: merge the tools of all sources and look them up by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FileMark = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """The tools as one scan found them; replaced as a whole, so that readers on other threads need no lock."""
+    """Result of one scan. Replaced atomically, so that readers on other threads need no lock."""
 
     specs: dict[str, ToolSpec] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -27,12 +27,12 @@ class _Snapshot:
 
 
 class Registry:
-    """Every tool that the sources have, by its name and its aliases.
+    """All tools of all sources, by name and alias.
 
-    Reading is safe from any thread at any time; `scan` may run on another one.
+    Reading is safe from any thread, also during a scan.
 
     Args:
-        sources: Where tools come from; of two tools with one name that of the earlier source is kept.
+        sources: Sources of tools. If two tools have the same name, the one from the earlier source is kept.
     """
 
     def __init__(self, sources: Sequence[ToolSource]) -> None:
@@ -42,10 +42,10 @@ class Registry:
         self.scanned = False
 
     def scan(self) -> bool:
-        """Asks every source again; blocks while it does.
+        """Scan every source. Block until all are read.
 
         Returns:
-            Whether anything is different from before.
+            Whether tools or problems differ from the previous scan.
         """
         with self._scanning:
             began_ns = time.time_ns()
@@ -61,24 +61,24 @@ class Registry:
             return before.specs != self._snapshot.specs or before.problems != self._snapshot.problems
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Gives every tool, in the order of their names."""
+        """Return all tools, sorted by name."""
         return tuple(self._snapshot.specs.values())
 
     def problems(self) -> tuple[Problem, ...]:
-        """Gives what is wrong with files, packs and tools."""
+        """Return the problems of files, packs and tools."""
         return self._snapshot.problems
 
     def get(self, name: str) -> ToolSpec | None:
-        """Gives the tool of that name or alias."""
+        """Return the tool with this name or alias, or None."""
         snapshot = self._snapshot
         return snapshot.specs.get(name) or snapshot.specs.get(snapshot.aliases.get(name, ""))
 
     def find(self, name: str, allow: AllowList) -> ToolSpec | ToolResult:
-        """Gives the tool of that name or alias if it may be used, else the answer to a call of it.
+        """Return the tool with this name or alias if it is allowed, otherwise the failed result of calling it.
 
         Args:
-            name: As it is called.
-            allow: Which tools may be used.
+            name: Name or alias, as the caller wrote it.
+            allow: Allow list of the caller.
         """
         spec = self.get(name)
         if spec is not None and allow.admits(spec):
@@ -87,27 +87,27 @@ class Registry:
             message = f"Tool {spec.name} is not allowed: the allow list admits {allow}."
             return ToolResult.failed("tool_not_found", message, "not_allowed")
         nearest = self.nearest(name, (known for known in self.tools() if allow.admits(known)))
-        message = f"There is no tool {name!r}." + (f" Nearest: {', '.join(nearest)}." if nearest else "")
+        message = f"No tool is named {name!r}." + (f" Nearest: {', '.join(nearest)}." if nearest else "")
         return ToolResult.failed("tool_not_found", message)
 
     def nearest(self, name: str, among: Iterable[ToolSpec]) -> list[str]:
-        """Gives up to three names that a user may have meant by `name`, the nearest first.
+        """Return up to three names that resemble an unknown name, best match first.
 
         Args:
-            name: A name that no tool has.
-            among: The tools to choose from.
+            name: The unknown name.
+            among: Tools to choose from.
         """
         from difflib import get_close_matches
 
         names = [spec.name for spec in among]
         wanted = name.casefold()
         same_function = [known for known in names if known.casefold().rpartition(".")[2] == wanted.rpartition(".")[2]]
-        # difflib takes a second for 10,000 names, and a typo seldom misses the first letter
+        # difflib needs a second for 10,000 names, and typos rarely change the first letter.
         likely = names if len(names) < 500 else [known for known in names if known[:1].casefold() == wanted[:1]]
         return list(dict.fromkeys([*get_close_matches(name, likely, n=3, cutoff=0.6), *same_function]))[:3]
 
     def stale(self, spec: ToolSpec) -> bool:
-        """Tells whether the tool's file has changed or gone since the last scan (one `stat`)."""
+        """Return whether the tool's file was changed or removed since the last scan (one `stat`)."""
         file = spec.location.file
         snapshot = self._snapshot
         if file is None or file not in snapshot.files:
@@ -115,7 +115,7 @@ class Registry:
         mark = _mark(file)
         if mark is None or mark != snapshot.files[file]:
             return True
-        # written while the scan ran; a time in the future says nothing
+        # Written during the scan, which may have read the old content. A time in the future proves nothing.
         return snapshot.began_ns <= mark[0] <= time.time_ns()
 
 
@@ -131,7 +131,7 @@ def _merge(specs: Iterable[ToolSpec], problems: list[Problem], began_ns: int) ->
         taken = {alias: aliases.get(alias, alias) for alias in spec.aliases if alias in by_name or alias in aliases}
         aliases.update({alias: spec.name for alias in spec.aliases if alias not in taken})
         if taken:
-            # a name that leads elsewhere must not get the tool past an allow list either
+            # A name that belongs to another tool must not get this one past an allow list.
             kept = tuple(alias for alias in spec.aliases if alias not in taken)
             by_name[spec.name] = spec.model_copy(update={"aliases": kept})
             problems += [_alias_taken(spec, alias, owner) for alias, owner in taken.items()]
@@ -154,7 +154,7 @@ def _alias_taken(spec: ToolSpec, alias: str, owner: str) -> Problem:
 def _twice(kept: ToolSpec, other: ToolSpec) -> Problem:
     where = kept.location.file or kept.location.server
     return Problem(
-        message=f"There is another tool {other.name}; the one from {where} is used.",
+        message=f"Two tools are named {other.name}; Pegboard uses the one from {where}.",
         fix="Rename one of them.",
         file=other.location.file,
         line=other.location.line,

@@ -17,7 +17,7 @@ from pegboard.tui.form.rows import AddLine, Fold
 from pegboard.tui.result import ResultPane
 from pegboard.tui.result.error import ErrorView
 from pegboard.tui.result.markdown import MarkdownView
-from pegboard.tui.result.status import Prompt
+from pegboard.tui.result.status import ResultPrompt
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.tree import TreeView
 from pegboard.tui.widgets.pick_list import PickList
@@ -29,7 +29,7 @@ AROUND_TEXT: list[type[DOMNode]] = [
     TextLine,
     TextBox,
     RowView,
-    Prompt,
+    ResultPrompt,
     PickList,
     PickOne,
     FilePicker,

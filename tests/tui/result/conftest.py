@@ -1,4 +1,4 @@
-"""Gives the tests of the result pane their stage."""
+"""Fixtures for the result pane."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .pane_stage import OpenStage, PaneApp, Stage
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenStage:
-    """Opens the app at a size; there is no system clipboard unless a test makes one."""
+    """Return a function that opens the app at a size, without a system clipboard."""
 
     def no_clipboard(text: str) -> None:
         raise pyperclip.PyperclipException("none here")

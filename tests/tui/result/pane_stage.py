@@ -17,7 +17,7 @@ from pegboard.tui.result import ResultPane
 
 
 class PaneApp(App[None]):
-    """A line to type in above a result pane."""
+    """App with an input above a result pane."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class PaneApp(App[None]):
 
 
 class Stage:
-    """A running app, what is on its screen, and its keys."""
+    """Access to the running app: its screen and its keys."""
 
     def __init__(self, app: PaneApp, pilot: Pilot[None]) -> None:
         self.app = app
@@ -45,40 +45,40 @@ class Stage:
 
     @property
     def text(self) -> str:
-        """The screen as it is painted, without its colours."""
+        """The text on the screen."""
         return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
 
     def state(self) -> str:
-        """The pane's state."""
+        """Return the pane's state."""
         return self.pane.state
 
     def is_running(self) -> bool:
-        """Whether the pane follows a call."""
+        """Return whether the pane follows a call."""
         return self.pane.running
 
     def focused(self) -> str:
-        """The kind of widget that has the focus."""
+        """Return the class name of the focused widget."""
         return type(self.app.focused).__name__
 
     async def show(self, data: JsonValue, meta: ResultMeta | None = None) -> None:
-        """Shows a result and gives the pane the focus."""
+        """Show a result and focus the pane."""
         await self.show_result(ToolResult(ok=True, data=data, meta=meta or ResultMeta()))
 
     async def show_result(self, result: ToolResult) -> None:
-        """Shows a result and gives the pane the focus."""
+        """Show a result and focus the pane."""
         self.pane.show(self.call, result)
         await self.pilot.pause()
         self.pane.focus()
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
-        """Presses keys and waits for what they do, the work they start included."""
+        """Press keys and wait for their effects, including workers."""
         await self.pilot.press(*keys)
         await self.app.workers.wait_for_complete()
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], object], what: str) -> None:
-        """Waits until something is so, at most ten seconds."""
+        """Wait until a condition is true, for at most ten seconds."""
         for _ in range(1000):
             if true():
                 return

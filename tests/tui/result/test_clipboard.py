@@ -1,4 +1,4 @@
-"""Copying where there is a system clipboard, a terminal, a multiplexer, or nothing."""
+"""Copying with a system clipboard, a terminal, a multiplexer, or none of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pane_stage import OpenStage
 pytestmark = pytest.mark.promise("TUI-5")
 
 
-async def test_the_system_clipboard_is_used_beside_the_terminal(
+async def test_the_system_clipboard_is_used_in_addition_to_the_terminal(
     stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[str] = []
@@ -35,7 +35,7 @@ async def test_without_a_system_clipboard_the_terminal_is_trusted(stage: OpenSta
         assert not folder.exists()
 
 
-async def test_what_no_clipboard_takes_goes_into_a_file_of_the_user(
+async def test_text_that_no_clipboard_accepts_is_saved_to_a_private_file(
     stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMUX", "/tmp/tmux-0/default")
@@ -49,7 +49,7 @@ async def test_what_no_clipboard_takes_goes_into_a_file_of_the_user(
         assert on.app.clipboard == "x" * 100_000
 
 
-async def test_a_file_that_cannot_be_written_is_said(
+async def test_a_file_that_cannot_be_written_is_reported(
     stage: OpenStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
@@ -77,5 +77,5 @@ async def test_text_that_cannot_be_encoded_is_copied_escaped(stage: OpenStage, t
         ({"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}, 1, False),
     ],
 )
-def test_a_terminal_is_trusted_as_far_as_it_is_known_to_go(environ: dict[str, str], count: int, takes: bool) -> None:
-    assert terminal_accepts(count, environ) is takes
+def test_a_terminal_is_trusted_up_to_its_known_limit(environ: dict[str, str], count: int, takes: bool) -> None:
+    assert terminal_takes(count, environ) is takes

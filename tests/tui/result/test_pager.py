@@ -55,7 +55,7 @@ until [ -e "$1/ticked" ]; do sleep 0.01; done
 
 
 class Terminal:
-    """A process on a terminal of its own, 80 by 24."""
+    """Process in its own terminal of 80 by 24 cells."""
 
     def __init__(self, command: list[str], environ: dict[str, str]) -> None:
         self._ours, theirs = pty.openpty()
@@ -66,11 +66,11 @@ class Terminal:
         self._said = b""
 
     def press(self, keys: bytes) -> None:
-        """Sends keys as a terminal does."""
+        """Send keys as a terminal does."""
         os.write(self._ours, keys)
 
     def wait_for(self, text: bytes) -> None:
-        """Reads until `text` was written since the last call, at most 20 seconds."""
+        """Read until `text` has been written since the last call, for at most 20 seconds."""
         end = monotonic() + 20
         while text not in self._said:
             ready, _, _ = select.select([self._ours], [], [], max(end - monotonic(), 0))
@@ -79,14 +79,14 @@ class Terminal:
         self._said = self._said.split(text, 1)[1]
 
     def close(self) -> None:
-        """Ends the process."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
         os.close(self._ours)
 
 
 @pytest.mark.promise("TUI-2")
-def test_the_pager_has_the_terminal_while_everything_else_goes_on(tmp_path: Path) -> None:
+def test_the_pager_owns_the_terminal_while_calls_and_timers_continue(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(textwrap.dedent(APP))
     pager = tmp_path / "pager"
     pager.write_text(PAGER)
@@ -116,7 +116,7 @@ def test_the_pager_has_the_terminal_while_everything_else_goes_on(tmp_path: Path
     ("said", "command"),
     [(None, ["less"]), ("", ["less"]), ("bat -p 'a b'", ["bat", "-p", "a b"]), ("less 'open", ["less"])],
 )
-def test_the_pager_is_the_users(monkeypatch: pytest.MonkeyPatch, said: str | None, command: list[str]) -> None:
+def test_the_users_pager_is_used(monkeypatch: pytest.MonkeyPatch, said: str | None, command: list[str]) -> None:
     monkeypatch.delenv("PAGER", raising=False)
     if said is not None:
         monkeypatch.setenv("PAGER", said)

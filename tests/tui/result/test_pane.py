@@ -1,4 +1,4 @@
-"""The result pane, driven by keys and mouse at several sizes."""
+"""The result pane, operated by keys and mouse at several sizes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ HOSTILE = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 a\rb \u202egnp.exe [@click=app
 SIZES = pytest.mark.parametrize(("width", "height"), [(40, 6), (80, 24), (120, 40)])
 
 
-# A call on its way
+# Running calls
 
 
-async def test_at_first_it_says_how_to_run_a_tool(stage: OpenStage) -> None:
+async def test_the_empty_pane_explains_how_to_run_a_tool(stage: OpenStage) -> None:
     async with stage() as on:
         assert "Run the tool with ctrl+r" in on.text
         on.pane.run_key = "f2"
@@ -83,7 +83,7 @@ async def test_progress_without_a_total_is_a_count(stage: OpenStage) -> None:
         assert "%" not in on.text
 
 
-async def test_events_of_another_call_are_left_alone(stage: OpenStage) -> None:
+async def test_events_of_another_call_are_ignored(stage: OpenStage) -> None:
     async with stage() as on:
         other = ToolCall(name="demo.other", source="mcp")
         on.pane.start(on.call)
@@ -101,7 +101,7 @@ async def test_events_of_another_call_are_left_alone(stage: OpenStage) -> None:
 
 
 @pytest.mark.promise("TUI-4")
-async def test_markdown_steers_nothing_either(stage: OpenStage) -> None:
+async def test_markdown_cannot_control_the_screen(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show(f"# Title\n\n{HOSTILE}\n")
         await on.until(lambda: "Title" in on.text, "it is rendered")
@@ -111,7 +111,7 @@ async def test_markdown_steers_nothing_either(stage: OpenStage) -> None:
         _assert_harmless(on.text)
 
 
-async def test_a_log_is_followed_until_one_scrolls_up_and_keeps_its_last_lines(stage: OpenStage) -> None:
+async def test_a_log_is_followed_until_the_user_scrolls_up_and_keeps_its_last_lines(stage: OpenStage) -> None:
     async with stage() as on:
         on.pane.start(on.call)
         on.pane.focus()
@@ -132,7 +132,7 @@ async def test_a_log_is_followed_until_one_scrolls_up_and_keeps_its_last_lines(s
         assert kept[-1] == "  line 8999"
 
 
-async def test_a_call_can_be_shown_that_is_long_over_and_cleared(stage: OpenStage) -> None:
+async def test_a_finished_call_is_shown_and_cleared(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": 1})
         assert "a: 1" in on.text
@@ -176,7 +176,7 @@ async def test_a_failure_with_data_shows_both(stage: OpenStage) -> None:
         assert "success: false" in on.text
 
 
-async def test_a_cancelled_call_says_so(stage: OpenStage) -> None:
+async def test_a_cancelled_call_is_labelled(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show_result(ToolResult.failed("execution_error", "cancelled after 3 s", "cancelled"))
         assert "⊘ cancelled" in on.text
@@ -201,7 +201,7 @@ async def test_views_are_changed_by_key_and_mouse_and_remembered_for_the_tool(st
         assert "[Table]" in on.text
 
 
-async def test_the_focus_stays_in_the_pane_and_is_never_taken(stage: OpenStage) -> None:
+async def test_the_pane_keeps_the_focus_and_never_takes_it(stage: OpenStage) -> None:
     async with stage() as on:
         on.app.query_one(Input).focus()
         await on.pilot.pause()
@@ -222,7 +222,7 @@ async def test_the_focus_stays_in_the_pane_and_is_never_taken(stage: OpenStage) 
         assert on.focused() == "TextView"
 
 
-async def test_a_tree_is_opened_closed_and_walked_by_keys(stage: OpenStage) -> None:
+async def test_a_tree_is_operated_by_keys(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": {"b": [{"c": list(range(60))}]}, "z": 1})
         assert "▾ a: 1 key" in on.text
@@ -241,7 +241,7 @@ async def test_a_tree_is_opened_closed_and_walked_by_keys(stage: OpenStage) -> N
         assert "▸ {a: {1}, z: 1}" in on.text
 
 
-async def test_a_tree_is_opened_and_closed_by_mouse(stage: OpenStage) -> None:
+async def test_a_tree_is_operated_by_mouse(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": {"b": 1}})
         await on.pilot.click(TreeView, offset=(2, 1))
@@ -252,7 +252,7 @@ async def test_a_tree_is_opened_and_closed_by_mouse(stage: OpenStage) -> None:
         assert "▾ a: 1 key" in on.text
 
 
-async def test_more_of_a_large_list_comes_on_demand(stage: OpenStage) -> None:
+async def test_more_of_a_large_list_is_loaded_on_demand(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show(list(range(1_000)))
         await on.press("end")
@@ -261,7 +261,7 @@ async def test_more_of_a_large_list_comes_on_demand(stage: OpenStage) -> None:
         assert "▸ … 600 more" in on.text
 
 
-async def test_a_table_shows_rows_and_names_the_cell(stage: OpenStage) -> None:
+async def test_a_table_shows_rows_and_the_path_of_the_cell(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([{"id": number, "name": f"name {number}", "tags": ["x"]} for number in range(3_000)])
         assert "[Table]   Tree    Text" in on.text
@@ -275,14 +275,14 @@ async def test_a_table_shows_rows_and_names_the_cell(stage: OpenStage) -> None:
         assert ".[2999].name" in on.text
 
 
-async def test_an_answer_around_a_list_is_a_table_that_tells_what_else_it_says(stage: OpenStage) -> None:
+async def test_an_object_around_a_list_is_a_table_with_the_other_values_beside_it(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"success": True, "count": 63, "results": [{"id": "a"}]})
         assert "[Table]   Tree    Text" in on.text
         assert "success true · count 63 · .results[0].id" in on.text
 
 
-async def test_any_list_of_objects_in_the_tree_can_be_seen_as_a_table(stage: OpenStage) -> None:
+async def test_any_list_of_objects_in_the_tree_can_be_shown_as_a_table(stage: OpenStage) -> None:
     async with stage() as on:
         files: list[JsonValue] = [
             {"name": f"file {number}", "url": f"https://example.org/{number}"} for number in range(5)
@@ -309,7 +309,7 @@ async def test_any_list_of_objects_in_the_tree_can_be_seen_as_a_table(stage: Ope
         assert ".result.tags[0].tag" in on.text
 
 
-async def test_columns_beyond_the_screen_come_with_the_cursor(stage: OpenStage) -> None:
+async def test_columns_scroll_into_view_with_the_cursor(stage: OpenStage) -> None:
     async with stage(width=60) as on:
         await on.show([{f"column{number}": f"value {number}" for number in range(60)}])
         assert "column0" in on.text
@@ -345,10 +345,10 @@ async def test_markdown_is_rendered_piece_by_piece_and_its_links_are_not_followe
         assert len(on.pane.query("Markdown")) > before
 
 
-# Searching
+# Search
 
 
-async def test_a_text_is_searched_as_one_types(stage: OpenStage) -> None:
+async def test_a_text_is_searched_while_typing(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show("\n".join(f"line {number}" for number in range(500)))
         await on.press("slash", *"line 30")
@@ -372,7 +372,7 @@ async def test_a_tree_is_searched_even_where_it_is_closed(stage: OpenStage) -> N
         assert "1 of 1: needle" in on.text
         assert "Needle" in on.text
         await on.press("slash", *"nowhere", "enter")
-        assert "nothing found: nowhere" in on.text
+        assert "no match: nowhere" in on.text
 
 
 async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
@@ -384,11 +384,11 @@ async def test_a_table_is_searched_by_cell(stage: OpenStage) -> None:
         assert on.app.clipboard == ".[881].tags"
 
 
-# Taking it along
+# Copy and save
 
 
 @pytest.mark.promise("TUI-5")
-async def test_value_path_and_whole_are_copied(stage: OpenStage) -> None:
+async def test_value_path_and_complete_result_are_copied(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": {"text": "x\x1b\ny"}, "b": 1})
         await on.press("down", "down", "c")
@@ -410,7 +410,7 @@ async def test_an_error_is_copied_with_its_traceback(stage: OpenStage) -> None:
         assert on.app.clipboard == "execution_error\nValueError: no\n\nFile x\n"
 
 
-async def test_a_result_is_saved_where_one_says(stage: OpenStage, tmp_path: Path) -> None:
+async def test_a_result_is_saved_to_the_entered_file(stage: OpenStage, tmp_path: Path) -> None:
     async with stage(width=200) as on:
         await on.show([{"a": 1}])
         await on.press("s")
@@ -419,12 +419,12 @@ async def test_a_result_is_saved_where_one_says(stage: OpenStage, tmp_path: Path
         assert (tmp_path / "r.csv").read_text().split() == ["a", "1"]
         assert on.app.notices[-1] == "Saved 6 B to r.csv"
         await on.press("s", "ctrl+u", *"r.csv", "enter")
-        assert on.app.notices[-1] == "Not saved: r.csv exists already"
+        assert on.app.notices[-1] == "The result was not saved: r.csv exists already"
         await on.press("s", "ctrl+u", *"none/r.csv", "enter")
-        assert on.app.notices[-1] == "Not saved: there is no folder none"
+        assert on.app.notices[-1] == "The result was not saved: there is no folder none"
 
 
-async def test_every_view_of_a_value_begins_in_line_with_what_stands_above(stage: OpenStage) -> None:
+async def test_every_view_is_aligned_with_the_lines_above(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show([{"a": 1}])
         begun = []
@@ -435,7 +435,7 @@ async def test_every_view_of_a_value_begins_in_line_with_what_stands_above(stage
         assert begun == [[1, 1]] * 3
 
 
-async def test_notices_do_not_cover_the_line_that_is_typed_in(stage: OpenStage, tmp_path: Path) -> None:
+async def test_toasts_do_not_cover_the_input_line(stage: OpenStage, tmp_path: Path) -> None:
     async with stage(notices=True) as on:
         await on.show([{"a": 1}])
         for _ in range(4):
@@ -448,31 +448,31 @@ async def test_notices_do_not_cover_the_line_that_is_typed_in(stage: OpenStage, 
 
 
 @pytest.mark.promise("EXE-6")
-async def test_a_shortened_result_says_how_much_is_missing_and_where_it_is(stage: OpenStage, tmp_path: Path) -> None:
+async def test_a_truncated_result_shows_how_much_is_missing_and_its_file(stage: OpenStage, tmp_path: Path) -> None:
     whole = tmp_path / "whole.json"
     whole.write_text("[1,2,3]")
     cut = Truncation(shown_bytes=1_000_000, total_bytes=60_000_000, file=str(whole))
     async with stage(width=200) as on:
         await on.show([1], ResultMeta(size=60_000_000, truncated=cut))
         assert "60 MB · truncated" in on.text
-        assert "! Only 1.0 MB of 60 MB are shown · f3 opens and s saves all of it · " + str(whole) in on.text
+        assert "! Only 1.0 MB of 60 MB shown · f3 opens, s saves all · " + str(whole) in on.text
         await on.press("s", "ctrl+u", *"r.json", "enter")
         assert (tmp_path / "r.json").read_text() == "[1,2,3]"
 
 
-async def test_a_terminal_that_cannot_be_left_to_a_pager_is_no_error(stage: OpenStage) -> None:
+async def test_a_terminal_without_suspend_support_is_reported(stage: OpenStage) -> None:
     async with stage() as on:
         await on.show({"a": 1})
         await on.press("f3")
-        assert on.app.notices == ["This terminal can't be left to a pager."]
+        assert on.app.notices == ["The pager can't be opened because this terminal does not support suspending."]
 
 
-# Whatever comes
+# Untrusted and large results
 
 
 @pytest.mark.promise("TUI-4")
 @SIZES
-async def test_nothing_untrusted_steers_the_screen(stage: OpenStage, width: int, height: int) -> None:
+async def test_untrusted_text_cannot_control_the_screen(stage: OpenStage, width: int, height: int) -> None:
     async with stage(width, height) as on:
         call = ToolCall(name=f"x.{HOSTILE}", source="mcp")
         on.pane.start(call)
@@ -495,7 +495,7 @@ async def test_nothing_untrusted_steers_the_screen(stage: OpenStage, width: int,
             on.pane.show(call, result)
             await on.pilot.pause()
             on.pane.focus()
-            for _ in on.pane._offered:
+            for _ in on.pane._views.offered:
                 await on.press("asterisk", "t", "slash", *"x", "enter", "down")
                 _assert_harmless(on.text)
                 await on.press("v")
@@ -512,7 +512,7 @@ async def test_every_view_works_at_every_size(stage: OpenStage, width: int, heig
     async with stage(width, height) as on:
         for value in values:
             await on.show(value)
-            for _ in on.pane._offered:
+            for _ in on.pane._views.offered:
                 await on.press("end", "pageup", "right", "enter", "v")
             assert "✓ ok" in on.text
         await on.pilot.resize_terminal(height * 2, width // 2)
@@ -521,7 +521,9 @@ async def test_every_view_works_at_every_size(stage: OpenStage, width: int, heig
         assert on.app.is_running
 
 
-async def test_a_megabyte_is_drawn_only_where_it_is_seen(stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_the_visible_part_of_a_megabyte_is_rendered(
+    stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[int] = []
     original = TextView.row
 
@@ -537,7 +539,7 @@ async def test_a_megabyte_is_drawn_only_where_it_is_seen(stage: OpenStage, monke
         assert len(on.pane.query("*")) < 30
 
 
-async def test_wrapped_text_keeps_its_place_when_the_width_changes(stage: OpenStage) -> None:
+async def test_wrapped_text_keeps_its_position_when_the_width_changes(stage: OpenStage) -> None:
     async with stage(width=100) as on:
         await on.show("\n".join(f"{number:04} " + "word " * 30 for number in range(500)))
         await on.press("slash", *"0300", "enter")
@@ -546,7 +548,7 @@ async def test_wrapped_text_keeps_its_place_when_the_width_changes(stage: OpenSt
         assert "0300 word" in on.text
 
 
-async def test_the_commands_offered_are_those_that_make_sense(stage: OpenStage) -> None:
+async def test_only_applicable_commands_are_enabled(stage: OpenStage) -> None:
     async with stage() as on:
 
         def offered() -> set[str]:

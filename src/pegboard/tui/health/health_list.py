@@ -1,4 +1,4 @@
-"""The report on health, line by line: signs, names, states; typing filters."""
+"""List of the Health page, with symbols and a filter."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from textual.content import Content
 from textual.reactive import reactive
 
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.health.report import Key, Report, ReportLine, ThingLine, sift
+from pegboard.tui.health.report import Key, Report, ReportLine, RequirementLine, sift
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 SIGNS = {"bad": "✖", "doubtful": "!", "unknown": "…", "good": "✓"}
-"""What a line wears for how it is with it."""
+"""Symbol of each severity."""
 
 GRADE_STYLES = {
     "bad": "$text-error bold",
@@ -24,12 +24,12 @@ GRADE_STYLES = {
 }
 
 LEGEND = (
-    ("✓", "there, and new enough"),
-    ("✖", "missing or too old: it blocks tools; or a pack that can't be read"),
-    ("!", "missing, but tools do without it; or it can't be told whether it will do"),
-    ("…", "being looked for"),
+    ("✓", "available"),
+    ("✖", "missing or outdated and blocks tools; or a pack that can't be read"),
+    ("!", "an optional requirement is missing, or its version can't be determined"),
+    ("…", "being checked"),
 )
-"""The signs and what they mean, for the help screen."""
+"""The symbols and their meaning, for the help screen."""
 
 _KIND, _STATUS, _VERSION, _NOTE = 9, 11, 12, 17
 _NAME_AT_LEAST = 20
@@ -38,24 +38,24 @@ _DRAWN_HERE = PickLine("")
 
 
 class HealthList(PickList):
-    """Lines of the report, one of them marked.
+    """Lines of a report, one of them selected.
 
     Args:
-        vim_keys: Whether j, k, g and G move; then only `/` filters.
+        vim_keys: Whether j, k, g and G move the selection; then only `/` starts filtering.
     """
 
     PAGE = "Report"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *(command for command in PickList.ACTIONS if command.id not in {"pick.choose", "pick.erase"}),
-        Command("report.open", "enter", "choose", "Open", "Go to what is marked: tool, tools, or file.", footer=True),
-        Command("report.filter", "slash", "filter", "Filter", "Type part of a name, a kind or a state."),
-        Command("report.erase", "backspace", "erase", "Erase", "Take back a character of the filter."),
+        Command("report.open", "enter", "choose", "Open", "Go to the selected tool, tools or file.", footer=True),
+        Command("report.filter", "slash", "filter", "Filter", "Type part of a name, a kind or a status."),
+        Command("report.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
         Command("report.clear", "escape", "clear", "Clear filter", "Show the whole report again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     typing: reactive[bool] = reactive(False, init=False)
-    """With vim keys: whether letters go to the filter now."""
+    """With vim keys: whether letters are added to the filter."""
 
     def __init__(self, *, vim_keys: bool = False) -> None:
         super().__init__(own_keys=_OWN_KEYS)
@@ -65,11 +65,11 @@ class HealthList(PickList):
 
     @property
     def line(self) -> ReportLine | None:
-        """The marked line."""
+        """The selected line."""
         return None if self.marked is None else self._report[self.marked]
 
-    def renew(self, report: Report) -> None:
-        """Shows the report as it is now; once somebody has moved the mark, it stays on its line."""
+    def show_report(self, report: Report) -> None:
+        """Show a new report. After the user has moved the selection, it stays on its line."""
         marked = self.line.key if self.line is not None and self._was_moved else None
         offset = self.cursor - round(self.scroll_y)
         self._report = report
@@ -84,53 +84,53 @@ class HealthList(PickList):
         self.post_message(self.Marked(self.marked))
 
     def _place_of(self, key: Key | None) -> int:
-        """Gives the place of the line of that key among those that are shown, or the nearest to the mark."""
+        """Return the row of the line with this key, or the row nearest to the selection."""
         index = None if key is None else self._report.place_of(key)
         if index is not None and index in self._shown:
             return self._shown.index(index)
         return max(0, min(self.cursor, len(self._shown) - 1))
 
     def start_over(self) -> None:
-        """Marks the first line whatever it will be, until somebody moves the mark."""
+        """Select the first line, whatever it will be, until the user moves the selection."""
         self._was_moved = False
         self.set_reactive(PickList.cursor, 0)
 
     def sift(self, query: str) -> list[int]:
-        """Gives the indexes of the lines that a filter lets through, in the order of the report."""
+        """Return the indexes of the matching lines in the order of the report."""
         return sift(self._report, query)
 
     def watch_cursor(self) -> None:
-        """Remembers that somebody moved the mark."""
+        """Note that the user moved the selection."""
         self._was_moved = True
         super().watch_cursor()
 
     def watch_typing(self) -> None:
-        """Tells whether the filter takes letters."""
+        """Post whether the filter accepts letters."""
         self.post_message(self.Filtered(self.sought, len(self._shown), len(self._lines)))
 
-    # What the user does
+    # Actions
 
     def action_choose(self) -> None:
-        """Takes the marked line; letters move again."""
+        """Open the selected line; letters move the selection again."""
         self.typing = False
         super().action_choose()
 
     def action_filter(self) -> None:
-        """Begins to filter."""
+        """Start filtering."""
         self.typing = True
 
     def action_clear(self) -> None:
-        """Ends filtering, the mark where it is."""
+        """Clear the filter and keep the selection."""
         self.typing = False
         self._was_moved = True
         self.erase_filter()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Lets `escape` pass where there is nothing to take back."""
+        """Let `escape` pass if the filter is empty."""
         return bool(self.sought) or self.typing if action == "clear" else True
 
     def on_key(self, event: events.Key) -> None:
-        """Moves by letters with vim keys, unless the filter takes them."""
+        """Move by letters with vim keys, unless the filter accepts them."""
         character = event.character
         if not self._vim_keys or self.typing or not event.is_printable or character is None or character in _OWN_KEYS:
             return
@@ -143,7 +143,7 @@ class HealthList(PickList):
                 self.action_move_to(0 if character == "g" else -1)
 
     def on_click(self, event: events.Click) -> None:
-        """Marks a line; a second click takes it."""
+        """Select a line; open it on a second click."""
         line = event.y + round(self.scroll_y)
         event.stop()
         event.prevent_default()
@@ -154,12 +154,12 @@ class HealthList(PickList):
         if again:
             self.action_choose()
 
-    # What is seen
+    # Rendering
 
     def draw(self, index: int, width: int, *, is_marked: bool) -> Content:
-        """Gives a line in columns; where there is little room, those that matter less are left out."""
+        """Return a line in columns; less important columns are omitted if space is short."""
         line = self._report[index]
-        indent = "  " if isinstance(line, ThingLine) and line.tool else ""
+        indent = "  " if isinstance(line, RequirementLine) and line.tool else ""
         style = "" if is_marked else GRADE_STYLES[line.grade]
         muted = "" if is_marked else "$text-muted"
         columns = _columns(width)
@@ -176,7 +176,7 @@ class HealthList(PickList):
 
 
 def _columns(width: int) -> dict[str, int]:
-    """Gives the columns beside the name that there is room for, with their widths."""
+    """Return the widths of the columns that fit beside the name."""
     columns = {"kind": _KIND, "status": _STATUS, "version": _VERSION, "note": _NOTE}
     for least in ("version", "kind", "note"):
         if width - sum(columns.values()) >= _NAME_AT_LEAST:
@@ -186,5 +186,5 @@ def _columns(width: int) -> dict[str, int]:
 
 
 def _cell(content: Content, width: int) -> Content:
-    """Fits a text into a column, with a space after it."""
+    """Fit a text into a column with a trailing space."""
     return content.truncate(max(0, width - 1), ellipsis=True, pad=True) + Content(" ")

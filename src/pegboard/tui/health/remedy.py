@@ -1,4 +1,4 @@
-"""What there is to know of the marked line of the report: what is wrong, how to mend it, and which tools need it."""
+"""Details of the selected line of the report: problem, remedy and tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.health_list import GRADE_STYLES, SIGNS
-from pegboard.tui.health.report import Facts, Need, ProblemLine, ReportLine, ThingLine, ToolLine
+from pegboard.tui.health.report import (
+    ProblemLine,
+    ReportLine,
+    RequirementLine,
+    RequirementState,
+    ToolLine,
+    ToolRequirement,
+)
 from pegboard.tui.messages import OpenTool
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.tui.widgets.problem_text import place
@@ -28,97 +35,97 @@ _PLACES = {"environment": "the environment", "keyring": "the keyring"}
 _LABEL = 9
 
 
-class NeedyTools(PickList):
-    """The tools that need something; typing filters, enter goes to one."""
+class RequiringTools(PickList):
+    """Tools that have a requirement. Typing filters; enter opens a tool."""
 
-    PAGE = "Tools that need it"
+    PAGE = "Tools that require it"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *(command for command in PickList.ACTIONS if command.id != "pick.choose"),
-        Command("needy.open", "enter", "choose", "Go to tool", "Go to the form of the marked tool.", footer=True),
+        Command("needy.open", "enter", "choose", "Go to tool", "Go to the form of the selected tool.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
-    NeedyTools:blur > .pick-list--cursor { color: $foreground; background: transparent; text-style: none; }
+    RequiringTools:blur > .pick-list--cursor { color: $foreground; background: transparent; text-style: none; }
     """
 
     def draw(self, index: int, width: int, *, is_marked: bool) -> Content:
-        """Gives a line; no mark is shown while the focus is elsewhere."""
+        """Return a line; the selection is hidden without focus."""
         return super().draw(index, width, is_marked=is_marked and self.has_focus)
 
 
 class RemedyPane(Vertical):
-    """A line of the report in sentences, over the tools that it is about."""
+    """Details of a line, above the tools it concerns."""
 
     ALLOW_MAXIMIZE = True
     PAGE = "Details"
 
     DEFAULT_CSS = """
     RemedyPane {
-        #said { height: auto; max-height: 70%; padding: 0 1; scrollbar-size-vertical: 1; }
-        #said Static { height: auto; }
-        #said:focus { background-tint: $foreground 4%; }
-        &.-alone #said { max-height: 100%; }
-        #needy { height: auto; margin-top: 1; padding: 0 1; color: $text-muted; }
-        NeedyTools { height: 1fr; min-height: 1; }
+        #details { height: auto; max-height: 70%; padding: 0 1; scrollbar-size-vertical: 1; }
+        #details Static { height: auto; }
+        #details:focus { background-tint: $foreground 4%; }
+        &.-alone #details { max-height: 100%; }
+        #requiring { height: auto; margin-top: 1; padding: 0 1; color: $text-muted; }
+        RequiringTools { height: 1fr; min-height: 1; }
     }
     """
 
     line: reactive[ReportLine | None] = reactive(None, init=False)
-    """What is shown."""
+    """The line to show."""
 
-    _said = query_one("#text", Static)
-    _heading = query_one("#needy", Static)
-    _tools = query_one(NeedyTools)
+    _details = query_one("#text", Static)
+    _heading = query_one("#requiring", Static)
+    _tools = query_one(RequiringTools)
 
     def __init__(self) -> None:
         super().__init__()
-        self._needs: Sequence[Need] = ()
+        self._requirements: Sequence[ToolRequirement] = ()
         self._shown = Content("")
 
     def compose(self) -> ComposeResult:
-        """Sentences over tools."""
-        with VerticalScroll(id="said"):
+        """Yield the details and the tools."""
+        with VerticalScroll(id="details"):
             yield Static(id="text")
-        yield Static(id="needy")
-        yield NeedyTools()
+        yield Static(id="requiring")
+        yield RequiringTools()
 
     def on_mount(self) -> None:
-        """Shows that nothing is marked yet."""
+        """Show that nothing is selected yet."""
         self.watch_line(None, None)
 
     def watch_line(self, before: ReportLine | None, line: ReportLine | None) -> None:
-        """Shows another line, or the same as it is now."""
+        """Show another line, or a new state of the same one."""
         name = line.name if line is not None else ""
         if before is None or name != before.name:
             self.border_title = Content(name)
-        said = Content("\n").join(_sentences(line))
-        if not said.is_same(self._shown):
-            self._shown = said
-            self._said.update(said)
-        earlier = before.facts if isinstance(before, ThingLine) else None
-        self._show_tools(earlier, line.facts if isinstance(line, ThingLine) else None)
+        lines = Content("\n").join(_describe(line))
+        if not lines.is_same(self._shown):
+            self._shown = lines
+            self._details.update(lines)
+        earlier = before.state if isinstance(before, RequirementLine) else None
+        self._show_tools(earlier, line.state if isinstance(line, RequirementLine) else None)
 
-    def _show_tools(self, earlier: Facts | None, facts: Facts | None) -> None:
-        self.set_class(facts is None, "-alone")
+    def _show_tools(self, earlier: RequirementState | None, state: RequirementState | None) -> None:
+        self.set_class(state is None, "-alone")
         for part in (self._heading, self._tools):
-            part.display = facts is not None
-        if facts is None or (earlier and earlier.needs is facts.needs and earlier.blocked == facts.blocked):
+            part.display = state is not None
+        if state is None or (earlier and earlier.tools is state.tools and earlier.blocked == state.blocked):
             return
-        is_same = earlier is not None and earlier.thing == facts.thing
-        self._needs = sorted(facts.needs, key=lambda need: need.tool not in facts.blocked)
-        self._heading.update(Content(f"Needed by {count(len(self._needs), 'tool')}, enter goes there:"))
-        lines = [PickLine(clean_line(need.tool), _note(need, facts.blocked)) for need in self._needs]
+        is_same = earlier is not None and earlier.thing == state.thing
+        self._requirements = sorted(state.tools, key=lambda one: one.tool not in state.blocked)
+        self._heading.update(Content(f"Required by {count(len(self._requirements), 'tool')}. Press enter to open one:"))
+        lines = [PickLine(clean_line(one.tool), _note(one, state.blocked)) for one in self._requirements]
         marked = self._tools.marked if is_same else None
         self._tools.show(lines, marked or 0, sought=self._tools.sought if is_same else "")
 
     def focus_tools(self) -> None:
-        """Goes to the tools that need what is shown."""
+        """Focus the tools."""
         self._tools.focus()
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
         event.stop()
-        self.post_message(OpenTool(self._needs[event.index].tool))
+        self.post_message(OpenTool(self._requirements[event.index].tool))
 
     @on(PickList.Marked)
     @on(PickList.Filtered)
@@ -127,89 +134,89 @@ class RemedyPane(Vertical):
 
 
 def remedy(line: ReportLine | None) -> str:
-    """Gives what can be copied of a line: how to get what is missing, or the problem; empty where there is neither."""
+    """Return the text to copy for a line: the remedy or the problem; empty if there is neither."""
     match line:
-        case ThingLine(facts=Facts(found=HealthRow(install=install))):
+        case RequirementLine(state=RequirementState(found=HealthRow(install=install))):
             return install
         case ProblemLine(problem=problem):
             return str(problem)
-        case ToolLine(things=things):
+        case ToolLine(requirements=requirements):
             return "\n".join(
-                filter(None, map(remedy, [thing for thing in things if thing.grade in ("bad", "doubtful")]))
+                filter(None, map(remedy, [one for one in requirements if one.grade in ("bad", "doubtful")]))
             )
     return ""
 
 
-def _note(need: Need, blocked: frozenset[str]) -> str:
-    if need.tool in blocked:
+def _note(one: ToolRequirement, blocked: frozenset[str]) -> str:
+    if one.tool in blocked:
         return "blocked"
-    return "does without it" if need.requirement.optional else ""
+    return "optional" if one.requirement.optional else ""
 
 
-def _sentences(line: ReportLine | None) -> list[Content]:
+def _describe(line: ReportLine | None) -> list[Content]:
     match line:
-        case ThingLine():
-            return _of_thing(line)
+        case RequirementLine():
+            return _describe_requirement(line)
         case ToolLine():
-            return _of_tool(line)
+            return _describe_tool(line)
         case ProblemLine(problem=problem):
-            said = [_state(line), Content(clean(problem.message))]
+            lines = [_state(line), Content(clean(problem.message))]
             if problem.fix:
-                said.append(Content(clean(problem.fix)))
+                lines.append(Content(clean(problem.fix)))
             if problem.file:
                 at = f"{problem.file}:{problem.line}" if problem.line else problem.file
-                said.append(_fact("Place", clean_line(at)))
-                said.append(Content.styled(f"enter opens {place(problem)} in your editor.", "$text-muted"))
-            return said
+                lines.append(_fact("File", clean_line(at)))
+                lines.append(Content.styled(f"Press enter to open {place(problem)} in your editor.", "$text-muted"))
+            return lines
     return []
 
 
-def _of_thing(line: ThingLine) -> list[Content]:
-    said = [_state(line)]
-    found, thing = line.facts.found, line.facts.thing
-    if line.facts.is_looking or found is None:
-        said.append(Content(f"The {line.kind} is being looked for."))
+def _describe_requirement(line: RequirementLine) -> list[Content]:
+    lines = [_state(line)]
+    found, thing = line.state.found, line.state.thing
+    if line.state.is_looking or found is None:
+        lines.append(Content(f"The {line.kind} is being checked."))
     elif found.status == "ok":
-        said.append(Content(f"The {line.kind} is there."))
+        lines.append(Content(f"The {line.kind} is available."))
     if found is None:
-        return said
+        return lines
     if found.error:
-        said.append(Content(clean(found.error)))
+        lines.append(Content(clean(found.error)))
     if found.status != "ok":
-        said.append(_fact("Get it", clean(found.install), "bold"))
-        said += _setting(thing, found.install)
+        lines.append(_fact("Get it", clean(found.install), "bold"))
+        lines += _setting(thing, found.install)
     if found.version:
-        said.append(_fact("Version", clean_line(found.version)))
+        lines.append(_fact("Version", clean_line(found.version)))
     if thing.min_version:
-        said.append(_fact("At least", clean_line(thing.min_version)))
+        lines.append(_fact("At least", clean_line(thing.min_version)))
     if found.path:
-        label = "From" if thing.kind == "secret" else "Place"
-        said.append(_fact(label, clean_line(_PLACES.get(found.path, found.path))))
-    return said
+        label = "From" if thing.kind == "secret" else "Path"
+        lines.append(_fact(label, clean_line(_PLACES.get(found.path, found.path))))
+    return lines
 
 
 def _setting(thing: Thing, install: str) -> list[Content]:
-    """Says how to set a secret, unless the words of the tool's author do."""
+    """Return how to set a secret, unless the tool's author explains it."""
     command = f"pegboard auth set {clean_line(thing.name)}"
     if thing.kind != "secret" or command in install:
         return []
-    return [_fact("Set it", f"{command}, or write it into the environment or a .env file")]
+    return [_fact("Set it", f"{command}, or add it to the environment or a .env file")]
 
 
-def _of_tool(line: ToolLine) -> list[Content]:
-    said = [_state(line)]
-    for thing in line.things:
-        sign = (f"{SIGNS[thing.grade]} ", GRADE_STYLES[thing.grade])
-        said.append(Content.assemble(sign, thing.name, f", {thing.kind}"))
-        if thing.grade in ("bad", "doubtful") and thing.facts.found is not None:
-            said.append(Content(f"  {clean_line(thing.facts.found.error or thing.status)}"))
-            said.append(Content.assemble("  ", _fact("Get it", clean_line(thing.facts.found.install), "bold")))
-    said.append(Content.styled("enter goes to the tool.", "$text-muted"))
-    return said
+def _describe_tool(line: ToolLine) -> list[Content]:
+    lines = [_state(line)]
+    for own in line.requirements:
+        sign = (f"{SIGNS[own.grade]} ", GRADE_STYLES[own.grade])
+        lines.append(Content.assemble(sign, own.name, f", {own.kind}"))
+        if own.grade in ("bad", "doubtful") and own.state.found is not None:
+            lines.append(Content(f"  {clean_line(own.state.found.error or own.status)}"))
+            lines.append(Content.assemble("  ", _fact("Get it", clean_line(own.state.found.install), "bold")))
+    lines.append(Content.styled("Press enter to open the tool.", "$text-muted"))
+    return lines
 
 
 def _state(line: ReportLine) -> Content:
-    """Gives the first sentence: sign, kind, and how it is with it."""
+    """Return the first line: symbol, kind and status."""
     return Content.assemble(
         (f"{SIGNS[line.grade]} ", GRADE_STYLES[line.grade]), f"{line.kind}, ", (line.status, GRADE_STYLES[line.grade])
     )

@@ -1,4 +1,4 @@
-"""The report on health as the Health place lists it: by requirement or by tool. Headless."""
+"""Lines of the Health page, by requirement or by tool. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -17,60 +17,60 @@ from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.widgets.problem_text import place
 
 Status = Literal["ok", "missing", "outdated", "error", "checking…", "warning", "hint", "ready", "degraded", "blocked"]
-"""The word for how it is with a line: of a requirement, a pack with a problem, a tool."""
+"""Status label of a report line."""
 
 KINDS = {"cli": "program", "lib": "library", "secret": "secret", "server": "server", "pack": "pack", "tool": "tool"}
-"""What each kind of line is called."""
+"""Label of each kind of line."""
 
 Grade = Literal["bad", "doubtful", "unknown", "good"]
-"""How bad it is with a line; the worst stand first."""
+"""Severity of a report line, worst first."""
 
 _RANKS: dict[Grade, int] = {"bad": 0, "doubtful": 1, "unknown": 2, "good": 3}
 _STATES: dict[Grade, Status] = {"bad": "blocked", "doubtful": "degraded", "unknown": "checking…", "good": "ready"}
 
-Key: TypeAlias = "tuple[str | Thing, ...]"
+Key: TypeAlias = tuple[str | Thing, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """A tool that needs something."""
+class ToolRequirement:
+    """A tool that has a requirement."""
 
     tool: str
-    """The qualified name."""
+    """Qualified name of the tool."""
     requirement: Requirement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facts:
-    """Something that tools need, and how it is with it: the same for all lines that name it."""
+class RequirementState:
+    """State of a requirement, shared by all lines that show it."""
 
     thing: Thing
     name: str
-    """The name with the least version, safe to show."""
-    needs: tuple[Need, ...]
-    """Every tool that needs it."""
+    """Name and minimum version, cleaned."""
+    tools: tuple[ToolRequirement, ...]
+    """Tools that have the requirement."""
     found: HealthRow | None
-    """None until it was looked for."""
+    """Result of the last check; None before the first."""
     is_looking: bool
     blocked: frozenset[str]
-    """The tools that can't work for want of it."""
+    """Names of the tools that can't run without it."""
 
     @classmethod
-    def of(cls, thing: Thing, name: str, needs: tuple[Need, ...], known: HealthState) -> Facts:
-        """Puts together what is known of a thing."""
+    def of(cls, thing: Thing, name: str, tools: tuple[ToolRequirement, ...], known: HealthState) -> RequirementState:
+        """Look up the results for a requirement."""
         found = known.found.get(thing)
         is_missing = found is not None and found.status in ("missing", "outdated")
-        blocked = frozenset(need.tool for need in needs if not need.requirement.optional) if is_missing else frozenset()
-        return cls(thing, name, needs, found, thing in known.checking, blocked)
+        blocked = frozenset(one.tool for one in tools if not one.requirement.optional) if is_missing else frozenset()
+        return cls(thing, name, tools, found, thing in known.looking, blocked)
 
     @property
     def status(self) -> Status:
-        """The word for how it is with it."""
+        """Status label."""
         return "checking…" if self.is_looking or self.found is None else self.found.status
 
     @property
     def grade(self) -> Grade:
-        """How bad that is."""
+        """Severity."""
         if self.is_looking or self.found is None:
             return "unknown"
         if self.found.status == "ok":
@@ -79,188 +79,191 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThingLine:
-    """A line that names something that tools need."""
+class RequirementLine:
+    """Line for a requirement."""
 
-    facts: Facts
+    state: RequirementState
     tool: str = ""
-    """The tool below which the line stands; empty where it stands for itself."""
+    """Tool above the line; empty in the list by requirement."""
 
     @property
     def key(self) -> Key:
-        """What the line is known by as the report changes."""
-        return ("thing", self.tool, self.facts.thing)
+        """Identity of the line when the report changes."""
+        return ("requirement", self.tool, self.state.thing)
 
     @property
     def name(self) -> str:
-        """The name with the least version, safe to show."""
-        return self.facts.name
+        """Name and minimum version, cleaned."""
+        return self.state.name
 
     @property
     def kind(self) -> str:
-        """The word for what it is."""
-        return KINDS[self.facts.thing.kind]
+        """Label of the kind."""
+        return KINDS[self.state.thing.kind]
 
     @property
     def status(self) -> Status:
-        """The word for how it is with it."""
-        return self.facts.status
+        """Status label."""
+        return self.state.status
 
     @property
     def grade(self) -> Grade:
-        """How bad that is."""
-        return self.facts.grade
+        """Severity."""
+        return self.state.grade
 
     @property
     def version(self) -> str:
-        """The version that was found; of a secret, where it comes from."""
-        found = self.facts.found
+        """Installed version; for a secret, its source."""
+        found = self.state.found
         if found is None:
             return ""
         return clean_line(Path(found.path or "").name if found.kind == "secret" else found.version or "")
 
     @property
     def note(self) -> str:
-        """How many tools it blocks, or how many need it."""
-        blocked, needy = len(self.facts.blocked), len(self.facts.needs)
-        if blocked and blocked < needy:
-            return f"blocks {blocked:,} of {needy:,}"
+        """Number of tools that are blocked, or that have the requirement."""
+        blocked, total = len(self.state.blocked), len(self.state.tools)
+        if blocked and blocked < total:
+            return f"blocks {blocked:,} of {total:,}"
         if blocked:
             return f"blocks {count(blocked, 'tool')}"
-        if all(need.requirement.optional for need in self.facts.needs):
+        if all(one.requirement.optional for one in self.state.tools):
             return "optional"
-        return count(needy, "tool")
+        return count(total, "tool")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToolLine:
-    """A tool that needs something, above what it needs."""
+    """Line for a tool, above the lines for its requirements."""
 
     spec: ToolSpec
     name: str
-    """The qualified name, safe to show."""
-    things: tuple[ThingLine, ...]
+    """Qualified name, cleaned."""
+    requirements: tuple[RequirementLine, ...]
     grade: Grade
-    """How bad it is with it: as bad as what is worst of what it needs."""
+    """Severity of the tool's worst requirement."""
 
     @classmethod
-    def of(cls, entry: ToolEntry, things: Sequence[ThingLine]) -> ToolLine:
-        """Puts a tool above what it needs."""
+    def of(cls, entry: ToolEntry, requirements: Sequence[RequirementLine]) -> ToolLine:
+        """Build the line from the tool's requirements."""
         grades: list[Grade] = [
-            "doubtful" if line.grade == "bad" and entry.spec.name not in line.facts.blocked else line.grade
-            for line in things
+            "doubtful" if line.grade == "bad" and entry.spec.name not in line.state.blocked else line.grade
+            for line in requirements
         ]
-        return cls(entry.spec, entry.name, tuple(things), min(grades, key=_RANKS.__getitem__))
+        return cls(entry.spec, entry.name, tuple(requirements), min(grades, key=_RANKS.__getitem__))
 
     @property
     def key(self) -> Key:
-        """What the line is known by as the report changes."""
+        """Identity of the line when the report changes."""
         return ("tool", self.spec.name)
 
     @property
     def kind(self) -> str:
-        """The word for what it is."""
+        """Label of the kind."""
         return KINDS["tool"]
 
     @property
     def status(self) -> Status:
-        """The word for how it is with it."""
+        """Status label."""
         return _STATES[self.grade]
 
     @property
     def version(self) -> str:
-        """Nothing."""
+        """Empty."""
         return ""
 
     @property
     def note(self) -> str:
-        """How many things it needs."""
-        return f"needs {len(self.things):,}"
+        """Number of requirements."""
+        return f"requires {len(self.requirements):,}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProblemLine:
-    """A pack with a problem."""
+    """Line for a problem of a pack."""
 
     name: str
-    """The pack's name, safe to show."""
+    """Name of the pack, cleaned."""
     problem: Problem
 
     @property
     def key(self) -> Key:
-        """What the line is known by as the report changes."""
+        """Identity of the line when the report changes."""
         return ("problem", self.name, str(self.problem))
 
     @property
     def kind(self) -> str:
-        """The word for what it is."""
+        """Label of the kind."""
         return KINDS["pack"]
 
     @property
     def status(self) -> Status:
-        """The word for how bad it is."""
+        """Severity label."""
         return self.problem.severity
 
     @property
     def grade(self) -> Grade:
-        """How bad that is."""
+        """Severity."""
         return "bad" if self.problem.severity == "error" else "doubtful"
 
     @property
     def version(self) -> str:
-        """Nothing."""
+        """Empty."""
         return ""
 
     @property
     def note(self) -> str:
-        """Where it is."""
+        """File and line."""
         return place(self.problem)
 
 
-ReportLine: TypeAlias = ThingLine | ToolLine | ProblemLine
+ReportLine: TypeAlias = RequirementLine | ToolLine | ProblemLine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Needs:
-    """What the tools of one scan need; never changes.
+class Requirements:
+    """Requirements of the tools of one scan. Immutable.
 
     Attributes:
-        things: Who needs each thing.
-        names: What each is called, safe to show.
-        tools: The tools that need something.
-        problems: What is wrong with packs.
+        requirements: Each requirement with its tools.
+        names: Name of each requirement, cleaned.
+        tools: Tools with requirements.
+        problems: Problems of packs.
     """
 
-    things: Mapping[Thing, tuple[Need, ...]]
+    requirements: Mapping[Thing, tuple[ToolRequirement, ...]]
     names: Mapping[Thing, str]
     tools: tuple[ToolEntry, ...]
     problems: tuple[ProblemLine, ...]
 
     @classmethod
-    def of(cls, catalogue: Catalogue) -> Needs:
-        """Collects them."""
-        things: defaultdict[Thing, list[Need]] = defaultdict(list)
+    def of(cls, catalogue: Catalogue) -> Requirements:
+        """Collect the requirements of all tools."""
+        requirements: defaultdict[Thing, list[ToolRequirement]] = defaultdict(list)
         tools = tuple(entry for entry in catalogue.entries if entry.spec.requirements)
         for entry in tools:
             for requirement in entry.spec.requirements:
-                things[requirement.thing].append(Need(entry.spec.name, requirement))
+                requirements[requirement.thing].append(ToolRequirement(entry.spec.name, requirement))
         return cls(
-            {thing: tuple(needs) for thing, needs in things.items()},
-            {thing: clean_line(str(thing)) for thing in things},
+            {thing: tuple(found) for thing, found in requirements.items()},
+            {thing: clean_line(str(thing)) for thing in requirements},
             tools,
             tuple(ProblemLine(clean_line(pack.name), one) for pack in catalogue.packs for one in pack.problems),
         )
 
-    def facts(self, known: HealthState) -> dict[Thing, Facts]:
-        """Puts together what is known of each thing."""
-        return {thing: Facts.of(thing, self.names[thing], who, known) for thing, who in self.things.items()}
+    def states(self, known: HealthState) -> dict[Thing, RequirementState]:
+        """Return the state of each requirement."""
+        return {
+            thing: RequirementState.of(thing, self.names[thing], tools, known)
+            for thing, tools in self.requirements.items()
+        }
 
 
 class Report(Sequence[ReportLine]):
-    """Lines in their order, found by their keys too; never changes.
+    """Lines in order, also by key. Immutable.
 
     Args:
-        lines: The lines.
+        lines: Lines of the report.
     """
 
     def __init__(self, lines: Sequence[ReportLine] = ()) -> None:
@@ -268,7 +271,7 @@ class Report(Sequence[ReportLine]):
         self._places = {line.key: place for place, line in enumerate(lines)}
 
     def place_of(self, key: Key) -> int | None:
-        """Gives the place of the line of that key; None if there is none."""
+        """Return the index of the line with this key, or None."""
         return self._places.get(key)
 
     @overload
@@ -284,38 +287,41 @@ class Report(Sequence[ReportLine]):
         return len(self._lines)
 
 
-def by_requirement(needs: Needs, known: HealthState, ranks: dict[Key, int]) -> Report:
-    """Lists each thing once, and what is wrong with packs; what isn't well comes first.
+def by_requirement(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> Report:
+    """Return one line per requirement and per problem of a pack, worst first.
 
     Args:
-        needs: What is needed.
-        known: What was found.
-        ranks: Remembers where lines stand, so that one that is looked for again stays there.
+        requirements: Requirements of the tools.
+        known: Results of the checks.
+        ranks: Ranks of the lines. A line keeps its rank while it is checked again.
     """
-    lines: list[ReportLine] = [*needs.problems, *(ThingLine(facts) for facts in needs.facts(known).values())]
+    lines: list[ReportLine] = [
+        *requirements.problems,
+        *(RequirementLine(state) for state in requirements.states(known).values()),
+    ]
     return Report(sorted(lines, key=lambda line: _order(line, ranks)))
 
 
-def by_tool(needs: Needs, known: HealthState, ranks: dict[Key, int]) -> Report:
-    """Lists each tool that needs something, with what it needs below; see `by_requirement`."""
-    groups: list[ToolLine | ProblemLine] = [*needs.problems]
-    facts = needs.facts(known)
-    for entry in needs.tools:
-        things = dict.fromkeys(requirement.thing for requirement in entry.spec.requirements)
-        lines = [ThingLine(facts[thing], entry.spec.name) for thing in things]
+def by_tool(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> Report:
+    """Return each tool with requirements, followed by its requirements; see `by_requirement`."""
+    groups: list[ToolLine | ProblemLine] = [*requirements.problems]
+    states = requirements.states(known)
+    for entry in requirements.tools:
+        own = dict.fromkeys(requirement.thing for requirement in entry.spec.requirements)
+        lines = [RequirementLine(states[thing], entry.spec.name) for thing in own]
         groups.append(ToolLine.of(entry, sorted(lines, key=lambda line: _rank(line, ranks))))
     groups.sort(key=lambda line: _order(line, ranks))
-    return Report([line for group in groups for line in _with_things(group)])
+    return Report([line for group in groups for line in _with_requirements(group)])
 
 
 def sift(lines: Sequence[ReportLine], query: str) -> list[int]:
-    """Gives the indexes of the lines whose name has the query's letters in order, or whose words the query begins.
+    """Return the indexes of the lines that match a query: letters of the name in order, or start of kind or status.
 
-    What a tool needs is found with its tool, and a tool with what it needs.
+    A match of a tool includes its requirements, and a match of a requirement its tools.
 
     Args:
-        lines: Of one of the two lists.
-        query: As typed; case and spaces don't matter.
+        lines: Lines of a report.
+        query: Query as typed; case and spaces are ignored.
     """
     letters = "".join(query.lower().split())
     if not letters:
@@ -324,33 +330,33 @@ def sift(lines: Sequence[ReportLine], query: str) -> list[int]:
     named: dict[Thing, bool] = {}
 
     def is_hit(line: ReportLine) -> bool:
-        if not isinstance(line, ThingLine):
-            return _says(line, letters, fits)
-        thing = line.facts.thing
+        if not isinstance(line, RequirementLine):
+            return _matches(line, letters, fits)
+        thing = line.state.thing
         if thing not in named:
-            named[thing] = _says(line, letters, fits)
+            named[thing] = _matches(line, letters, fits)
         return named[thing]
 
     hits = {index for index, line in enumerate(lines) if is_hit(line)}
     tools = {line.spec.name for index, line in enumerate(lines) if index in hits and isinstance(line, ToolLine)}
-    heads = {line.tool for index, line in enumerate(lines) if index in hits and isinstance(line, ThingLine)}
+    heads = {line.tool for index, line in enumerate(lines) if index in hits and isinstance(line, RequirementLine)}
     return [
         index
         for index, line in enumerate(lines)
         if index in hits
-        or (isinstance(line, ThingLine) and line.tool in tools)
+        or (isinstance(line, RequirementLine) and line.tool in tools)
         or (isinstance(line, ToolLine) and line.spec.name in heads)
     ]
 
 
-def _says(line: ReportLine, letters: str, fits: Callable[[str], object]) -> bool:
+def _matches(line: ReportLine, letters: str, fits: Callable[[str], object]) -> bool:
     return bool(fits(line.name.lower())) or line.status.startswith(letters) or line.kind.startswith(letters)
 
 
-def _with_things(line: ToolLine | ProblemLine) -> Iterator[ReportLine]:
+def _with_requirements(line: ToolLine | ProblemLine) -> Iterator[ReportLine]:
     yield line
     if isinstance(line, ToolLine):
-        yield from line.things
+        yield from line.requirements
 
 
 def _order(line: ReportLine, ranks: dict[Key, int]) -> tuple[int, bool, str]:

@@ -1,4 +1,4 @@
-"""The place that says what the tools need, what of it is missing, and how to get it."""
+"""The Health page: requirements of the tools, their states and remedies."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from pegboard.models import Location, Problem, Thing, ToolSpec
-from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.health_list import LEGEND, HealthList
 from pegboard.tui.health.remedy import RemedyPane, remedy
-from pegboard.tui.health.report import Key, Needs, ProblemLine, Report, ThingLine, ToolLine, by_requirement, by_tool
+from pegboard.tui.health.report import (
+    Key,
+    ProblemLine,
+    Report,
+    RequirementLine,
+    Requirements,
+    ToolLine,
+    by_requirement,
+    by_tool,
+)
 from pegboard.tui.messages import Copy, OpenTool
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
@@ -33,15 +41,15 @@ from pegboard.tui.widgets.keys_line import KeysLine
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-_NOTHING_NEEDED = "No tool needs anything: no program, no library, no secret."
+_NOTHING_NEEDED = "No tool requires a program, a library or a secret."
 
 
 class HealthScreen(PageScreen):
-    """A report over everything that the tools need, beside the details of the marked line.
+    """Report on all requirements, beside the details of the selected line.
 
     Args:
-        runtime: For the settings.
-        checks: What looks for things.
+        runtime: Runtime with the settings.
+        checks: HealthChecks of the requirements.
     """
 
     PAGE = "Health"
@@ -68,26 +76,24 @@ class HealthScreen(PageScreen):
         }
         &.-narrow #report { height: 1fr; }
         &.-narrow RemedyPane { height: 1fr; }
-        &.-narrow #needy { margin-top: 0; }
+        &.-narrow #requiring { margin-top: 0; }
     }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("health.recheck", "ctrl+r", "recheck", "Recheck", "Look for the marked thing again.", footer=True),
-        Command("health.recheck_all", "ctrl+a", "recheck_all", "Recheck all", "Look for everything again.", True),
-        Command("health.view", "ctrl+t", "view", "Other view", "List by tool, or by what is needed.", footer=True),
-        Command("health.open", "enter", "open", "Open", "Go to what is marked: tool, tools, or file."),
-        Command("health.copy", "ctrl+y", "copy", "Copy fix", "Copy how to get what is missing.", footer=True),
-        Command("health.source", "f4", "source", "Source", "Open the file of the marked pack in your editor."),
-        Command("health.back", "escape", "back", "Back", "Go back to the report."),
-        Command(
-            "health.maximise", "f10", "maximise", "Maximise", "Give the focused pane the whole screen; esc restores."
-        ),
+        Command("health.recheck", "ctrl+r", "recheck", "Recheck", "Check the selected requirement again.", footer=True),
+        Command("health.recheck_all", "ctrl+a", "recheck_all", "Recheck all", "Check every requirement again.", True),
+        Command("health.view", "ctrl+t", "view", "Switch view", "List by tool or by requirement.", footer=True),
+        Command("health.open", "enter", "open", "Open", "Go to the selected tool, tools or file."),
+        Command("health.copy", "ctrl+y", "copy", "Copy fix", "Copy the command that fixes the problem.", footer=True),
+        Command("health.source", "f4", "source", "Source", "Open the selected pack in your editor."),
+        Command("health.back", "escape", "back", "Back", "Return to the report."),
+        Command("health.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     view_by_tool: reactive[bool] = reactive(False, init=False)
-    """Whether the report lists tools, rather than each thing once."""
+    """Whether the report is by tool rather than by requirement."""
 
     _list = query_one(HealthList)
     _filter = query_one(FilterLine)
@@ -98,17 +104,17 @@ class HealthScreen(PageScreen):
         super().__init__()
         self._runtime = runtime
         self._checks = checks
-        self._needs = Needs.of(ToolScan().catalogue)
-        self._wall = ToolScan()
+        self._requirements = Requirements.of(ToolScan().catalogue)
+        self._scan = ToolScan()
         self._known = HealthState()
         self._ranks: dict[Key, int] = {}
-        """Where lines stand, as long as the report isn't ordered anew."""
+        """Ranks of the lines, kept until the report is sorted again."""
         self._title = Content("")
         self._is_old = False
         self._is_writing = False
 
     def compose(self) -> ComposeResult:
-        """The report and the details."""
+        """Yield the report and the details."""
         vim_keys = self._runtime.settings.ui.vim_keys
         yield HeaderLine("health")
         with Horizontal(id="body"):
@@ -120,81 +126,83 @@ class HealthScreen(PageScreen):
         yield KeysLine()
 
     def on_mount(self) -> None:
-        """Follows what is found."""
-        self.watch(self.app, "tool_scan", self._take_wall)
-        self.watch(self.app, "health", self._take_known)
+        """Watch the tool scan and the checks."""
+        self.watch(self.app, "tool_scan", self._update_tools)
+        self.watch(self.app, "health", self._update_results)
 
     def on_screen_resume(self) -> None:
-        """Orders the report anew: what isn't well comes first. The mark stays where it was left."""
-        self._order_anew()
+        """Sort the report again, worst first, keeping the selection."""
+        self._sort_again()
 
-    # What is known
+    # State
 
-    def _take_wall(self, wall: ToolScan) -> None:
-        self._wall = wall
-        # A worker that were given the wall would be named after it: Textual would write ten thousand tools down.
-        self._read_needs()
+    def _update_tools(self, scan: ToolScan) -> None:
+        self._scan = scan
+        # No arguments: Textual would include ten thousand tools in the worker's description.
+        self._read_requirements()
 
-    @work(exclusive=True, group="needs")
-    async def _read_needs(self) -> None:
-        """Takes over what the last scan found."""
-        self._needs = await asyncio.to_thread(Needs.of, self._wall.catalogue)
-        self._renew()
+    @work(exclusive=True, group="requirements")
+    async def _read_requirements(self) -> None:
+        """Read the requirements of the last scan."""
+        self._requirements = await asyncio.to_thread(Requirements.of, self._scan.catalogue)
+        self._refresh()
 
-    def _take_known(self, known: HealthState) -> None:
+    def _update_results(self, known: HealthState) -> None:
         self._known = known
-        self._renew()
+        self._refresh()
 
-    def _renew(self) -> None:
-        """Shows the report as it is now, as soon as it is written."""
+    def _refresh(self) -> None:
+        """Rebuild the report soon."""
         self._is_old = True
         if not self._is_writing:
             self._write()
 
     @work(group="write")
     async def _write(self) -> None:
-        """Writes the report beside the loop, since thousands of tools may need something, until none is newer."""
+        """Rebuild the report in a thread, because thousands of tools may have requirements, until it is current."""
         self._is_writing = True
         try:
             while self._is_old:
                 self._is_old = False
                 write = by_tool if self.view_by_tool else by_requirement
-                self._show(await asyncio.to_thread(write, self._needs, self._known, self._ranks))
+                self._show(await asyncio.to_thread(write, self._requirements, self._known, self._ranks))
         finally:
             self._is_writing = False
 
     def _show(self, report: Report) -> None:
         self._list.empty = self._why_empty()
-        self._list.renew(report)
-        title = "By tool" if self.view_by_tool else "Requirements"
+        self._list.show_report(report)
+        title = "Requirements by tool" if self.view_by_tool else "Requirements"
         shown = Content.assemble(title, self._summary())
         if not shown.is_same(self._title):
             self._title = shown
             self._report.border_title = shown
 
-    def _order_anew(self) -> None:
+    def _sort_again(self) -> None:
         self._ranks = {}
-        self._renew()
+        self._refresh()
 
     def _why_empty(self) -> str:
-        if self._list.sought.strip() and (self._needs.tools or self._needs.problems):
-            return "Nothing fits."
-        if self._wall.scanning or not self._wall.catalogue.entries:
-            return self._wall.empty
+        if self._list.sought.strip() and (self._requirements.tools or self._requirements.problems):
+            return "No line matches."
+        if self._scan.scanning or not self._scan.catalogue.entries:
+            return self._scan.empty
         return _NOTHING_NEEDED
 
     def _summary(self) -> Content:
-        """Says how many things there are and how many aren't well."""
-        total = len(self._needs.things)
+        """Return the number of requirements and of those that are not met."""
+        total = len(self._requirements.requirements)
         if not total:
             return Content("")
-        if self._known.checking or not self._known.is_complete:
-            return Content.styled(f" · checking… {total - len(self._known.checking):,} of {total:,}", "not bold")
-        if not self._known.failing:
-            return Content.styled(f" · ✓ all there: {count(total, 'thing')}", "$text-success not bold")
-        return Content.styled(f" · {self._known.failing:,} of {count(total, 'thing')} not ok", "$text-warning not bold")
+        if self._known.looking or not self._known.is_complete:
+            return Content.styled(f" · checking… {total - len(self._known.looking):,} of {total:,}", "not bold")
+        if not self._known.unwell:
+            return Content.styled(f" · ✓ all {total:,} met", "$text-success not bold")
+        return Content.styled(
+            f" · {self._known.unwell:,} of {total:,} not met", "$text-warning not bold"
+        )
 
-    # What the user does
+    # Actions
 
     @on(HealthList.Marked)
     def _marked(self, event: HealthList.Marked) -> None:
@@ -214,11 +222,11 @@ class HealthScreen(PageScreen):
         self.action_open()
 
     def action_open(self) -> None:
-        """Goes to the tool or the file that is marked, or to the tools that need what is marked."""
+        """Open the selected tool or file, or focus the tools that have the selected requirement."""
         match self._list.line:
-            case ThingLine(tool=""):
+            case RequirementLine(tool=""):
                 self._remedy.focus_tools()
-            case ThingLine(tool=tool):
+            case RequirementLine(tool=tool):
                 self.post_message(OpenTool(tool))
             case ToolLine(spec=spec):
                 self.post_message(OpenTool(spec.name))
@@ -226,43 +234,43 @@ class HealthScreen(PageScreen):
                 self.action_source()
 
     def action_view(self) -> None:
-        """Lists by tool, or by what is needed."""
+        """Switch between tools and requirements."""
         self.view_by_tool = not self.view_by_tool
 
     def watch_view_by_tool(self) -> None:
-        """Lists the other way, from the top."""
+        """Show the other list from the top."""
         self._list.start_over()
-        self._order_anew()
+        self._sort_again()
 
     def action_recheck(self) -> None:
-        """Looks for the marked thing again, or for all that the marked tool needs."""
+        """Check the selected requirement again, or all requirements of the selected tool."""
         match self._list.line:
-            case ThingLine(facts=facts):
-                self._look_again([facts.thing])
-            case ToolLine(things=things):
-                self._look_again([line.facts.thing for line in things])
+            case RequirementLine(state=state):
+                self._recheck([state.thing])
+            case ToolLine(requirements=requirements):
+                self._recheck([line.state.thing for line in requirements])
             case _:
-                self.notify("Nothing is marked that could be looked for.", severity="warning")
+                self.notify("Select a requirement or a tool to recheck it.", severity="warning")
 
     def action_recheck_all(self) -> None:
-        """Looks for everything again."""
-        self._look_again(None)
+        """Check every requirement again."""
+        self._recheck(None)
 
-    def _look_again(self, things: Collection[Thing] | None) -> None:
-        # The app's own worker: it goes on whatever becomes of this screen.
-        self.app.run_worker(self._checks.recheck(things), group="checks")
+    def _recheck(self, requirements: Collection[Thing] | None) -> None:
+        # A worker of the app, so that the check continues when this screen is left.
+        self.app.run_worker(self._checks.look_again(requirements), group="checks")
 
     def action_copy(self) -> None:
-        """Copies how to get what is missing."""
+        """Copy the remedy."""
         text = remedy(self._list.line)
         if text:
             self.post_message(Copy(text))
         else:
-            self.notify("There is nothing to mend here.")
+            self.notify("The selection has no problem to fix.")
 
     @work(exclusive=True, group="editor")
     async def action_source(self) -> None:
-        """Opens the file of the marked pack or tool, at the line."""
+        """Open the file of the selected pack or tool at its line."""
         from pegboard.tui.widgets.external_editor import open_in_editor
 
         match self._list.line:
@@ -271,13 +279,13 @@ class HealthScreen(PageScreen):
             case ToolLine(spec=ToolSpec(location=Location(file=str(file), line=line))):
                 await open_in_editor(self.app, file, line)
             case _:
-                self.notify("It has no file.", severity="warning")
+                self.notify("The selection has no source file.", severity="warning")
 
     def action_back(self) -> None:
-        """Goes back to the report."""
+        """Return to the report."""
         self._list.focus()
 
     @property
     def panes(self) -> Sequence[Widget]:
-        """What may have the whole screen."""
+        """Panes that can be maximised."""
         return (self._report, self._remedy)

@@ -1,4 +1,4 @@
-"""The pane that follows a call and shows its result."""
+"""Result pane: follows a call and shows its result."""
 
 from pegboard.tui.result.pane import ResultPane
 

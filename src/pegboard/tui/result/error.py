@@ -1,4 +1,4 @@
-"""Why a call failed, as a card."""
+"""View of an error."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LONGEST = 20_000
 
 
 class ErrorView(VerticalScroll, can_focus=True):
-    """An error's code, message and faults, what to do about it, and the traceback, folded at first.
+    """Code, message and validation errors of a failed call, advice, and the traceback, folded initially.
 
     Args:
         error: The error.
-        traceback: The frames of the tool's own code.
+        traceback: Traceback of the tool's own code.
     """
 
     PAGE = "Error"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("result.error.traceback", "t,enter,space", "unfold", "Traceback", "Unfold or fold the traceback."),
+        Command("result.error.traceback", "t,enter,space", "unfold", "Traceback", "Show or hide the traceback."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -50,14 +50,14 @@ class ErrorView(VerticalScroll, can_focus=True):
         & > .card.-cancelled { border: round $warning; border-title-color: $text-warning; }
         & .card > * { height: auto; }
         & .advice { color: $text-muted; margin-top: 1; }
-        & .faults { margin-top: 1; }
+        & .validation { margin-top: 1; }
         & .fold { margin-top: 1; width: auto; text-style: bold; &:hover { text-style: bold underline; } }
         & .traceback { color: $text-muted; }
     }
     """
 
     unfolded: var[bool] = var(False)
-    """Whether the traceback is seen."""
+    """Whether the traceback is visible."""
 
     def __init__(self, error: ToolError, traceback: str | None) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class ErrorView(VerticalScroll, can_focus=True):
 
     @property
     def text(self) -> str:
-        """All of it as plain text."""
+        """The whole error as plain text."""
         error = self._error
         faults = "".join(f"\n{fault}" for fault in error.faults)
         return f"{self._title}\n{error.message}{faults}" + (f"\n\n{self._traceback}" if self._traceback else "")
@@ -76,13 +76,13 @@ class ErrorView(VerticalScroll, can_focus=True):
         return " · ".join([self._error.code, *([self._error.detail] if self._error.detail else [])])
 
     def compose(self) -> ComposeResult:
-        """Yields the card."""
+        """Yield the card."""
         error = self._error
         with Vertical(classes="card -cancelled" if error.detail == "cancelled" else "card") as card:
             card.border_title = Content(clean_line(self._title))
             yield Static(Content(_bounded(error.message)), classes="message")
             if error.faults:
-                yield Static(Content("\n").join(_fault(fault) for fault in error.faults), classes="faults")
+                yield Static(Content("\n").join(_fault(fault) for fault in error.faults), classes="validation")
             if hint := advice(error):
                 yield Static(Content(hint), classes="advice")
             if self._traceback:
@@ -97,23 +97,23 @@ class ErrorView(VerticalScroll, can_focus=True):
         return Content(f"{'▾' if self.unfolded else '▸'} Traceback, {count(lines, 'line')}")
 
     def watch_unfolded(self, unfolded: bool) -> None:
-        """Shows or hides the traceback."""
+        """Show or hide the traceback."""
         for traceback in self.query(".traceback"):
             traceback.display = unfolded
         for fold in self.query(".fold").results(Static):
             fold.update(self._fold)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is nothing to unfold without a traceback."""
+        """Enable the command only if there is a traceback."""
         del parameters
         return self._traceback is not None if action == "unfold" else True
 
     def action_unfold(self) -> None:
-        """Unfolds or folds the traceback."""
+        """Show or hide the traceback."""
         self.unfolded = not self.unfolded
 
     def on_click(self, event: events.Click) -> None:
-        """Unfolds or folds the traceback where its line is clicked."""
+        """Show or hide the traceback on a click on its heading."""
         if event.widget is not None and event.widget.has_class("fold"):
             self.action_unfold()
 
@@ -123,7 +123,7 @@ def _fault(fault: Fault) -> Content:
 
 
 def _bounded(text: str) -> str:
-    """The text, clean; of a very long one the beginning and the end."""
+    """Return the cleaned text; the middle of a very long one is omitted."""
     if len(text) <= _LONGEST:
         return clean(text)
     half = _LONGEST // 2

@@ -1,4 +1,4 @@
-"""Markdown as it is meant to look."""
+"""View of rendered Markdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegboard.tui.commands import Command, bindings
 
 
 class MarkdownView(VerticalScroll, can_focus=True):
-    """A text rendered as Markdown, a piece at a time as one reads on; links are shown, never followed.
+    """Text rendered as Markdown, in pieces as the user scrolls. Links are shown, never followed.
 
     Args:
         text: Untrusted text.
@@ -23,7 +23,7 @@ class MarkdownView(VerticalScroll, can_focus=True):
 
     PAGE = "Markdown"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("result.markdown.more", "enter", "more", "Read on", "Render the next piece of a long text."),
+        Command("result.markdown.more", "enter", "more", "Show more", "Render the next piece of a long text."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -45,15 +45,15 @@ class MarkdownView(VerticalScroll, can_focus=True):
         self._next = next(self._pieces, None)
 
     def compose(self) -> ComposeResult:
-        """Yields the line that stands for what is not rendered yet."""
+        """Yield the line that represents the text that is not rendered yet."""
         yield self._more
 
     async def on_mount(self) -> None:
-        """Renders the first piece."""
+        """Render the first piece."""
         await self.action_more()
 
     async def action_more(self) -> None:
-        """Renders the next piece, if there is one."""
+        """Render the next piece, if any."""
         if self._next is None:
             return
         piece, self._next = self._next, next(self._pieces, None)
@@ -61,12 +61,12 @@ class MarkdownView(VerticalScroll, can_focus=True):
         await self.mount(Markdown(piece, open_links=False), before=self._more)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Renders on when the end comes near."""
+        """Render the next piece when the end comes into view."""
         super().watch_scroll_y(old_value, new_value)
         if self._next is not None and self.max_scroll_y - new_value < self.size.height:
             self.call_next(self.action_more)
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
-        """Shows where a link leads; whether to go there is the user's business."""
+        """Show the target of a link instead of opening it."""
         event.stop()
-        self.notify(clean(event.href), title="This link leads to", markup=False)
+        self.notify(clean(event.href), title="Link target", markup=False)

@@ -1,4 +1,4 @@
-"""Markdown as lines that are drawn only when they are seen."""
+"""Markdown as lines that are rendered only when visible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegboard.tui.widgets.line_view import LineView, Span
 
 
 class MarkedLines(LineView):
-    """Rows of text in the dress that Markdown gives them."""
+    """Rows of text with the styles of Markdown."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "line-view--heading",
@@ -43,7 +43,7 @@ class MarkedLines(LineView):
 
 
 class MarkedView(MarkedLines):
-    """A Markdown text, as high as it is long."""
+    """Markdown text, as high as its rows."""
 
     DEFAULT_CSS = "MarkedView { height: auto; background: transparent; scrollbar-gutter: auto; }"
 
@@ -54,14 +54,14 @@ class MarkedView(MarkedLines):
         self._width = 0
 
     def show(self, text: str) -> None:
-        """Shows another text, from its beginning.
+        """Show another text from its beginning.
 
         Args:
             text: Untrusted text.
         """
         self._lines = Marked(text).lines
         width, self._width = self._width, 0
-        # at the same height nothing else would tell that the rows are others
+        # At the same height, nothing else would report that the rows changed.
         self._break(width)
         self.scroll_home(animate=False, immediate=True)
         self.rows_changed()
@@ -69,31 +69,31 @@ class MarkedView(MarkedLines):
         self.call_after_refresh(self._settle_scrollbar)
 
     def _settle_scrollbar(self) -> None:
-        """Shows a scroll bar or none, now that it is as high as it will be."""
+        """Show or hide the scroll bar for the final height."""
         self._scroll_update(self.virtual_size)
 
     @property
     def row_count(self) -> int:
-        """How many rows the text takes at this width."""
+        """Number of rows at the current width."""
         return len(self._rows)
 
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Gives a row and its coloured pieces."""
+        """Return a row and its styled spans."""
         row = self._rows[index]
         return row.text, row.pieces
 
     def row_style(self, index: int) -> str | None:
-        """Gives what lies under code."""
+        """Return the style of code rows."""
         return "line-view--under-code" if self._rows[index].is_code else None
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Gives how many rows there are."""
+        """Return the number of rows."""
         del container, viewport
         self._break(width)
         return len(self._rows)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Breaks the lines anew where the width has changed."""
+        """Wrap the lines again if the width has changed."""
         del event
         self._break(self.room)
         self.rows_changed()

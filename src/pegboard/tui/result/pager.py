@@ -1,4 +1,4 @@
-"""A file in the user's pager."""
+"""The user's pager."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from textual.app import App
 
 
 def pager_command() -> list[str]:
-    """Gives the user's pager, by `$PAGER`, as a command and its arguments; `less` where there is none."""
+    """Return the command of `$PAGER` and its arguments; `less` by default."""
     try:
         return shlex.split(os.environ.get("PAGER", "")) or ["less"]
-    except ValueError:  # a quote without its fellow
+    except ValueError:  # unbalanced quotes
         return ["less"]
 
 
 async def open_in_pager(app: App[object], file: Path) -> None:
-    """Gives the terminal to the pager until it ends; calls and timers run on meanwhile.
+    """Suspend the app and run the pager until it exits. Calls and timers continue.
 
     Args:
         app: The running app.
-        file: Clean text: what is in it reaches the terminal by way of the pager.
+        file: File with cleaned text, as the pager writes it to the terminal.
 
     Raises:
         OSError: The pager can't be started.
-        textual.app.SuspendNotSupported: There is no terminal to give.
+        textual.app.SuspendNotSupported: The terminal can't be handed over.
     """
-    # Nothing may be painted over the pager while calls go on.
+    # Nothing may be painted over the pager while calls continue.
     with app.suspend(), app.batch_update():
         process = await asyncio.create_subprocess_exec(*pager_command(), str(file))
         await process.wait()

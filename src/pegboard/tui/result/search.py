@@ -1,4 +1,4 @@
-"""The search of the view that is shown."""
+"""Search in the current view."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _AT_ONCE = 2_000
 
 @runtime_checkable
 class Searchable(Protocol):
-    """A view that can be searched; what a hit is, only the view knows."""
+    """View that can be searched. Only the view knows what a hit is."""
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[Any]:
-        """Gives the hits in order, and None for what lies between them."""
+        """Yield hits in order, and None in between so that the caller can pause."""
         ...
 
     def go(self, hit: Any) -> None:  # noqa: ANN401 - see the class
-        """Shows a hit."""
+        """Show a hit."""
         ...
 
     def nearest(self, hits: list[Any]) -> int:
-        """Gives the index of the hit to begin with."""
+        """Return the index of the hit to show first."""
         ...
 
     def mark(self, wanted: re.Pattern[str] | None) -> None:
-        """Marks whatever `wanted` is found in."""
+        """Highlight the matches of `wanted`, or nothing."""
         ...
 
 
 class Search:
-    """What was searched for and found, and at which of it the view stands.
+    """State of a search: pattern, hits and current hit.
 
     Args:
         changed: Called when `note` has changed.
@@ -52,11 +52,11 @@ class Search:
 
     @property
     def found(self) -> bool:
-        """Whether there is anything to go to."""
+        """Whether there are hits."""
         return bool(self._hits)
 
     def leave(self) -> None:
-        """Forgets what was found, not what was searched for."""
+        """Clear the hits, but keep the pattern."""
         if self._view is not None:
             self._view.mark(None)
         self._view = None
@@ -65,7 +65,7 @@ class Search:
         self._changed()
 
     async def run(self, view: Searchable, wanted: str) -> None:
-        """Searches a view without holding up anything else, and goes to the nearest hit."""
+        """Search a view without blocking the event loop, and show the nearest hit."""
         self.leave()
         self.wanted = wanted
         if not wanted:
@@ -80,13 +80,13 @@ class Search:
             await asyncio.sleep(0)
         self._hits = hits[:_HITS]
         if not self._hits:
-            self.note = f"nothing found: {wanted}"
+            self.note = f"no match: {wanted}"
             self._changed()
             return
         self._go(view.nearest(self._hits))
 
     def step(self, steps: int) -> None:
-        """Goes on to another hit, round and round."""
+        """Show another hit, wrapping around at the ends."""
         if self._hits:
             self._go((self._at + steps) % len(self._hits))
 

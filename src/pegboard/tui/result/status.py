@@ -1,4 +1,4 @@
-"""The lines above and below a result: how the call goes, its progress, the views, the prompt."""
+"""Lines around a result: call status, progress, view tabs, prompt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GAP = "  "
 
 
 def outcome(result: ToolResult) -> list[tuple[str, str]]:
-    """Gives how a call went, piece by piece: `✓ ok`, `12 ms`, `3.4 kB`, … each with its style."""
+    """Return the outcome of a call as styled texts: `✓ ok`, `12 ms`, `3.4 kB`."""
     meta = result.meta
     pieces: list[tuple[str, str]] = []
     if result.ok:
@@ -53,7 +53,7 @@ def outcome(result: ToolResult) -> list[tuple[str, str]]:
 
 
 class StatusLine(Widget):
-    """One line of pieces that says how the call goes; what doesn't fit is cut at the right."""
+    """Status of the call in one line, truncated at the right."""
 
     DEFAULT_CSS = """
     StatusLine { height: 1; width: 1fr; padding: 0 1; }
@@ -63,24 +63,24 @@ class StatusLine(Widget):
     """Texts and their styles."""
 
     def render(self) -> RenderResult:
-        """Joins the pieces."""
+        """Join the texts."""
         parts = [Content.styled(text, style) for text, style in self.pieces]
         line = Content(" · ").join(parts)
         return line.truncate(max(self.content_size.width, 1), ellipsis=True)
 
 
 class ProgressLine(Widget):
-    """How far a running tool is: a bar where it said of how much, and its words."""
+    """Progress of a running tool: a bar if the total is known, and the tool's message."""
 
     DEFAULT_CSS = """
     ProgressLine { height: 1; width: 1fr; padding: 0 1; color: $text-primary; }
     """
 
     progress: reactive[Progress | None] = reactive[Progress | None](None)
-    """What the tool said last."""
+    """The latest progress event."""
 
     def render(self) -> RenderResult:
-        """Draws the bar, the figures and the message."""
+        """Render the bar, the figures and the message."""
         progress = self.progress
         if progress is None:
             return ""
@@ -98,18 +98,18 @@ class ProgressLine(Widget):
 
 
 class ViewBar(Widget):
-    """The views of a result, the shown one marked, and a note at the right; a click shows a view."""
+    """Tabs of the views of a result, with a note at the right. A click selects a view."""
 
     DEFAULT_CSS = """
     ViewBar { height: 1; width: 1fr; padding: 0 1; }
     """
 
     titles: reactive[Sequence[tuple[str, str]]] = reactive[Sequence[tuple[str, str]]](())
-    """The name of each view and its title."""
+    """Name and title of each view."""
     shown: reactive[str] = reactive("")
-    """The name of the view that is shown."""
+    """Name of the current view."""
     note: reactive[str] = reactive("")
-    """What the view has to say: where the cursor is, what the search found."""
+    """Note of the view: the path at the cursor, or the search result."""
 
     class Chosen(Message):
         """A view was clicked."""
@@ -119,18 +119,18 @@ class ViewBar(Widget):
             self.name = name
 
     def render(self) -> RenderResult:
-        """Draws the titles, and the note as far as there is room."""
+        """Render the titles, and as much of the note as fits."""
         titles = Content(_GAP).join(
             Content.styled(f"[{title}]" if name == self.shown else f" {title} ", _title_style(name == self.shown))
             for name, title in self.titles
         )
-        room = self.content_size.width - titles.cell_length - len(_GAP)
-        note = _tail(clean_line(self.note), room)
+        space = self.content_size.width - titles.cell_length - len(_GAP)
+        note = _tail(clean_line(self.note), space)
         gap = " " * max(self.content_size.width - titles.cell_length - cell_len(note), 0)
         return Content.assemble(titles, gap, (note, "dim"))
 
     def on_click(self, event: events.Click) -> None:
-        """Asks for the view that was clicked."""
+        """Post `Chosen` for the clicked title."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
@@ -147,13 +147,13 @@ def _title_style(shown: bool) -> str:
     return "bold $text-primary" if shown else "dim"
 
 
-def _tail(text: str, room: int) -> str:
-    """The end of a text that is too long, since the end of a path tells the most."""
-    if cell_len(text) <= room:
+def _tail(text: str, space: int) -> str:
+    """Return the end of a text that is too long, because the end of a path matters most."""
+    if cell_len(text) <= space:
         return text
-    if room < len(_GAP):
+    if space < len(_GAP):
         return ""
-    while cell_len(text) > room - 1:
+    while cell_len(text) > space - 1:
         text = text[1:]
     return "…" + text
 
@@ -161,16 +161,16 @@ def _tail(text: str, room: int) -> str:
 PromptKind = Literal["search", "save"]
 
 
-class Prompt(Horizontal):
-    """A line to type in at the foot of the pane; hidden until it is asked for."""
+class ResultPrompt(Horizontal):
+    """Input line at the bottom of the pane, hidden until `ask` shows it."""
 
     PAGE = "Search and save"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("result.prompt.close", "escape", "close", "Close", "Leave the line without doing anything."),
+        Command("result.prompt.close", "escape", "close", "Close", "Close the input line without an answer."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
-    Prompt {
+    ResultPrompt {
         height: 1;
         width: 1fr;
         display: none;
@@ -181,7 +181,7 @@ class Prompt(Horizontal):
     """
 
     class Typed(Message):
-        """The text changed."""
+        """The text was edited."""
 
         def __init__(self, kind: PromptKind, text: str) -> None:
             super().__init__()
@@ -189,42 +189,42 @@ class Prompt(Horizontal):
             self.text = text
 
     class Answered(Typed):
-        """Enter was pressed."""
+        """The text was submitted."""
 
     class Closed(Message):
-        """It was left."""
+        """The prompt was cancelled."""
 
     kind: PromptKind = "search"
 
     def compose(self) -> ComposeResult:
-        """Yields the question and the line."""
+        """Yield the label and the input."""
         yield Label("", markup=False)
         yield Input(compact=True, select_on_focus=False)
 
     def ask(self, kind: PromptKind, question: str, text: str = "") -> None:
-        """Shows the line with a question, and `text` to begin with: a search is typed anew, a file name goes on."""
+        """Show the line with a label and an initial text, which is selected for a search but not for a file name."""
         self.kind = kind
         self.query_one(Label).update(Content(question))
         line = self.query_one(Input)
         with self.prevent(Input.Changed):
             line.value = text
         line.selection = Selection(0 if kind == "search" else len(text), len(text))
-        # Notices stand at the foot of the screen too, over the line that is to be typed in.
+        # Toasts are at the bottom of the screen too and would cover the line.
         self.app.clear_notifications()
         self.display = True
         line.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Passes on what is typed."""
+        """Post each edit."""
         event.stop()
         self.post_message(self.Typed(self.kind, event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Passes on the answer."""
+        """Post the answer."""
         event.stop()
         self.post_message(self.Answered(self.kind, event.value))
 
     def action_close(self) -> None:
-        """Hides the line."""
+        """Hide the line."""
         self.display = False
         self.post_message(self.Closed())

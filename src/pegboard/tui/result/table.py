@@ -1,4 +1,4 @@
-"""The table of a list of objects."""
+"""View of a list of objects as a table."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _GAP = "  "
 
 
 class TableView(LineView):
-    """Rows of objects under the names of their keys, with a cursor on one cell.
+    """Objects as rows and their keys as columns, with a cell cursor.
 
-    Columns that do not fit come into sight as the cursor moves to them.
+    Hidden columns scroll into view as the cursor moves to them.
 
     Args:
         table: The table.
@@ -51,14 +51,14 @@ class TableView(LineView):
     """Row and column of the cell that the cursor is on."""
 
     class CellChosen(Message):
-        """The value of a cell is wanted in the tree."""
+        """A cell should be shown in the tree."""
 
         def __init__(self, path: Path) -> None:
             super().__init__()
             self.path = path
 
     class CursorMoved(Message):
-        """The cursor stands at another cell."""
+        """The cursor moved to another cell."""
 
     def __init__(self, table: Table) -> None:
         super().__init__()
@@ -72,37 +72,37 @@ class TableView(LineView):
 
     @property
     def path(self) -> Path:
-        """The path of the cell that the cursor is on."""
+        """Path of the cell at the cursor."""
         return self._table.cell_path(*self.cursor)
 
     @property
     def here(self) -> JsonValue:
-        """The whole value of that cell."""
+        """Complete value of that cell."""
         return self._table.value(*self.cursor)
 
     @property
     def beside(self) -> str:
-        """What the answer around the table says."""
+        """Values beside the list, such as a total."""
         return self._table.beside
 
     @property
     def row_count(self) -> int:
-        """How many rows the table has."""
+        """Number of rows."""
         return len(self._table)
 
     def header(self) -> str:
-        """Gives the names of the columns in sight, and how many keys have no column."""
+        """Return the titles of the visible columns, and the number of keys without a column."""
         names = [_fitted(clean_line(self._table.columns[column]), self._widths[column]) for column in self._columns()]
         if self._columns().stop == len(self._widths):
             names.append(self._rest)
         return " " + _GAP.join(names)
 
     def row(self, index: int) -> tuple[str, list[Span]]:
-        """Gives a row's cells in the columns in sight."""
+        """Return the visible cells of a row."""
         return "".join(text for _, text in self._cells(index)), []
 
     def overlays(self, index: int) -> list[tuple[int, int, str]]:
-        """Lays the cursor over its cell."""
+        """Return the span of the cell at the cursor."""
         row, column = self.cursor
         if index != row:
             return []
@@ -114,29 +114,29 @@ class TableView(LineView):
         return []
 
     def row_style(self, index: int) -> str | None:
-        """Stripes every other row."""
+        """Return the style of every second row."""
         return "line-view--stripe" if index % 2 else None
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
-        """Gives each cell `wanted` is found in, and None for each without."""
+        """Yield each matching cell, and None for each other cell."""
         return self._table.find(wanted)
 
     def go(self, hit: tuple[int, int]) -> None:
-        """Puts the cursor on a cell that was found."""
+        """Move the cursor to a hit."""
         self.cursor = hit
 
     def nearest(self, hits: list[tuple[int, int]]) -> int:
-        """Gives the index of the first of `hits` at or after the cursor, or 0."""
+        """Return the index of the first hit at or after the cursor, or 0."""
         return next((index for index, hit in enumerate(hits) if hit >= self.cursor), 0)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Keeps the cursor in sight."""
+        """Keep the cursor visible."""
         del event
         self.rows_changed()
         self._show_cursor()
 
     def on_click(self, event: events.Click) -> None:
-        """Moves the cursor to the cell clicked; a second click shows it in the tree."""
+        """Move the cursor to the cell; show it in the tree on a second click."""
         offset = event.get_content_offset(self)
         if offset is None or not 1 <= offset.y <= self.row_count - self.scroll_offset.y:
             return
@@ -152,35 +152,35 @@ class TableView(LineView):
             self.action_open()
 
     def watch_cursor(self) -> None:
-        """Keeps the cursor in sight and tells of its cell."""
+        """Keep the cursor visible and post `CursorMoved`."""
         self._show_cursor()
         self.refresh()
         self.post_message(self.CursorMoved())
 
     def validate_cursor(self, cursor: tuple[int, int]) -> tuple[int, int]:
-        """Keeps the cursor within the table."""
+        """Clamp the cursor to the table."""
         row, column = cursor
         return min(max(row, 0), self.row_count - 1), min(max(column, 0), len(self._widths) - 1)
 
     def action_open(self) -> None:
-        """Asks for the cell in the tree."""
+        """Post `CellChosen` for the cell at the cursor."""
         self.post_message(self.CellChosen(self.path))
 
     def action_move(self, rows: int, columns: int) -> None:
-        """Moves the cursor by some rows and columns."""
+        """Move the cursor by rows and columns."""
         row, column = self.cursor
         self.cursor = (row + rows, column + columns)
 
     def action_page(self, pages: int) -> None:
-        """Moves the cursor by some pages."""
+        """Move the cursor by pages."""
         self.action_move(pages * max(self.page - 1, 1), 0)
 
     def action_edge(self, direction: int) -> None:
-        """Moves the cursor to the first or the last row."""
+        """Move the cursor to the first or last row."""
         self.action_move(direction * self.row_count, 0)
 
     def _cells(self, row: int) -> Iterator[tuple[int, str]]:
-        """The columns in sight with the row's padded texts, which join without gaps."""
+        """Yield the start and the padded text of each visible cell of a row."""
         for column in self._columns():
             text, width = self._table.cell(row, column), self._widths[column]
             if self._numeric[column]:
@@ -188,7 +188,7 @@ class TableView(LineView):
             yield column, f" {_fitted(text, width)} "
 
     def _columns(self) -> range:
-        """The columns in sight; the last one may be cut."""
+        """Return the visible columns; the last one may be cut."""
         used, end = 0, self._first
         while end < len(self._widths) and used < self.room:
             used += self._widths[end] + len(_GAP)
@@ -208,5 +208,5 @@ class TableView(LineView):
 
 
 def _fitted(text: str, width: int) -> str:
-    """Pads a text, or cuts it with an ellipsis, to a width in cells."""
+    """Pad or truncate a text to a width in cells."""
     return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

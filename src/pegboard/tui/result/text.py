@@ -1,4 +1,4 @@
-"""Text and logs of any length: wrapped, searchable, drawn only where they are seen."""
+"""View of text and logs of any length: wrapped, searchable, rendered only where visible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pegboard.tui.widgets.line_view import LineView, Span
 
 @dataclass(frozen=True, slots=True)
 class TextHit:
-    """A place that a search found: a line and the characters in it."""
+    """Search hit: a line and a range of characters."""
 
     line: int
     start: int
@@ -23,13 +23,13 @@ class TextHit:
 
 
 class TextView(LineView):
-    """Lines of clean text, broken to the width of the view.
+    """Lines of cleaned text, wrapped to the width of the view.
 
     Args:
-        text: Clean text.
-        highlight: Gives the coloured pieces of a line.
-        keep: How many lines are kept when lines are appended; the oldest go.
-        placeholder: What is shown while there is nothing.
+        text: Cleaned text.
+        highlight: Returns the styled spans of a line.
+        keep: Maximum number of lines when lines are appended; the oldest are removed.
+        placeholder: Text to show while there are no lines.
     """
 
     DEFAULT_CSS = "TextView { padding: 0 0 0 1; }"
@@ -55,16 +55,16 @@ class TextView(LineView):
 
     @property
     def text(self) -> str:
-        """All of its lines."""
+        """All lines as text."""
         return "\n".join(self._lines)
 
     @property
     def row_count(self) -> int:
-        """How many rows the lines take at this width."""
+        """Number of rows at the current width."""
         return len(self._rows) or bool(self._placeholder)
 
     def row(self, index: int) -> tuple[str, list[Span]]:
-        """Gives a row and its coloured pieces."""
+        """Return a row and its styled spans."""
         if not self._rows:
             return self._placeholder[: self.room], [(0, len(self._placeholder), "muted")]
         number, start, end = self._rows[index]
@@ -79,11 +79,11 @@ class TextView(LineView):
         return line[start:end], spans
 
     def append(self, lines: Iterable[str], begun: Iterable[str] = ()) -> None:
-        """Adds lines at the end, and scrolls there unless the user has scrolled away from it.
+        """Append lines; scroll to the end unless the user has scrolled away from it.
 
         Args:
-            lines: Clean lines that are complete.
-            begun: Lines that are not complete yet; the next call replaces them.
+            lines: Cleaned, complete lines.
+            begun: Incomplete lines, which the next call replaces.
         """
         del self._lines[self._ended :]
         while self._rows and self._rows[-1][0] >= self._ended:
@@ -91,7 +91,7 @@ class TextView(LineView):
         self._lines += lines
         self._ended = len(self._lines)
         self._lines += begun
-        # Not at every line, since every row has to be counted anew.
+        # Not for every line, because trimming wraps all rows again.
         if self._keep is not None and len(self._lines) > self._keep * 1.2:
             gone = len(self._lines) - self._keep
             del self._lines[:gone]
@@ -103,20 +103,20 @@ class TextView(LineView):
             self.call_after_refresh(self._follow)
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[TextHit | None]:
-        """Gives every place `wanted` is found at, and None for each line without."""
+        """Yield each match, and None for each line."""
         for number, line in enumerate(self._lines):
             yield None
             for match in wanted.finditer(line):
                 yield TextHit(number, match.start(), match.end())
 
     def go(self, hit: TextHit) -> None:
-        """Scrolls to a place that was found."""
+        """Scroll to a hit."""
         self._current = hit
         self.show_row(self._row_of(hit))
         self.refresh()
 
     def nearest(self, hits: list[TextHit]) -> int:
-        """Gives the index of the first of `hits` that is not above what is in sight, or 0."""
+        """Return the index of the first hit below the top of the viewport, or 0."""
         if self.scroll_offset.y >= len(self._rows):
             return 0
         top = self._rows[self.scroll_offset.y][:2]
@@ -124,12 +124,12 @@ class TextView(LineView):
         return index if index < len(hits) else 0
 
     def mark(self, wanted: re.Pattern[str] | None) -> None:
-        """Marks whatever `wanted` is found in, or nothing."""
+        """Highlight the matches of `wanted`, or nothing."""
         self._current = None
         super().mark(wanted)
 
     def overlays(self, index: int) -> list[tuple[int, int, str]]:
-        """Marks the part of the current hit that is in a row."""
+        """Return the span of the current hit in a row."""
         hit = self._current
         if hit is None or index >= len(self._rows):
             return []
@@ -139,7 +139,7 @@ class TextView(LineView):
         return [(max(hit.start, start) - start, min(hit.end, end) - start, "line-view--current-match")]
 
     def on_resize(self, event: events.Resize) -> None:
-        """Breaks the lines anew where the width has changed, and keeps the same line on top."""
+        """Wrap the lines again if the width has changed, keeping the top line in place."""
         del event
         if self.room == self._width:
             return
@@ -156,7 +156,7 @@ class TextView(LineView):
             self.show_row(self._row_of(self._current))
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follows the end when the user goes there, and no longer when they leave it."""
+        """Follow new lines only while the view is scrolled to the end."""
         super().watch_scroll_y(old_value, new_value)
         self._following = self.is_vertical_scroll_end
 
@@ -169,7 +169,7 @@ class TextView(LineView):
         width = self._width
         for number in range(first, len(self._lines)):
             line = self._lines[number]
-            # Most lines are short, and there may be a hundred thousand of them.
+            # A fast path: most lines are short, and there may be a hundred thousand.
             if len(line) * 2 <= width:
                 self._rows.append((number, 0, len(line)))
             else:

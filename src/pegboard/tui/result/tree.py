@@ -1,4 +1,4 @@
-"""The tree of a JSON value."""
+"""View of a JSON value as a tree."""
 
 from __future__ import annotations
 
@@ -25,22 +25,26 @@ _LEAST_ROOM = 24
 
 
 class TreeView(LineView):
-    """A JSON value, opened and closed by keys or mouse, with a cursor."""
+    """JSON value as a tree with a cursor."""
 
     PAGE = "Tree"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("result.tree.toggle", "enter,space", "open_or_close", "Open or close", "Open or close the value here."),
-        Command("result.tree.open", "right", "open", "Open", "Open the value here, or step into it."),
-        Command("result.tree.close", "left", "close", "Close", "Close the value here, or step out of it."),
         Command(
-            "result.tree.open_all", "asterisk", "open_all", "Open all below", "Open everything below the value here."
+            "result.tree.toggle",
+            "enter,space",
+            "open_or_close",
+            "Open or close",
+            "Open or close the value at the cursor.",
         ),
+        Command("result.tree.open", "right", "open", "Open", "Open the value at the cursor, or move into it."),
+        Command("result.tree.close", "left", "close", "Close", "Close the value at the cursor, or move out of it."),
+        Command("result.tree.open_all", "asterisk", "open_all", "Open all below", "Open everything below the cursor."),
         Command(
             "result.tree.table",
             "t",
             "table",
-            "As table",
-            "Show the list of objects here, or next below, as a table.",
+            "Show as table",
+            "Show the nearest list of objects as a table.",
             footer=True,
         ),
         Command("result.tree.up", "up", "move(-1)", "Up", "Move up a row."),
@@ -56,13 +60,13 @@ class TreeView(LineView):
     ALLOW_SELECT = False
 
     cursor: var[int] = var(0)
-    """The index of the row that the cursor is on."""
+    """Index of the row at the cursor."""
 
     class CursorMoved(Message):
-        """The cursor stands at another value."""
+        """The cursor moved to another value."""
 
     class TableChosen(Message):
-        """A list of objects is wanted as a table."""
+        """A list of objects should be shown as a table."""
 
         def __init__(self, table: Table) -> None:
             super().__init__()
@@ -74,12 +78,12 @@ class TreeView(LineView):
 
     @property
     def path(self) -> Path:
-        """The path of the value that the cursor is on."""
+        """Path of the value at the cursor."""
         return self._current.path
 
     @property
     def here(self) -> JsonValue:
-        """That value; on a line of a string, the whole string."""
+        """That value; for a line of a string, the whole string."""
         row = self._current
         return row.value if row.kind == "value" or row.parent is None else row.parent.value
 
@@ -89,11 +93,11 @@ class TreeView(LineView):
 
     @property
     def row_count(self) -> int:
-        """How many rows are open."""
+        """Number of visible rows."""
         return len(self._tree.rows)
 
     def row(self, index: int) -> tuple[str, list[Span]]:
-        """Gives a row with its indentation and sign, and its coloured pieces."""
+        """Return an indented row with its marker, and its styled spans."""
         row = self._tree.rows[index]
         room = self.room
         indent = min(2 * row.depth, max(room - _LEAST_ROOM, 0))
@@ -105,15 +109,15 @@ class TreeView(LineView):
         return (text, spans) if cell_len(text) <= room else (_cut(text, room), spans)
 
     def row_style(self, index: int) -> str | None:
-        """Lays the cursor under its row."""
+        """Return the style of the row at the cursor."""
         return "line-view--cursor" if index == self.cursor else None
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[Path | None]:
-        """Gives the path of each key or scalar `wanted` is found in, opened or not, and None for each without."""
+        """Yield the path of each matching key or scalar, open or not, and None for each other one."""
         return find(self._tree.rows[0].value, wanted)
 
     def go(self, hit: Path) -> None:
-        """Opens what is above the place that was found and puts the cursor there."""
+        """Open the ancestors of a hit and move the cursor there."""
         index = self._tree.reveal(hit)
         row = self._tree.rows[index]
         if isinstance(row.value, str) and self.matching and row.can_open:
@@ -122,22 +126,22 @@ class TreeView(LineView):
         self.cursor = index
 
     def nearest(self, hits: list[Path]) -> int:
-        """Gives the index of the hit to go to first."""
+        """Return the index of the hit to show first."""
         here = self._current.path
         return hits.index(here) if here in hits else 0
 
     def on_mount(self) -> None:
-        """Lays out the first rows."""
+        """Lay out the first rows."""
         self.rows_changed()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Abridges the rows anew and keeps the cursor in sight."""
+        """Truncate the rows again and keep the cursor visible."""
         del event
         self.rows_changed()
         self.show_row(self.cursor)
 
     def on_click(self, event: events.Click) -> None:
-        """Moves the cursor to the row clicked; a click on its sign, or a second one, opens or closes it."""
+        """Move the cursor to the row; open or close it on a click on its marker or a second click."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
@@ -152,22 +156,22 @@ class TreeView(LineView):
             self.action_open_or_close()
 
     def watch_cursor(self, cursor: int) -> None:
-        """Keeps the cursor in sight and tells of its value."""
+        """Keep the cursor visible and post `CursorMoved`."""
         self.show_row(cursor)
         self.refresh()
         self.post_message(self.CursorMoved())
 
     def validate_cursor(self, cursor: int) -> int:
-        """Keeps the cursor within the rows."""
+        """Clamp the cursor to the rows."""
         return min(max(cursor, 0), self.row_count - 1)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Says that there is a table only where there may be one."""
+        """Enable the table command only near a list of objects."""
         del parameters
         return action != "table" or self._list_here is not None
 
     def action_table(self) -> None:
-        """Asks for the list at the cursor, around it or below it as a table."""
+        """Post `TableChosen` for the list at, around or below the cursor."""
         path, value = self._list_here or ((), None)
         table = Table.of(value, path)
         if table is not None:
@@ -175,7 +179,7 @@ class TreeView(LineView):
 
     @property
     def _list_here(self) -> tuple[Path, JsonValue] | None:
-        """The nearest list that begins as a table, with its path: at the cursor or around it, else below it."""
+        """The nearest list that could be a table, with its path: at or around the cursor, else below it."""
         row: Row | None = self._current
         while row is not None:
             if begins_as_table(row.value):
@@ -184,7 +188,7 @@ class TreeView(LineView):
         return nearest_list(self._current.value, self._current.path)
 
     def action_open_or_close(self) -> None:
-        """Opens or closes the value at the cursor; for a line of text, closes the text."""
+        """Open or close the value at the cursor; on a line of a string, close the string."""
         row = self._current
         if row.kind == "line":
             self.action_close()
@@ -196,42 +200,42 @@ class TreeView(LineView):
             self.rows_changed()
 
     def action_open(self) -> None:
-        """Opens the value at the cursor, or steps to its first child."""
+        """Open the value at the cursor, or move to its first child."""
         if self._current.open:
             self.cursor += 1
         elif self._tree.open(self.cursor):
             self.rows_changed()
 
     def action_close(self) -> None:
-        """Closes the value at the cursor, or steps to its container."""
+        """Close the value at the cursor, or move to its container."""
         if self._tree.close(self.cursor):
             self.rows_changed()
         else:
             self.cursor = self._tree.parent(self.cursor)
 
     def action_open_all(self) -> None:
-        """Opens everything below the cursor, up to a limit that the user is told of."""
+        """Open everything below the cursor, up to a limit that is reported."""
         left = self._tree.open_all(self.cursor)
         self.rows_changed()
         if left:
             self.notify(
-                f"Too much to open all of it: {self.row_count:,} rows are open.", severity="warning", markup=False
+                f"Too large to open completely: {self.row_count:,} rows are open.", severity="warning", markup=False
             )
 
     def action_move(self, rows: int) -> None:
-        """Moves the cursor by some rows."""
+        """Move the cursor by rows."""
         self.cursor += rows
 
     def action_page(self, pages: int) -> None:
-        """Moves the cursor by some pages."""
+        """Move the cursor by pages."""
         self.cursor += pages * max(self.page - 1, 1)
 
     def action_edge(self, direction: int) -> None:
-        """Moves the cursor to the first or the last row."""
+        """Move the cursor to the first or last row."""
         self.cursor = 0 if direction < 0 else self.row_count - 1
 
     def _line_with(self, wanted: re.Pattern[str], index: int) -> int:
-        """The index of the first line of the long string at `index` that has `wanted`, or `index` where none has."""
+        """Return the index of the first line matching `wanted` in the long string at `index`, or `index`."""
         row = self._tree.rows[index]
         if any(wanted.search(piece) for piece, _ in row.label(self.room)):
             return index
@@ -249,7 +253,7 @@ class TreeView(LineView):
 
 
 def _cut(text: str, room: int) -> str:
-    """Cuts a text that is too wide, with an ellipsis."""
+    """Truncate a text with an ellipsis."""
     while text and cell_len(text) > room - 1:
         text = text[: max(len(text) - max((cell_len(text) - room + 1) // 2, 1), 0)]
     return text + "…"

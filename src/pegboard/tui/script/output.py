@@ -12,8 +12,10 @@ from pegboard.models import CallEvent, Finished, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import duration, size
 from pegboard.results.views import views
-from pegboard.tui.result.pane import LOG_LINES, Pointing, ResultPane, Shown
+from pegboard.tui.result.call_log import LOG_LINES
+from pegboard.tui.result.pane import ResultPane
 from pegboard.tui.result.status import outcome
+from pegboard.tui.result.views import CursorView, ViewName
 from pegboard.tui.script.calls import exit_code
 
 _NOTE = "pegboard: "
@@ -24,7 +26,7 @@ class OutputPane(ResultPane):
     """Follows one script: both outputs as they come, then how it ended; what it printed as JSON is a tree too."""
 
     PAGE = "Output"
-    TITLES: ClassVar[dict[Shown, str]] = {**ResultPane.TITLES, "log": "Output"}
+    TITLES: ClassVar[dict[ViewName, str]] = {**ResultPane.TITLES, "log": "Output"}
     EMPTY = "{key} runs the script; what it prints comes here."
 
     _code: int | None = None
@@ -47,7 +49,7 @@ class OutputPane(ResultPane):
         meta = result.meta.model_copy(update={"size": len(self._out.encode("utf-8", "replace"))})
         return ToolResult(ok=self._code == 0, data=_read(self._out), meta=meta)
 
-    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[Shown]:
+    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[ViewName]:
         """Gives all that was printed first, where anything was."""
         if has_log:
             yield "log"
@@ -69,21 +71,21 @@ class OutputPane(ResultPane):
         ]
         if result.meta.size:
             pieces.append((size(result.meta.size), ""))
-        if self._log_count > LOG_LINES:
+        if self._log.count > LOG_LINES:
             pieces.append((f"the last {LOG_LINES:,} lines are shown, all of stdout under Text", "dim"))
         return pieces
 
     def action_copy(self) -> None:
         """Copies the value at the cursor; of what was printed, stdout as it is."""
-        if self._out and not isinstance(self._any_view, Pointing):
-            self._copy(self._out)
+        if self._out and not isinstance(self._views.capable, CursorView):
+            self.copy_text(self._out)
         else:
             super().action_copy()
 
     def action_copy_all(self) -> None:
         """Copies stdout as it is."""
         if self._out:
-            self._copy(self._out)
+            self.copy_text(self._out)
         else:
             super().action_copy_all()
 

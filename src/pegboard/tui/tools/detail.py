@@ -1,4 +1,4 @@
-"""What there is to know of the marked tool or pack, in few lines."""
+"""Summary of the selected tool or pack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROBLEMS_SHOWN = 3
 
 
 class DetailPane(Vertical):
-    """The signature, the facts and, once `describe` is called, the description."""
+    """Signature, facts and, after `describe` is called, the description."""
 
     ALLOW_MAXIMIZE = True
 
@@ -41,11 +41,11 @@ class DetailPane(Vertical):
     """
 
     subject: var[CatalogueRow | None] = var(None, init=False)
-    """What is shown: a tool, a pack, or nothing."""
+    """The selected tool or pack."""
     lacking: var[tuple[Problem, ...]] = var((), init=False)
-    """What of the things that the tool needs is missing, or may be."""
+    """Problems of the tool's requirements."""
     uses: var[ToolUses | None] = var(None, init=False)
-    """How often the tool was used; None while that isn't known."""
+    """Use of the tool; None while unknown."""
 
     _signature = query_one("#signature", Static)
     _facts = query_one("#facts", Static)
@@ -53,18 +53,18 @@ class DetailPane(Vertical):
     _about = query_one("#about", MarkedView)
 
     def compose(self) -> ComposeResult:
-        """Signature, facts, problems, description."""
+        """Yield the signature, facts, problems and description."""
         yield Static(id="signature")
         yield Static(id="facts")
         yield Static(id="trouble")
         yield MarkedView(id="about")
 
     def on_mount(self) -> None:
-        """Shows that nothing is marked yet."""
+        """Show that nothing is selected yet."""
         self.watch_subject()
 
     def watch_subject(self) -> None:
-        """Shows the marked row."""
+        """Show the selected row."""
         match self.subject:
             case ToolEntry(spec=spec):
                 self.border_title = Content(self.subject.name)
@@ -82,17 +82,17 @@ class DetailPane(Vertical):
         self.watch_uses()
 
     def watch_lacking(self) -> None:
-        """Shows it above the problems."""
+        """Show the missing requirements above the problems."""
         self.watch_subject()
 
     def describe(self) -> None:
-        """Lays out the description, which costs too much to be done for everything that is passed over."""
+        """Render the description, which is too expensive to do for every row the cursor passes."""
         text = self.subject.spec.description.strip() if isinstance(self.subject, ToolEntry) else ""
         self._about.display = bool(text)
         self._about.show(_shortened(text))
 
     def watch_uses(self) -> None:
-        """Shows the facts again with what the history says."""
+        """Update the facts."""
         subject = self.subject
         self._facts.display = isinstance(subject, ToolEntry)
         if isinstance(subject, ToolEntry):
@@ -121,7 +121,7 @@ def _facts(entry: ToolEntry, uses: ToolUses | None) -> Content:
     good = entry.state == "ready"
     facts = [
         Content.styled(f"{STATE_SYMBOLS[entry.state]} {entry.state}", "$text-success" if good else "$text-warning"),
-        *_manners(spec.hints),
+        *_hint_labels(spec.hints),
         Content(f"≈ {token_weight(spec):,} tokens"),
     ]
     if uses is not None and uses.calls:
@@ -130,14 +130,14 @@ def _facts(entry: ToolEntry, uses: ToolUses | None) -> Content:
     return Content.styled(" · ", "$text-disabled").join(facts)
 
 
-def _manners(hints: Hints) -> list[Content]:
-    said = [
+def _hint_labels(hints: Hints) -> list[Content]:
+    labels = [
         (hints.read_only, "read-only", "$text-success"),
         (hints.destructive, "destructive", "$text-error bold"),
         (hints.idempotent, "idempotent", "$text-muted"),
         (hints.open_world, "open world", "$text-muted"),
     ]
-    return [Content.styled(word, style) for is_so, word, style in said if is_so]
+    return [Content.styled(word, style) for is_so, word, style in labels if is_so]
 
 
 def _use(uses: ToolUses) -> Content:

@@ -1,4 +1,4 @@
-"""The presets of one tool: argument sets that were given a name."""
+"""Dialog for the presets of a tool."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _SUMMARY = 60
 
 
 class PresetsScreen(Dialog[Preset | None]):
-    """Lists the presets of a tool; closes with the one that is to be put into the form.
+    """Presets of a tool. The result is the preset to load into the form, or None.
 
     Args:
-        runtime: Where they are kept.
+        runtime: Runtime with the presets.
         spec: The tool.
-        form: What can be saved.
+        form: Form whose arguments can be saved.
     """
 
     PAGE = "Presets"
@@ -60,10 +60,10 @@ class PresetsScreen(Dialog[Preset | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("presets.save", "ctrl+s", "save", "Save as", "Save what is in the form under a name.", footer=True),
-        Command("presets.rename", "f2", "rename", "Rename", "Give the marked preset another name.", footer=True),
-        Command("presets.delete", "delete", "delete", "Delete", "Throw the marked preset away.", footer=True),
-        Command("presets.close", "escape", "close", "Close", "Go back to the form as it is.", footer=True),
+        Command("presets.save", "ctrl+s", "save", "Save as", "Save the form's arguments under a name.", footer=True),
+        Command("presets.rename", "f2", "rename", "Rename", "Rename the selected preset.", footer=True),
+        Command("presets.delete", "delete", "delete", "Delete", "Delete the selected preset.", footer=True),
+        Command("presets.close", "escape", "close", "Close", "Close without loading a preset.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -73,11 +73,11 @@ class PresetsScreen(Dialog[Preset | None]):
         self._spec = spec
         self._form = form
         self._presets: tuple[Preset, ...] = ()
-        # what is read may come when the screen is being taken down, and nothing can be looked for in it any more
+        # Kept here because presets may be read while the screen is being removed, when queries fail.
         self._list = PickList()
 
     def compose(self) -> ComposeResult:
-        """The list over what is in the marked preset."""
+        """Yield the list and the preview of the selected preset."""
         with Vertical(id="box") as box:
             box.border_title = Content(f"Presets of {clean_line(self._spec.name)}")
             yield Static(id="sought")
@@ -88,29 +88,29 @@ class PresetsScreen(Dialog[Preset | None]):
             yield KeysLine()
 
     def on_mount(self) -> None:
-        """Reads the presets."""
+        """Read the presets."""
         self._list.empty = "Reading…"
         self._read()
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
-        """Lists the presets that there are now, one of them marked."""
+        """List the current presets and select one."""
         self._presets = tuple(await asyncio.to_thread(self._runtime.presets.list, self._spec.name))
         names = [preset.name for preset in self._presets]
-        lines = [PickLine("+ save what is in the form", pinned=True)]
+        lines = [PickLine("+ Save current arguments", pinned=True)]
         lines += [PickLine(clean_line(preset.name), _summary(preset.arguments)) for preset in self._presets]
         self._list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
 
     @property
     def _marked(self) -> Preset | None:
-        """The marked preset; None where the line that saves is marked."""
+        """The selected preset; None if the line that saves is selected."""
         return self._presets[self._list.marked - 1] if self._list.marked else None
 
-    # What the user does
+    # Actions
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
-        """Closes with the chosen preset; on the line that saves, saves."""
+        """Close with the chosen preset, or save on the line that saves."""
         event.stop()
         if self._marked is None:
             self.action_save()
@@ -118,17 +118,16 @@ class PresetsScreen(Dialog[Preset | None]):
             self.dismiss(self._marked)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers only what can be done to the marked line."""
+        """Enable only the actions that apply to the selected line."""
         return self._marked is not None if action in {"rename", "delete"} else True
 
     @work(exclusive=True, group="change")
     async def action_save(self) -> None:
-        """Saves what is in the form under a name; asks before it takes the place of another."""
+        """Save the form's arguments under a name; confirm before replacing a preset."""
         from pegboard.tui.dialogs.ask_name import AskName
 
         arguments = self._form.draft()
-        # ask under which name, then whether the one that has it may go
-        asked = AskName("Save what is in the form as", self._list.sought, _warning(self._form))
+        asked = AskName("Save current arguments as", self._list.sought, _warning(self._form))
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return
@@ -140,7 +139,7 @@ class PresetsScreen(Dialog[Preset | None]):
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
-        """Gives the marked preset another name."""
+        """Rename the selected preset."""
         from pegboard.tui.dialogs.ask_name import AskName
 
         preset = self._marked
@@ -154,7 +153,7 @@ class PresetsScreen(Dialog[Preset | None]):
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
-        """Throws the marked preset away, once that is confirmed."""
+        """Delete the selected preset after confirmation."""
         preset = self._marked
         if preset is None or not await self._confirmed("Delete", preset):
             return
@@ -162,18 +161,18 @@ class PresetsScreen(Dialog[Preset | None]):
             self._read()
 
     def action_close(self) -> None:
-        """Closes without a preset."""
+        """Close without loading a preset."""
         self.dismiss(None)
 
-    async def _confirmed(self, does: str, preset: Preset) -> bool:
+    async def _confirmed(self, verb: str, preset: Preset) -> bool:
         from pegboard.tui.dialogs.confirm import Confirm
 
         name = clean_line(preset.name)
-        question = f"It has {_summary(preset.arguments)}\n\nThis can't be undone."
-        return await self.app.push_screen_wait(Confirm(f"{does} the preset {name}?", question, does)) is True
+        question = f"Arguments: {_summary(preset.arguments)}\n\nThis can't be undone."
+        return await self.app.push_screen_wait(Confirm(f"{verb} the preset {name}?", question, verb)) is True
 
     async def _changed(self, change: Callable[..., object], *words: object) -> bool:
-        """Changes what is kept, beside the loop; says so where that can't be done."""
+        """Apply a change in a thread; return False after reporting a failure."""
         try:
             await asyncio.to_thread(change, *words)
         except PresetError as error:
@@ -181,14 +180,14 @@ class PresetsScreen(Dialog[Preset | None]):
             return False
         return True
 
-    # What is seen
+    # Display
 
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:
         event.stop()
-        said = Content.assemble((clean_line(event.query), "$foreground bold"), ("▏", "$text-primary"))
+        shown = Content.assemble((clean_line(event.query), "$foreground bold"), ("▏", "$text-primary"))
         self.query_one("#sought", Static).update(
-            said if event.query else "type to filter, or a name to save under", layout=False
+            shown if event.query else "Type to filter, or to name a new preset", layout=False
         )
 
     @on(PickList.Marked)
@@ -199,18 +198,18 @@ class PresetsScreen(Dialog[Preset | None]):
 
     @work(exclusive=True, group="preview")
     async def _preview(self, preset: Preset | None) -> None:
-        """Shows what is in a preset, or in the form."""
+        """Preview a preset, or the form's arguments."""
         arguments = self._form.draft() if preset is None else preset.arguments
-        text, faults = await asyncio.to_thread(_previewed, self._spec, arguments)
-        of = "in the form now" if preset is None else clean_line(preset.name)
-        trouble = f"  ✗ {count(faults, 'fault')}" if faults else ""
+        text, errors = await asyncio.to_thread(_previewed, self._spec, arguments)
+        of = "Current arguments" if preset is None else clean_line(preset.name)
+        trouble = f"  ✗ {count(errors, 'error')}" if errors else ""
         self.query_one("#about", Static).update(Content.assemble((of, "bold"), (trouble, "$text-warning")))
         self.query_one("#json", Static).update(Content(text))
         self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
 
 
 def _previewed(spec: ToolSpec, arguments: JsonObject) -> tuple[str, int]:
-    """Gives arguments as JSON, secrets masked, and how many faults they have."""
+    """Return arguments as JSON with masked secrets, and the number of validation errors."""
     form = Form(spec.input_schema)
     form.load(arguments)
     text = form.text(masked=True)
@@ -219,12 +218,12 @@ def _previewed(spec: ToolSpec, arguments: JsonObject) -> tuple[str, int]:
 
 
 def _summary(arguments: JsonObject) -> str:
-    """Gives the names of arguments in a line."""
+    """Return the names of the arguments in one line."""
     names = clean_line(", ".join(arguments)) or "no arguments"
     return names if len(names) <= _SUMMARY else f"{names[: _SUMMARY - 1]}…"
 
 
 def _warning(form: Form) -> str:
-    """Says that a secret would be written into a file."""
+    """Return a warning if a secret would be saved."""
     holds = any(isinstance(one, TextField) and one.secret and one.text for one in form.walk())
-    return "A secret is among the arguments; the file will hold it as it is." if holds else ""
+    return "The arguments contain a secret, which will be saved as plain text." if holds else ""

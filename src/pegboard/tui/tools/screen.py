@@ -1,4 +1,4 @@
-"""The place where tools are found, filled in, run and their results read."""
+"""The Tools page: find, fill in and run tools."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
-    from pegboard.tui.tools.tool_page import Bench
+    from pegboard.tui.tools.tool_page import ToolPage
 
 _SETTLE_SECONDS = 0.2
-"""How long the mark rests on a tool before its form is built, so that moving on costs nothing."""
+"""Delay before the form of the selected tool is built, so that moving through the list stays fast."""
 _FREED_AT_ONCE = 100
 
 
 class ToolsScreen(PageScreen):
-    """Left the registry, right the tool: detail, form, result.
+    """Tool list on the left, tool page on the right.
 
     Args:
-        runtime: What finds and calls the tools.
+        runtime: Runtime with the tools.
     """
 
     PAGE = "Tools"
@@ -73,43 +73,49 @@ class ToolsScreen(PageScreen):
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
-            "tools.run", "ctrl+r,ctrl+j", "run", "Run", "Run the tool with what its form says.", True, priority=True
+            "tools.run",
+            "ctrl+r,ctrl+j",
+            "run",
+            "Run",
+            "Run the tool with the arguments in the form.",
+            True,
+            priority=True,
         ),
-        Command("tools.cancel", "escape", "cancel", "Cancel", "End the running call.", footer=True, priority=True),
-        Command("tools.back", "escape", "show_tools", "Back", "Go back to the list, where no call runs."),
-        Command("tools.last_arguments", "ctrl+l", "last_arguments", "Last arguments", "Fill the form as at last call."),
+        Command("tools.cancel", "escape", "cancel", "Cancel", "Cancel the running call.", footer=True, priority=True),
+        Command("tools.back", "escape", "show_tools", "Back", "Return to the tool list if no call is running."),
+        Command(
+            "tools.last_arguments", "ctrl+l", "last_arguments", "Last arguments", "Reuse the last call's arguments."
+        ),
         Command("tools.presets", "ctrl+s", "presets", "Presets", "Load, save, rename or delete named arguments."),
         Command(
             "tools.copy_as",
             "ctrl+right_square_bracket",
             "copy_as",
             "Copy as",
-            "Copy the call as command line, JSON, Python, MCP.",
+            "Copy the call as a command, JSON, Python or MCP.",
         ),
-        Command("tools.definition", "f2", "definition", "Schema", "Show the raw schema, as a model gets it.", True),
+        Command("tools.definition", "f2", "definition", "Schema", "Show the raw schema that models receive.", True),
         Command("tools.source", "f4", "source", "Source", "Open the tool's file in your editor, at its line."),
-        Command("tools.sidebar", "ctrl+b,ctrl+backslash", "sidebar", "Sidebar", "Hide or show the list of tools."),
-        Command(
-            "tools.maximise", "f10", "maximise", "Maximise", "Give the focused pane the whole screen; esc restores."
-        ),
-        Command("tools.rescan", "", "rescan", "Rescan", "Look for tools again, in every packs folder."),
+        Command("tools.sidebar", "ctrl+b,ctrl+backslash", "sidebar", "Sidebar", "Hide or show the tool list."),
+        Command("tools.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
+        Command("tools.rescan", "", "rescan", "Rescan", "Scan every packs folder for tools again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     catalogue: reactive[Catalogue] = reactive(Catalogue, init=False)
-    """Every tool and pack of the last scan."""
+    """Tools and packs of the last scan."""
     own_problems: var[tuple[Problem, ...]] = var(())
-    """What is wrong with themes and keys; the app's to say."""
+    """Problems of themes and keys, set by the app."""
     problems: reactive[tuple[Problem, ...]] = reactive((), init=False)
-    """All that is wrong."""
+    """All problems."""
     scanning: reactive[bool] = reactive(True, init=False)
-    """Whether the first scan is still under way."""
+    """Whether the first scan is still running."""
     empty: reactive[str] = reactive("Looking for tools…")
 
     registry = query_one(RegistryPane)
 
     class Listed(Message):
-        """Something else was found, or is wrong."""
+        """The tools or problems changed."""
 
         def __init__(self, scan: ToolScan) -> None:
             super().__init__()
@@ -121,12 +127,12 @@ class ToolsScreen(PageScreen):
         self._found: tuple[Problem, ...] = ()
         self._hidden = 0
         self._listing = asyncio.Lock()
-        self._bench: Bench | None = None
+        self._page: ToolPage | None = None
         self._settled: CatalogueRow | None = None
         self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """The wall and the bench; what the bench is made of comes after the first frame."""
+        """Yield the tool list; the tool page is added after the first frame."""
         yield HeaderLine("tools")
         with Horizontal(id="body"):
             yield RegistryPane(vim_keys=self._runtime.settings.ui.vim_keys).data_bind(
@@ -136,9 +142,9 @@ class ToolsScreen(PageScreen):
         yield KeysLine()
 
     def on_mount(self) -> None:
-        """Begins to look for tools once the first frame is on the screen."""
+        """Start the scan after the first frame."""
         self.call_after_refresh(self._begin)
-        self.watch(self.app, "health", self._wear_soon, init=False)
+        self.watch(self.app, "health", self._update_states_soon, init=False)
 
     def _begin(self) -> None:
         self._build()
@@ -146,66 +152,69 @@ class ToolsScreen(PageScreen):
 
     @work(group="build")
     async def _build(self) -> None:
-        """Loads what the bench is made of beside the loop, then puts it in place."""
+        """Import the tool page in a thread, then mount it."""
         await asyncio.to_thread(_load_panes)
         self.call_next(self._mount_panes)
 
     async def _mount_panes(self) -> None:
-        from pegboard.tui.tools.tool_page import Bench
+        from pegboard.tui.tools.tool_page import ToolPage
 
-        bench = Bench(self._runtime, lambda command: shown_key(self._key(command)))
-        await self.query_one("#body").mount(bench)
-        # What is loaded by now stays to the end, and need not be looked at by every collection.
+        page = ToolPage(self._runtime, lambda command: shown_key(self._key(command)))
+        await self.query_one("#body").mount(page)
+        # Everything imported by now lives until the end, so the garbage collector need not visit it.
         gc.freeze()
-        self._bench = bench
+        self._page = page
         self._settle()
 
-    # Finding
+    # Scan
 
     @work(group="scan")
     async def _follow(self) -> None:
-        """Scans, then follows the packs folders."""
+        """Scan, then watch the packs folders."""
         async for _ in self._runtime.tools.watch():
             await self._list()
             self.scanning = False
 
-    def _wear_soon(self) -> None:
-        self._wear()
+    def _update_states_soon(self) -> None:
+        self._update_states()
 
     @work(exclusive=True, group="states")
-    async def _wear(self) -> None:
-        """Lists the tools again if any is in another state by now."""
-        if await asyncio.to_thread(self._has_other_states):
+    async def _update_states(self) -> None:
+        """Update the states of the tools if any has changed."""
+        if await asyncio.to_thread(self._states_changed):
             await self._list()
 
-    def _has_other_states(self) -> bool:
+    def _states_changed(self) -> bool:
         return any(self._runtime.health.state(entry.spec) != entry.state for entry in self.catalogue.entries)
 
     async def _list(self) -> None:
-        """Takes over what the last scan found."""
+        """Show the tools of the last scan."""
         async with self._listing:
             earlier = list(self.catalogue.entries)
             self.catalogue, self._found = await asyncio.to_thread(self._read_catalogue)
             self._hidden = await asyncio.to_thread(self._runtime.tools.hidden)
             self.empty = self._why_empty()
             self.problems = (*self.own_problems, *self._found)
-            self._tell()
-            await asyncio.to_thread(_let_go, earlier)
+            self._post_listed()
+            await asyncio.to_thread(_free_in_batches, earlier)
 
-    def _tell(self) -> None:
-        """Tells the other places what there is."""
+    def _post_listed(self) -> None:
+        """Post `Listed` for the other pages."""
         scan = ToolScan(self.catalogue, self.problems, self._hidden, self.empty, self.scanning)
         self.post_message(self.Listed(scan))
 
     def _why_empty(self) -> str:
         if self._hidden:
-            kept_out = plural(self._hidden, "tool")
-            return f"No tools: the allow list keeps out {kept_out}.\n\nIt is in [tools] of the config, or --tool-allow."
-        return f"No tools yet.\n\nPut a Python file with a documented function into\n{self._runtime.paths.packs}"
+            excluded = plural(self._hidden, "tool")
+            return (
+                f"No tools: the allow list excludes {excluded}.\n\n"
+                "Change it in [tools] of the config or with --tool-allow."
+            )
+        return f"No tools yet.\n\nAdd a Python file with a documented function to\n{self._runtime.paths.packs}"
 
     def _read_catalogue(self) -> tuple[Catalogue, tuple[Problem, ...]]:
-        # Ten thousand specs are a million objects: were they not set aside, each full collection would keep a key
-        # waiting for a tenth of a second. They hold no cycles, so those of earlier scans are freed all the same.
+        # Ten thousand specs are a million objects. Unless they are frozen, each full garbage collection blocks the loop
+        # for 100 ms. They contain no cycles, so those of earlier scans are freed anyway.
         gc.freeze()
         problems = tuple(self._runtime.problems())
         catalogue = Catalogue.of(self._runtime.tools.all(), problems, self._runtime.health.state)
@@ -213,36 +222,40 @@ class ToolsScreen(PageScreen):
         return catalogue, problems
 
     def watch_own_problems(self) -> None:
-        """Lists the problems of themes and keys before those of packs."""
+        """List the problems of themes and keys before those of packs."""
         self.problems = (*self.own_problems, *self._found)
-        self._tell()
+        self._post_listed()
 
     def watch_scanning(self) -> None:
-        """Tells that the first scan is done."""
-        self._tell()
+        """Post `Listed` when the first scan ends."""
+        self._post_listed()
 
     def open_tool(self, name: str) -> None:
-        """Marks a tool and goes to its form.
+        """Select a tool and focus its form.
 
         Args:
-            name: The qualified name.
+            name: Qualified name of the tool.
         """
         if self.registry.list.select(name):
             self._focus_form()
 
     def open_call(self, name: str, arguments: JsonObject) -> None:
-        """Marks a tool and puts the arguments of a call into its form.
+        """Select a tool and load the arguments of a call into its form.
 
         Args:
-            name: One of its names.
-            arguments: What to put in.
+            name: Qualified name or alias of the tool.
+            arguments: Arguments to load.
         """
         spec = self._runtime.tools.get(name)
-        if spec is None or not self.registry.list.select(spec.name) or self._bench is None:
-            self.notify(f"There is no tool {clean_line(name)} here.", severity="warning", markup=False)
+        if spec is None or not self.registry.list.select(spec.name) or self._page is None:
+            self.notify(
+                f"The call was not opened because no tool is named {clean_line(name)}.",
+                severity="warning",
+                markup=False,
+            )
             return
         self._settle()
-        self._bench.fill(arguments, "those of the call")
+        self._page.fill(arguments, "from the selected call")
 
     @on(ToolList.Moved)
     def _moved(self, event: ToolList.Moved) -> None:
@@ -254,20 +267,20 @@ class ToolsScreen(PageScreen):
 
     @property
     def settled(self) -> bool:
-        """Whether form and result are those of the marked row."""
-        return self._bench is not None and self._settling is None and self._settled is self.registry.list.row
+        """Whether the form and the result belong to the selected row."""
+        return self._page is not None and self._settling is None and self._settled is self.registry.list.row
 
     @on(ToolList.Filtered)
     def _filtered(self, event: ToolList.Filtered) -> None:
-        """Waits on while somebody types, even if the mark stays where it is."""
+        """Restart the delay while the user types, even if the selection stays the same."""
         event.stop()
         if self._settling is not None:
             self._settling.reset()
 
     def _show_row(self) -> None:
-        """Shows the marked row, once the list itself has been painted."""
-        if self._bench is not None:
-            self._bench.look(self.registry.list.row)
+        """Show the selected row after the list was painted."""
+        if self._page is not None:
+            self._page.look(self.registry.list.row)
 
     @on(ToolList.Opened)
     def _opened(self, event: ToolList.Opened) -> None:
@@ -275,67 +288,67 @@ class ToolsScreen(PageScreen):
         self._focus_form()
 
     def _settle(self) -> None:
-        """Shows the form of the marked tool, the result it gave last, and what the history says of it."""
+        """Show the form, the last result and the use of the selected tool."""
         if self._settling is not None:
             self._settling.stop()
             self._settling = None
         row = self.registry.list.row
-        if self._bench is not None and (row is None or row is not self._settled):
+        if self._page is not None and (row is None or row is not self._settled):
             self._settled = row
-            self._bench.show(row)
+            self._page.show(row)
 
-    # What the bench does
+    # Tool page
 
     async def action_run(self) -> None:
-        """Runs the marked tool, unless its form has faults or a call is still under way."""
-        if self._bench is not None:
+        """Run the selected tool."""
+        if self._page is not None:
             self._settle()
-            self._bench.run()
+            self._page.run()
 
     async def action_cancel(self) -> None:
-        """Cancels the running call."""
-        if self._bench is not None:
-            await self._bench.cancel()
+        """Cancel the running call."""
+        if self._page is not None:
+            await self._page.cancel()
 
     def action_last_arguments(self) -> None:
-        """Fills the form with the arguments of the tool's last call."""
-        if self._bench is not None:
+        """Load the arguments of the tool's last call."""
+        if self._page is not None:
             self._settle()
-            self._bench.fill_with_last()
+            self._page.fill_with_last()
 
     def action_presets(self) -> None:
-        """Lists the presets of the marked tool; the one that is chosen fills the form."""
-        if self._bench is not None:
+        """Open the presets of the selected tool."""
+        if self._page is not None:
             self._settle()
-            self._bench.show_presets()
+            self._page.show_presets()
 
     def action_copy_as(self) -> None:
-        """Shows the call that the form makes in several ways, to be copied."""
-        if self._bench is not None:
+        """Open the dialog that copies the call in several formats."""
+        if self._page is not None:
             self._settle()
-            self._bench.copy_as()
+            self._page.copy_as()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Fills the form with a call that is pasted where nothing takes text."""
+        """Load a call that is pasted outside an editor."""
         event.stop()
-        if self._bench is not None:
+        if self._page is not None:
             self._settle()
-            self._bench.paste(event.text)
+            self._page.paste(event.text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers to cancel only what runs."""
-        return self._bench is not None and self._bench.running is not None if action == "cancel" else True
+        """Enable `cancel` only during a call."""
+        return self._page is not None and self._page.running is not None if action == "cancel" else True
 
-    def on_bench_recalled(self) -> None:
-        """Lists what was found wrong on the way."""
+    def on_tool_page_history_read(self) -> None:
+        """Show problems found while reading the tool's history and presets."""
         self.read_problems()
 
-    def on_bench_asked(self, event: Bench.Asked) -> None:
-        """Goes to another tool, with the arguments that were pasted."""
+    def on_tool_page_other_tool_pasted(self, event: ToolPage.OtherToolPasted) -> None:
+        """Select another tool for pasted arguments."""
         event.stop()
-        if self.registry.list.select(event.tool) and self._bench is not None:
+        if self.registry.list.select(event.tool) and self._page is not None:
             self._settle()
-            self._bench.fill(event.arguments, event.said)
+            self._page.fill(event.arguments, event.source)
 
     @work(exclusive=True, group="problems read")
     async def read_problems(self) -> None:
@@ -345,10 +358,10 @@ class ToolsScreen(PageScreen):
             self._found = found
             self.watch_own_problems()
 
-    # Looking around
+    # Views
 
     def action_definition(self) -> None:
-        """Shows the tool's definition."""
+        """Show the tool's definition."""
         row = self.registry.list.row
         if isinstance(row, ToolEntry):
             from pegboard.tui.dialogs.definition import DefinitionScreen
@@ -357,14 +370,14 @@ class ToolsScreen(PageScreen):
 
     @work(exclusive=True, group="editor")
     async def action_source(self) -> None:
-        """Opens the file of the marked tool or pack."""
+        """Open the file of the selected tool or pack."""
         match self.registry.list.row:
             case ToolEntry(spec=spec) if spec.location.file:
                 await self._edit(spec.location.file, spec.location.line)
             case PackEntry(file=str(file), problems=problems):
                 await self._edit(file, next((problem.line for problem in problems if problem.line), None))
             case _:
-                self.notify("It has no file.", severity="warning")
+                self.notify("The selection has no source file.", severity="warning")
 
     async def _edit(self, file: str, line: int | None) -> None:
         from pegboard.tui.widgets.external_editor import open_in_editor
@@ -372,12 +385,12 @@ class ToolsScreen(PageScreen):
         await open_in_editor(self.app, file, line)
 
     def action_show_tools(self) -> None:
-        """Goes to the list of tools."""
+        """Show and focus the tool list."""
         self.remove_class("-sidebar-hidden")
         self.registry.list.focus()
 
     def action_sidebar(self) -> None:
-        """Hides or shows the list of tools."""
+        """Hide or show the tool list."""
         self.toggle_class("-sidebar-hidden")
         if self.has_class("-sidebar-hidden") and self.focused is self.registry.list:
             self._focus_form()
@@ -386,41 +399,41 @@ class ToolsScreen(PageScreen):
 
     @property
     def panes(self) -> Sequence[Widget]:
-        """What may have the whole screen."""
-        return (self.registry, *(self._bench.panes if self._bench is not None else ()))
+        """Panes that can be maximised."""
+        return (self.registry, *(self._page.panes if self._page is not None else ()))
 
     @work(exclusive=True, group="rescan")
     async def action_rescan(self) -> None:
-        """Looks for tools again."""
+        """Scan for tools again."""
         await asyncio.to_thread(self._runtime.tools.scan)
         await self._list()
         self.notify(f"{len(self.catalogue.entries):,} tools.", markup=False)
 
     @property
     def keymap(self) -> Mapping[str, str]:
-        """Keys as the user remapped them, by command id."""
+        """The user's keys by command id."""
         return self._runtime.settings.keys
 
     def _key(self, command_id: str) -> str:
-        """Gives the first key of a command of this screen, as the user may have remapped it."""
+        """Return the first key of a command of this screen, with the user's remapping."""
         declared = next(command.keys for command in self.ACTIONS if command.id == command_id)
         return self.keymap.get(command_id, declared).split(",")[0].strip()
 
     def _focus_form(self) -> None:
-        """Goes to the first field of the marked tool."""
+        """Focus the first field of the selected tool."""
         self._settle()
-        if self._bench is not None:
-            self._bench.focus_form()
+        if self._page is not None:
+            self._page.focus_form()
 
 
-def _let_go(entries: list[ToolEntry]) -> None:
-    """Frees tools of an earlier scan a few at a time: all at once they would keep the loop waiting, whatever thread."""
+def _free_in_batches(entries: list[ToolEntry]) -> None:
+    """Free the tools of an earlier scan in small batches: freeing all of them together blocks the event loop."""
     while entries:
         del entries[-_FREED_AT_ONCE:]
 
 
 def _load_panes() -> None:
-    import pegboard.tui.tools.tool_page  # noqa: F401 - loaded for the one who asks for it next
+    import pegboard.tui.tools.tool_page  # noqa: F401 - imported early, in a thread
     from pegboard.results.markdown_lines import Marked
 
-    Marked("*").read()  # loads what reads Markdown
+    Marked("*").read()  # imports the Markdown parser

@@ -1,4 +1,4 @@
-"""The list of packs and tools: line by line, so that ten thousand of them cost what is seen of them."""
+"""The tool list, rendered line by line so that its cost does not depend on the number of tools."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from pegboard.tui.state.fuzzy import match_positions
 from pegboard.tui.widgets.paste import may_be_call
 
 STATE_SYMBOLS = {"ready": "●", "degraded": "◐", "blocked": "○"}
-"""What a tool wears for its state."""
+"""Symbol of each state of a tool."""
 
 LEGEND = (
     ("●", "ready"),
-    ("◐", "ready in part: something optional is missing"),
-    ("○", "blocked: something it needs is missing"),
+    ("◐", "degraded: an optional requirement is missing"),
+    ("○", "blocked: a requirement is missing"),
     ("R", "read-only: changes nothing"),
     ("D", "destructive: may delete or overwrite"),
     ("!", "has a problem"),
-    ("✖", "a pack that can't be read"),
+    ("✖", "pack that can't be read"),
 )
-"""The marks of the list and what they mean, for the help screen."""
+"""The symbols of the list and their meaning, for the help screen."""
 
 _OWN_CHARACTERS = frozenset("/?!")
 _VIM_KEYS = {"j": "move(1)", "k": "move(-1)", "g": "move_to(0)", "G": "move_to(-1)"}
 
 
 class ToolList(ScrollView, can_focus=True):
-    """Packs that fold and their tools; typing filters to the best matches."""
+    """Foldable packs and their tools. Typing filters for the best matches."""
 
     PAGE = "List"
 
@@ -90,48 +90,56 @@ class ToolList(ScrollView, can_focus=True):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("list.up", "up", "move(-1)", "Up", "Go to the line above."),
         Command("list.down", "down", "move(1)", "Down", "Go to the line below."),
-        Command("list.page_up", "pageup", "page(-1)", "Page up", "Go one screenful up."),
-        Command("list.page_down", "pagedown", "page(1)", "Page down", "Go one screenful down."),
+        Command("list.page_up", "pageup", "page(-1)", "Page up", "Go up one page."),
+        Command("list.page_down", "pagedown", "page(1)", "Page down", "Go down one page."),
         Command("list.first", "home", "move_to(0)", "First", "Go to the first line."),
         Command("list.last", "end", "move_to(-1)", "Last", "Go to the last line."),
         Command("list.fold", "left", "fold", "Fold", "Hide the tools of the pack."),
         Command("list.unfold", "right", "unfold", "Unfold", "Show the tools of the pack."),
-        Command("list.open", "enter", "open", "Open", "Go to the tool's form, or fold and unfold a pack.", footer=True),
+        Command(
+            "list.open", "enter", "open", "Open", "Go to the tool's form, or fold or unfold the pack.", footer=True
+        ),
         Command("list.filter", "slash", "filter", "Filter", "Type part of a name or of a description.", footer=True),
-        Command("list.erase", "backspace", "erase(1)", "Erase", "Take back a character of the filter."),
-        Command("list.erase_word", "ctrl+w,ctrl+backspace", "erase_word", "Erase word", "Take back a word."),
+        Command("list.erase", "backspace", "erase(1)", "Erase", "Delete the last character of the filter."),
+        Command(
+            "list.erase_word",
+            "ctrl+w,ctrl+backspace",
+            "erase_word",
+            "Erase word",
+            "Delete the last word of the filter.",
+        ),
         Command("list.clear", "escape", "clear", "Clear filter", "Show every tool again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     catalogue: reactive[Catalogue] = reactive(Catalogue, init=False)
-    """What there is to list."""
+    """Tools and packs to list."""
     sought: reactive[str] = reactive("", init=False)
-    """What is typed in the filter; spaces at its end count."""
+    """Text of the filter; trailing spaces count."""
     typing: reactive[bool] = reactive(False, init=False)
-    """With vim keys: whether letters go to the filter now."""
+    """With vim keys: whether letters are added to the filter."""
     cursor: var[int] = var(0, init=False)
-    """The line that is marked."""
+    """Index of the selected line."""
     vim_keys: var[bool] = var(False)
-    """Whether j, k, g and G move; then only `/` filters."""
+    """Whether j, k, g and G move the selection; then only `/` starts filtering."""
     empty: reactive[str] = reactive("")
-    """What to say when there is no tool at all."""
+    """Text to show if no tools exist."""
 
     @dataclass
     class Moved(Message):
-        """Another row is marked, or none."""
+        """Another row was selected, or none."""
 
         row: CatalogueRow | None
 
     @dataclass
     class Opened(Message):
-        """A tool was chosen to work with."""
+        """A tool was opened."""
 
         entry: ToolEntry
 
     @dataclass
     class Filtered(Message):
-        """The filter, or what it found, changed."""
+        """The filter or its matches changed."""
 
         query: str
         found: int
@@ -145,22 +153,22 @@ class ToolList(ScrollView, can_focus=True):
         self._hover: int | None = None
         self._told: CatalogueRow | None = None
         self._searches: dict[str, Hits] = {}
-        """What the filter and its beginnings found."""
+        """Matches of the filter and of its prefixes."""
         self.show_horizontal_scrollbar = False
 
     @property
     def row(self) -> CatalogueRow | None:
-        """The marked row."""
+        """The selected row."""
         return self._rows[self.cursor] if 0 <= self.cursor < len(self._rows) else None
 
     def select(self, name: str) -> bool:
-        """Marks a tool, clearing the filter and unfolding its pack where they hide it.
+        """Select a tool; clear the filter and unfold its pack if they hide it.
 
         Args:
-            name: The qualified name.
+            name: Qualified name of the tool.
 
         Returns:
-            Whether there is such a tool.
+            Whether the tool exists.
         """
         entry = next((entry for entry in self.catalogue.entries if entry.spec.name == name), None)
         if entry is None:
@@ -171,17 +179,17 @@ class ToolList(ScrollView, can_focus=True):
         self._show(entry.key)
         return True
 
-    # What changes
+    # State
 
     def watch_catalogue(self) -> None:
-        """Lists the new rows; the mark stays on its row and its row in its place on the screen."""
+        """List the new rows, keeping the selection and its position on the screen."""
         self._searches = {}
         self._show(self.row.key if self.row else None)
 
     def watch_sought(self, before: str, query: str) -> None:
-        """Lists what the filter lets through: the best match is marked, and a cleared filter keeps the mark."""
+        """List the matches and select the best; clearing the filter keeps the selection."""
         if query.split() == before.split():
-            self._tell_filter()
+            self._post_filtered()
             return
         row = self.row
         if query.strip():
@@ -192,14 +200,14 @@ class ToolList(ScrollView, can_focus=True):
         self._show(row.key if row else None)
 
     def watch_typing(self) -> None:
-        """Tells whether the filter takes letters."""
-        self._tell_filter()
+        """Post whether the filter accepts letters."""
+        self._post_filtered()
 
     def watch_cursor(self) -> None:
-        """Brings the marked row into view."""
+        """Scroll to the selected row."""
         self._reveal()
         self.refresh()
-        self._tell()
+        self._post_moved()
 
     def _list(self) -> list[CatalogueRow]:
         query = " ".join(self.sought.split())
@@ -213,7 +221,7 @@ class ToolList(ScrollView, can_focus=True):
         return list(self._searches[query])
 
     def _show(self, key: tuple[str, str] | None) -> None:
-        """Lists the rows anew and marks that of `key`, which keeps its place on the screen; else the nearest line."""
+        """Rebuild the lines and select the row of `key` at its position on the screen, or the nearest line."""
         line = self.cursor - round(self.scroll_y)
         self._rows = self._list()
         found = self._find(key)
@@ -223,11 +231,11 @@ class ToolList(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, found - max(line, 0)) if key else 0, animate=False, force=True, immediate=True)
         self._reveal()
         self.refresh()
-        self._tell()
-        self._tell_filter()
+        self._post_moved()
+        self._post_filtered()
 
     def _find(self, key: tuple[str, str] | None) -> int:
-        """Gives the line of the row of that key, or the best in its place."""
+        """Return the line of the row with this key, or of the nearest one."""
         if key is not None:
             nearest = max(0, min(self.cursor, len(self._rows) - 1))
             return next((index for index, row in enumerate(self._rows) if row.key == key), nearest)
@@ -236,7 +244,7 @@ class ToolList(ScrollView, can_focus=True):
         return next((index for index, row in enumerate(self._rows) if isinstance(row, ToolEntry)), 0)
 
     def _resize(self, lines: int) -> None:
-        """Takes over the number of lines as a layout would, but without laying out the whole screen."""
+        """Set the number of lines without a new layout of the whole screen."""
         size = Size(self.size.width, lines)
         self.set_reactive(ScrollView.virtual_size, size)
         self._scroll_update(size)
@@ -247,31 +255,31 @@ class ToolList(ScrollView, can_focus=True):
     def _unfold(self, pack: str) -> None:
         self._folded -= {pack}
 
-    def _tell(self) -> None:
+    def _post_moved(self) -> None:
         row = self.row
         if row is not self._told:
             self._told = row
             self.post_message(self.Moved(row))
 
-    def _tell_filter(self) -> None:
+    def _post_filtered(self) -> None:
         self.post_message(self.Filtered(self.sought, len(self._rows), self.typing))
 
-    # What the user does
+    # Actions
 
     def action_move(self, lines: int) -> None:
-        """Moves the mark by some lines."""
+        """Move the selection by lines."""
         self.cursor = max(0, min(self.cursor + lines, len(self._rows) - 1))
 
     def action_page(self, pages: int) -> None:
-        """Moves the mark by screenfuls."""
+        """Move the selection by pages."""
         self.action_move(pages * max(1, self.size.height - 1))
 
     def action_move_to(self, line: int) -> None:
-        """Marks a line; -1 is the last."""
+        """Select a line; -1 is the last."""
         self.cursor = max(0, len(self._rows) - 1) if line < 0 else line
 
     def action_fold(self) -> None:
-        """Hides the tools of the marked row's pack, and marks the pack."""
+        """Hide the tools of the selected row's pack, and select the pack."""
         match self.row:
             case ToolEntry(spec=spec) if not self.sought.strip():
                 self._folded |= {spec.pack}
@@ -281,7 +289,7 @@ class ToolList(ScrollView, can_focus=True):
                 self._show(("pack", name))
 
     def action_unfold(self) -> None:
-        """Shows the tools of the marked pack."""
+        """Show the tools of the selected pack."""
         match self.row:
             case PackEntry(name=name) as pack if name in self._folded:
                 self._unfold(name)
@@ -290,7 +298,7 @@ class ToolList(ScrollView, can_focus=True):
                 self.action_move(1)
 
     def action_open(self) -> None:
-        """Opens the marked tool, or folds the marked pack."""
+        """Open the selected tool, or fold or unfold the selected pack."""
         if self.typing and self.vim_keys:
             self.typing = False
         match self.row:
@@ -302,34 +310,34 @@ class ToolList(ScrollView, can_focus=True):
                 self.action_fold()
 
     def action_filter(self) -> None:
-        """Begins to filter."""
+        """Start filtering."""
         self.typing = True
 
     def action_erase(self, count: int) -> None:
-        """Takes characters back."""
+        """Delete characters at the end of the filter."""
         self.sought = self.sought[:-count]
 
     def action_erase_word(self) -> None:
-        """Takes the last word back."""
+        """Delete the last word of the filter."""
         self.sought = self.sought.rstrip().rpartition(" ")[0]
 
     def action_clear(self) -> None:
-        """Ends filtering."""
+        """Clear the filter."""
         self.typing = False
         self.sought = ""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Lets `escape` and `backspace` pass where there is nothing to take back."""
+        """Let `escape` and `backspace` pass if the filter is empty."""
         if action == "clear":
             return bool(self.sought) or self.typing
         return bool(self.sought) if action in {"erase", "erase_word"} else True
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Says whether a key is text for the filter."""
+        """Return whether a key is text for the filter."""
         return character is not None and character.isprintable() and character not in _OWN_CHARACTERS
 
     async def on_key(self, event: events.Key) -> None:
-        """Takes printable keys for the filter; with vim keys only after `/`."""
+        """Add printable keys to the filter; with vim keys only after `/`."""
         character = event.character
         if not event.is_printable or character is None or (character in _OWN_CHARACTERS and not self.typing):
             return
@@ -344,7 +352,7 @@ class ToolList(ScrollView, can_focus=True):
             self.sought += character
 
     def on_paste(self, event: events.Paste) -> None:
-        """Filters by pasted text; what looks like a call is for the screen."""
+        """Filter by pasted text, unless it looks like a call."""
         if may_be_call(event.text):
             return
         event.stop()
@@ -352,11 +360,11 @@ class ToolList(ScrollView, can_focus=True):
         self.sought += "".join(character for character in line if character.isprintable())[:200]
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Marks the line under the pointer faintly."""
+        """Highlight the line under the pointer."""
         self._set_hover(event.y + round(self.scroll_y))
 
     def on_leave(self) -> None:
-        """Forgets the line under the pointer."""
+        """Remove the highlight."""
         self._set_hover(None)
 
     def _set_hover(self, line: int | None) -> None:
@@ -365,7 +373,7 @@ class ToolList(ScrollView, can_focus=True):
             self.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        """Marks a tool; folds or unfolds a pack; a second click opens a tool."""
+        """Select a tool, or fold or unfold a pack; open the tool on a second click."""
         line = event.y + round(self.scroll_y)
         if line >= len(self._rows):
             return
@@ -374,10 +382,10 @@ class ToolList(ScrollView, can_focus=True):
         if isinstance(self.row, PackEntry) or again:
             self.action_open()
 
-    # What is seen
+    # Rendering
 
     def render_line(self, y: int) -> Strip:
-        """Draws one line of the list."""
+        """Render one line."""
         width = self.size.width
         index = y + round(self.scroll_y)
         if not self._rows:
@@ -445,13 +453,13 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _marked(query: str, name: str, plain: Style, match: Style) -> list[Segment]:
-    """Cuts a name into segments, those that the query matches marked."""
+    """Split a name into segments, with the matching ones highlighted."""
     marked = set(match_positions(query, name))
     return [Segment(letter, match if index in marked else plain) for index, letter in enumerate(name)]
 
 
 def _fit(segments: list[Segment], width: int, style: Style) -> list[Segment]:
-    """Makes a line exactly `width` cells long; what doesn't fit ends in an ellipsis."""
+    """Fit a line into exactly `width` cells, with an ellipsis if it is too long."""
     strip = Strip(segments)
     if strip.cell_length > width:
         last = segments[-1].style
@@ -460,7 +468,7 @@ def _fit(segments: list[Segment], width: int, style: Style) -> list[Segment]:
 
 
 def _paint(line: Strip, style: Style | None) -> Strip:
-    """Draws a line in one style, keeping what is underlined."""
+    """Apply one style to a line, keeping underlines."""
     if style is None:
         return line
     kept = [

@@ -1,4 +1,4 @@
-"""The bench: where the tool that was taken down is looked at, filled in and tried."""
+"""The tool page: description, form and result of one tool."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _ROOMY_COLUMNS, _ROOMY_LINES = 66, 30
-"""The size from which on every pane can have a border of its own."""
+"""Minimum size at which every pane has a border."""
 _RESULTS_KEPT = 20
 _UNTRIED, _TRIED = "2fr", "1fr"
-"""The height of the form beside that of the result, before and after there is one."""
+"""Height of the form relative to the result, before and after the first run."""
 _ARGUMENT_LINES = 8
-"""How many lines of the arguments stand in the question before a destructive tool."""
+"""Maximum number of lines of arguments in the confirmation of a destructive tool."""
 
 
-class Bench(Vertical):
-    """Shows detail, form and result of a tool, runs it, and keeps the last results.
+class ToolPage(Vertical):
+    """Details, form and result of a tool. Runs the tool and keeps the last results.
 
-    The panes stand over each other, with borders where there is room and lines where there is none. The form has most
-    of it until there is a result. A form without fields takes no more than its one line.
+    The panes are stacked, with borders if the size permits and with lines otherwise. The form gets most of the space
+    until the tool has run. A form without fields needs only one line.
 
     Args:
-        runtime: What calls the tools and knows what they were called with.
-        key: Gives the keys of a command, by its id, as they are shown.
+        runtime: Runtime that calls the tools and knows their history.
+        key: Returns the keys of a command id, as shown to the user.
     """
 
     DEFAULT_CSS = """
-    Bench {
+    ToolPage {
         width: 1fr;
         DetailPane, FormPane, ResultPane {
             height: 1fr;
@@ -81,25 +81,25 @@ class Bench(Vertical):
     """
 
     subject: var[CatalogueRow | None] = var(None, init=False)
-    """The tool or pack that is looked at."""
+    """The selected tool or pack."""
     uses: var[ToolUses | None] = var(None, init=False)
-    """How often the tool was used; None while that isn't known."""
+    """Use of the tool; None while unknown."""
     lacking: var[tuple[Problem, ...]] = var((), init=False)
-    """What of the things that the tool needs is missing, or may be."""
+    """Problems of the tool's requirements."""
     running: var[ToolCall | None] = var(None)
-    """The call under way."""
+    """The running call."""
 
-    class Recalled(Message):
-        """What was kept of a tool has been read, which may have shown something wrong."""
+    class HistoryRead(Message):
+        """A tool's history and presets were read, which may have revealed problems."""
 
-    class Asked(Message):
-        """Another tool is asked for, with these arguments."""
+    class OtherToolPasted(Message):
+        """A pasted call belongs to another tool, which should be opened."""
 
-        def __init__(self, tool: str, arguments: JsonObject, said: str) -> None:
+        def __init__(self, tool: str, arguments: JsonObject, source: str) -> None:
             super().__init__()
             self.tool = tool
             self.arguments = arguments
-            self.said = said
+            self.source = source
 
     def __init__(self, runtime: Runtime, key: Callable[[str], str]) -> None:
         super().__init__()
@@ -114,36 +114,36 @@ class Bench(Vertical):
         self._results: OrderedDict[str, tuple[ToolCall, ToolResult]] = OrderedDict()
 
     async def on_mount(self) -> None:
-        """Mounts the panes one after the other, so that a key needn't wait for all of their styles to be read."""
-        self._detail.data_bind(Bench.subject, Bench.lacking, Bench.uses)
+        """Mount the panes one by one, so that keys are processed in between."""
+        self._detail.data_bind(ToolPage.subject, ToolPage.lacking, ToolPage.uses)
         for pane in self.panes:
             await self.mount(pane)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Says whether there is room."""
+        """Choose between borders and lines."""
         self.set_class(event.size.width < _ROOMY_COLUMNS or event.size.height < _ROOMY_LINES, "-compact")
 
     @property
     def panes(self) -> tuple[Widget, ...]:
-        """Detail, form and result."""
+        """Details, form and result."""
         return (self._detail, self._form, self._result)
 
     @property
     def has_fields(self) -> bool:
-        """Whether the tool that is shown has a form with fields."""
+        """Whether the current tool has a form with fields."""
         return self._form.form is not None and bool(self._form.form.fields)
 
     def look(self, subject: CatalogueRow | None) -> None:
-        """Shows what a tool or pack is; its form waits until it is to stay."""
+        """Show the details of a tool or pack; its form follows with `show`."""
         if subject is not self.subject:
             self.uses = None
-            rows = self._runtime.health.rows(subject.spec.name) if _lacks_something(subject) else ()
+            rows = self._runtime.health.rows(subject.spec.name) if _is_not_ready(subject) else ()
             problems = [row.problem for row in rows if row.problem]
             self.lacking = tuple(sorted(problems, key=lambda problem: problem.rank))
             self.subject = subject
 
     def show(self, subject: CatalogueRow | None) -> None:
-        """Shows the form of a tool, the result it gave last, and what the history says of it."""
+        """Show the form, the last result and the use of a tool."""
         self.look(subject)
         self._detail.describe()
         spec = subject.spec if isinstance(subject, ToolEntry) else None
@@ -156,12 +156,12 @@ class Bench(Vertical):
         changed = (spec and spec.name) != (self._shown and self._shown.name)
         self._shown = spec
         if spec is not None:
-            self._recall(spec.name)
+            self._read_history(spec.name)
         if changed and self.running is None:
             self._show_result(spec)
 
     def focus_form(self) -> None:
-        """Goes to the first field as soon as it stands; a tool without fields leaves the focus where it is."""
+        """Focus the first field once it is mounted. Without fields, keep the focus."""
         if self.has_fields:
             self._form.focus_field()
 
@@ -174,14 +174,14 @@ class Bench(Vertical):
             self._result.show(*kept)
 
     @work(exclusive=True, group="recall")
-    async def _recall(self, tool: str) -> None:
-        """Shows how often a tool was used, and offers its last arguments and its presets."""
+    async def _read_history(self, tool: str) -> None:
+        """Show how often a tool was used, and offer its last arguments and presets."""
         try:
             self.uses = await asyncio.to_thread(self._runtime.history.uses, tool)
         except StoreError:
             self.uses = None
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
-        self.post_message(self.Recalled())
+        self.post_message(self.HistoryRead())
         offered = self.has_fields and self.uses is not None and self.uses.calls > 0
         hint = f" · {self._key('tools.last_arguments')} last arguments" if offered else ""
         hint += f" · {self._key('tools.presets')} {count(presets, 'preset')}" if presets else ""
@@ -190,26 +190,26 @@ class Bench(Vertical):
     # Running
 
     def run(self) -> None:
-        """Runs the tool, unless its form has faults or a call is still under way."""
+        """Run the tool, unless its form has validation errors or a call is running."""
         if self.running is not None:
-            self.notify(f"{clean_line(self.running.name)} is still running: esc cancels it.", markup=False)
+            self.notify(f"{clean_line(self.running.name)} is still running. Press esc to cancel it.", markup=False)
             return
         if self._shown is None:
-            self.notify("Mark a tool first.", severity="warning")
+            self.notify("Select a tool first.", severity="warning")
             return
         arguments = self._form.submit()
         if arguments is not None:
             self._run(self._shown, arguments)
 
     async def cancel(self) -> None:
-        """Cancels the running call."""
+        """Cancel the running call."""
         if self.running is not None:
             await self._runtime.cancel(self.running.id)
 
     @work(group="call")
     async def _run(self, spec: ToolSpec, arguments: JsonObject) -> None:
-        """Makes a call and shows what happens; asks first whether a blocked or destructive tool shall be run."""
-        if not await self._agreed(spec):
+        """Call the tool and show its events, after confirmation if it is blocked or destructive."""
+        if not await self._confirm(spec):
             return
         call = ToolCall(name=spec.name, args=arguments, source="form")
         self.running = call
@@ -218,22 +218,22 @@ class Bench(Vertical):
         try:
             async for event in self._runtime.call(call):
                 self._result.feed(event)
-                if isinstance(event, Finished) and event.owner == call.id:
-                    self._keep(event)
+                if isinstance(event, Finished) and event.call.id == call.id:
+                    self._remember_result(event)
         finally:
             self.running = None
             if spec.requirements:
                 self.post_message(Called(spec.name))
         if self._shown is not None:
-            self._recall(self._shown.name)
+            self._read_history(self._shown.name)
 
-    async def _agreed(self, spec: ToolSpec) -> bool:
-        """Asks once, whatever there is to ask about."""
+    async def _confirm(self, spec: ToolSpec) -> bool:
+        """Ask for all confirmations in one dialog; return whether the tool may run."""
         rows = self._runtime.health.rows(spec.name) if spec.requirements else ()
         missing = [row.problem for row in rows if row.blocks and row.problem]
         reasons = [_why_blocked(spec, missing)] if missing else []
         if spec.hints.destructive:
-            reasons.append(self._what_it_would_do(spec))
+            reasons.append(self._describe_effect(spec))
         if not reasons:
             return True
         from pegboard.tui.dialogs.confirm import Confirm
@@ -242,45 +242,45 @@ class Bench(Vertical):
         agreed: bool | None = await self.app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run it"))
         return agreed is True
 
-    def _what_it_would_do(self, spec: ToolSpec) -> str:
-        question = f"{clean_line(spec.name)} says that it may delete or overwrite things.\n\n{clean(spec.summary)}"
+    def _describe_effect(self, spec: ToolSpec) -> str:
+        question = f"{clean_line(spec.name)} may delete or overwrite data.\n\n{clean(spec.summary)}"
         if self._form.form is None:
             return question
         lines = clean(self._form.form.text(masked=True)).splitlines()
         more = [f"… {len(lines) - _ARGUMENT_LINES} more lines"] if len(lines) > _ARGUMENT_LINES else []
         return question + "\n\n" + "\n".join([*lines[:_ARGUMENT_LINES], *more])
 
-    def _keep(self, event: Finished) -> None:
+    def _remember_result(self, event: Finished) -> None:
         self._results[event.call.name] = (event.call, event.result)
         self._results.move_to_end(event.call.name)
         if len(self._results) > _RESULTS_KEPT:
             self._results.popitem(last=False)
 
     def watch_running(self) -> None:
-        """Shows in the footer whether there is something to cancel."""
+        """Update the footer."""
         self.screen.refresh_bindings()
 
-    # Arguments from elsewhere, and to elsewhere
+    # Arguments
 
-    def fill(self, arguments: JsonObject, said: str) -> None:
-        """Puts arguments into the form, and says how to bring back what was there.
+    def fill(self, arguments: JsonObject, source: str) -> None:
+        """Load arguments into the form.
 
         Args:
-            arguments: What to put in.
-            said: Which they are: `those of the last call`.
+            arguments: Arguments to load.
+            source: Where they come from, for the toast: `from the last call`.
         """
         form = self._form.form
         if form is None:
             return
         had = form.has_text_fault or bool(form.draft())
         self._form.load(arguments)
-        undo = f" {key_of(self._form, 'form.bring_back')} brings back what was there." if had else ""
-        self.notify(f"The arguments are {said}.{undo}", markup=False)
+        undo = f" {key_of(self._form, 'form.bring_back')} undoes it." if had else ""
+        self.notify(f"Form filled {source}.{undo}", markup=False)
         self.focus_form()
 
     @work(exclusive=True, group="arguments")
     async def fill_with_last(self) -> None:
-        """Fills the form with the arguments of the tool's last call."""
+        """Load the arguments of the tool's last call."""
         spec = self._shown
         if spec is None:
             return
@@ -290,85 +290,87 @@ class Bench(Vertical):
             self.notify(clean_line(str(error)), severity="error", markup=False)
             return
         if arguments is None:
-            self.notify(f"{clean_line(spec.name)} was never called.", markup=False)
+            self.notify(f"{clean_line(spec.name)} has not been called yet.", markup=False)
         elif spec is self._shown:
-            self.fill(arguments, "those of the last call")
+            self.fill(arguments, "from the last call")
 
     @work(exclusive=True, group="arguments")
     async def show_presets(self) -> None:
-        """Lists the presets of the tool; the one that is chosen fills the form."""
+        """Open the presets of the tool and load the chosen one."""
         from pegboard.tui.tools.presets import PresetsScreen
 
-        filled = self._filled()
+        filled = self._tool_and_form()
         if filled is None:
             return
         spec, form = filled
         preset = await self.app.push_screen_wait(PresetsScreen(self._runtime, spec, form))
         if preset is not None and self._shown is not None and self._shown.name == spec.name:
-            self.fill(preset.arguments, f"those of {clean_line(preset.name)}")
-        self._recall(spec.name)
+            self.fill(preset.arguments, f"from the preset {clean_line(preset.name)}")
+        self._read_history(spec.name)
 
     def copy_as(self) -> None:
-        """Shows the call that the form makes in several ways, to be copied."""
+        """Open the dialog that copies the call in several formats."""
         from pegboard.tui.dialogs.copy_as import copy_call
 
-        filled = self._filled()
+        filled = self._tool_and_form()
         if filled is not None:
             self.app.push_screen(copy_call(*filled, self._runtime.tools.packs_option(filled[0])))
 
-    def _filled(self) -> tuple[ToolSpec, Form] | None:
-        """Gives the tool with its form, unless there is none or it can't be told what is in it."""
+    def _tool_and_form(self) -> tuple[ToolSpec, Form] | None:
+        """Return the tool and its form, or None after reporting why the arguments are unknown."""
         form = self._form.form
         if self._shown is None or form is None:
-            self.notify("Mark a tool first.", severity="warning")
+            self.notify("Select a tool first.", severity="warning")
             return None
         self._form.settle()
         if form.has_text_fault:
-            self.notify("The JSON text has a fault; mend it or drop it first.", severity="warning")
+            self.notify("The JSON text is invalid. Fix or discard it first.", severity="warning")
             return None
         return self._shown, form
 
     # Pasting
 
     def paste(self, text: str) -> None:
-        """Fills the form with a call that is pasted where nothing takes text."""
+        """Load a call that was pasted outside an editor."""
         if may_be_call(text):
-            self._take_paste(text, self._refuse)
+            self._load_paste(text, self._report_no_call)
 
     def on_call_pasted(self, event: CallPasted) -> None:
-        """Fills the form with a call that was pasted into a field that can't hold it."""
+        """Load a call that was pasted into a field that can't hold it."""
         event.stop()
-        self._take_paste(event.text, event.take)
+        self._load_paste(event.text, event.take)
 
     def on_call_pasted_as_text(self, event: CallPastedAsText) -> None:
-        """Offers to fill the form with a call that was pasted as text."""
+        """Offer to load a call that was pasted as text."""
         event.stop()
         self._offer_paste(event.text, event.editor)
 
-    def _refuse(self, text: str) -> None:
+    def _report_no_call(self, text: str) -> None:
         del text
-        self.notify("What was pasted can't be read as a call.", severity="warning")
+        self.notify("The pasted text is not a call of a tool.", severity="warning")
 
     @work(exclusive=True, group="paste")
-    async def _take_paste(self, text: str, otherwise: Callable[[str], object]) -> None:
+    async def _load_paste(self, text: str, otherwise: Callable[[str], object]) -> None:
         found = await self._read_paste(text)
         if found is None:
             otherwise(text)
         else:
-            await self._take_call(*found)
+            await self._load_call(*found)
 
     @work(exclusive=True, group="paste")
     async def _offer_paste(self, text: str, editor: TextLine | TextBox) -> None:
         found = await self._read_paste(text)
         if found is None:
             return
-        editor.offer_call(lambda: self.run_worker(self._take_call(*found), exclusive=True, group="paste"))
+        editor.offer_call(lambda: self.run_worker(self._load_call(*found), exclusive=True, group="paste"))
         key = key_in_reach(editor, ["field.offer"])
-        self.notify(f"That is a call of {clean_line(found[0].name)}: {key} fills the form with it.", markup=False)
+        self.notify(
+            f"You pasted a call of {clean_line(found[0].name)}. Press {key} to fill the form with it.", markup=False
+        )
         self.screen.refresh_bindings()
 
     async def _read_paste(self, text: str) -> tuple[ToolSpec, Pasted] | None:
-        """Reads a call, by the schema of the tool that it names, else of the tool that is shown."""
+        """Parse a call with the schema of the tool it names, or of the current tool."""
         spec = self._shown
         if spec is None:
             return None
@@ -379,24 +381,25 @@ class Bench(Vertical):
         again = await asyncio.to_thread(pasted, text, other) if other is not None else None
         return (other, again) if other is not None and again is not None else None
 
-    async def _take_call(self, spec: ToolSpec, call: Pasted) -> None:
-        """Fills the form with a call; asks for another tool for it once that is confirmed."""
-        said = "those that were pasted"
+    async def _load_call(self, spec: ToolSpec, call: Pasted) -> None:
+        """Load a call; open its tool after confirmation if it is another one."""
+        source = "from the clipboard"
         if self._shown is not None and spec.name == self._shown.name:
-            self.fill(call.arguments, said)
+            self.fill(call.arguments, source)
             return
         from pegboard.tui.dialogs.confirm import Confirm
 
         name = clean_line(spec.name)
-        question = f"What was pasted is a call of {name}, which is another tool than the one that is shown."
+        question = f"The pasted text is a call of another tool: {name}."
         if await self.app.push_screen_wait(Confirm(f"Go to {name}?", question, "Go there")):
-            self.post_message(self.Asked(spec.name, call.arguments, said))
+            self.post_message(self.OtherToolPasted(spec.name, call.arguments, source))
 
 
-def _lacks_something(subject: CatalogueRow | None) -> TypeGuard[ToolEntry]:
+def _is_not_ready(subject: CatalogueRow | None) -> TypeGuard[ToolEntry]:
     return isinstance(subject, ToolEntry) and subject.state != "ready"
 
 
 def _why_blocked(spec: ToolSpec, missing: Sequence[Problem]) -> str:
     lines = "\n".join(clean_line(str(problem)) for problem in missing)
-    return f"{clean_line(spec.name)} lacks what it needs:\n{lines}\n\nIt is looked for once more before the call."
+    name = clean_line(spec.name)
+    return f"{name} is blocked by missing requirements:\n{lines}\n\nThey are checked again before the call."

@@ -1,4 +1,4 @@
-"""The registry: a line for the filter and the list of tools."""
+"""The sidebar: the filter and the tool list."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pegboard.tui.widgets.filter_line import FilterLine
 
 
 class RegistryPane(Vertical):
-    """The wall: every tool by pack, and a filter over them."""
+    """Tool list by pack, with a filter."""
 
     ALLOW_MAXIMIZE = True
 
     catalogue: reactive[Catalogue] = reactive(Catalogue, init=False)
-    """What there is to list."""
+    """Tools and packs to list."""
     empty: reactive[str] = reactive("", init=False)
-    """What to say when there is no tool at all."""
+    """Text to show if no tools exist."""
 
     list = query_one(ToolList)
     _filter = query_one(FilterLine)
@@ -32,7 +32,7 @@ class RegistryPane(Vertical):
         self.border_title = "Tools"
 
     def compose(self) -> ComposeResult:
-        """The filter above the list."""
+        """Yield the filter and the list."""
         yield FilterLine("/ to filter" if self._vim_keys else "type to filter")
         yield ToolList(vim_keys=self._vim_keys).data_bind(RegistryPane.catalogue, RegistryPane.empty)
 

@@ -1,4 +1,4 @@
-"""What the parts of the form and the result are called in the help."""
+"""Titles of the parts of the form and the result in the help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pegboard.tui.form
 import pegboard.tui.result
 
 
-def test_every_part_with_commands_has_a_name_for_people() -> None:
+def test_every_part_with_commands_has_a_title() -> None:
     parts: set[type[DOMNode]] = set()
     for package in (pegboard.tui.form, pegboard.tui.result):
         for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):

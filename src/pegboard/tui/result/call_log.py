@@ -1,0 +1,53 @@
+"""Log of one call in the result pane."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from pegboard.results.log import LogLine, LogLines, Stream
+from pegboard.tui.result.text import TextView
+from pegboard.tui.widgets.line_view import Span
+
+LOG_LINES: Final = 5_000
+"""Maximum number of lines kept; the oldest are removed."""
+_SIGNS: Final = {"stdout": "  ", "stderr": "! ", "log": "· "}
+
+
+class CallLog:
+    """Output of one call and the view that shows it. Lines reach the view only when `update_view` is called."""
+
+    def __init__(self) -> None:
+        self.view = TextView(highlight=_spans, keep=LOG_LINES, placeholder="No output yet.")
+        self.count = 0
+        """Number of complete lines so far."""
+        self._lines = LogLines()
+        self._pending: deque[LogLine] = deque(maxlen=LOG_LINES)
+
+    def feed(self, stream: Stream, text: str) -> None:
+        """Add a piece of output."""
+        self._add(self._lines.feed(stream, text))
+
+    def finish(self) -> None:
+        """Complete the lines without a line break, as there will be no more output."""
+        self._add(self._lines.begun())
+        self._lines = LogLines()
+
+    def update_view(self) -> None:
+        """Append new lines to the view."""
+        begun = self._lines.begun()
+        if self._pending or begun:
+            self.view.append([_text(line) for line in self._pending], [_text(line) for line in begun])
+            self._pending.clear()
+
+    def _add(self, lines: list[LogLine]) -> None:
+        self._pending += lines
+        self.count += len(lines)
+
+
+def _text(line: LogLine) -> str:
+    return _SIGNS[line.stream] + line.text
+
+
+def _spans(line: str) -> list[Span]:
+    return [(0, len(line), "warning")] if line.startswith(_SIGNS["stderr"]) else [(0, len(_SIGNS["log"]), "muted")]

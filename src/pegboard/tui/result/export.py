@@ -1,0 +1,56 @@
+"""Saving a result and opening it in the pager, with a toast for the outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from textual.app import SuspendNotSupported
+from textual.widget import Widget
+
+from pegboard.models import ToolResult
+from pegboard.results.clean import clean
+from pegboard.results.export import paged, paged_text, save
+from pegboard.results.sizes import size
+from pegboard.tui.result.pager import open_in_pager, pager_command
+
+
+async def save_result(widget: Widget, result: ToolResult, name: str) -> None:
+    """Save a complete result.
+
+    Args:
+        widget: Widget that shows the toast.
+        result: The result.
+        name: Path of the file, as the user typed it.
+    """
+    try:
+        file = await asyncio.to_thread(Path(name).expanduser)
+        written = await asyncio.to_thread(save, result, file)
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the home of an unknown user
+        widget.notify(clean(f"The result was not saved: {error}"), severity="error", markup=False)
+    else:
+        widget.notify(clean(f"Saved {size(written)} to {file}"), markup=False)
+
+
+async def page_result(widget: Widget, result: ToolResult, text: str | None) -> None:
+    """Open a result in the pager.
+
+    Args:
+        widget: Widget that shows a toast if that fails.
+        result: The result.
+        text: Text to open instead of the result's data.
+    """
+    folder = Path(tempfile.gettempdir())
+    file: Path | None = None
+    try:
+        file = await asyncio.to_thread(paged, result, folder) if text is None else paged_text(text, folder)
+        await open_in_pager(widget.app, file)
+    except SuspendNotSupported:
+        widget.notify("The pager can't be opened because this terminal does not support suspending.", severity="error")
+    except (OSError, ValueError) as error:
+        message = f"{pager_command()[0]} was not opened: {error}. Set PAGER to an installed pager."
+        widget.notify(clean(message), severity="error", markup=False)
+    finally:
+        if file is not None:
+            file.unlink(missing_ok=True)

@@ -1,0 +1,237 @@
+"""The views of one result: which ones exist, which one is visible, and the search in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from pydantic import JsonValue
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from pegboard.models import ToolResult
+from pegboard.results.clean import clean
+from pegboard.results.paths import Path as JsonPath
+from pegboard.results.paths import jq_path
+from pegboard.results.table import Table
+from pegboard.results.text import as_text, json_parts
+from pegboard.results.views import View
+from pegboard.tui.result.error import ErrorView
+from pegboard.tui.result.search import Search, Searchable
+from pegboard.tui.result.table import TableView
+from pegboard.tui.result.text import TextView
+from pegboard.tui.result.tree import TreeView
+
+ViewName: TypeAlias = View | Literal["error", "log"]
+"""Name of a view: of the value, the error or the log."""
+
+
+@runtime_checkable
+class CursorView(Protocol):
+    """View with a cursor on a value."""
+
+    @property
+    def path(self) -> JsonPath:
+        """Path of the value at the cursor."""
+        ...
+
+    @property
+    def here(self) -> JsonValue:
+        """The complete value at the cursor."""
+        ...
+
+
+class ResultViews(Container):
+    """Container of the views of one call, created when first shown.
+
+    Args:
+        changed: Called when another view is shown, or when `note` has changed.
+    """
+
+    DEFAULT_CSS = """
+    ResultViews {
+        height: 1fr;
+        width: 1fr;
+        & > .empty { height: 1fr; width: 1fr; content-align: center middle; color: $text-muted; }
+    }
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        super().__init__()
+        self._changed = changed
+        self.search = Search(changed)
+        """Search in the visible view."""
+        self.offered: tuple[ViewName, ...] = ()
+        """Names of the views of the current call."""
+        self.shown: ViewName | None = None
+        """Name of the visible view."""
+        self._tool = ""
+        self._result: ToolResult | None = None
+        self._log = TextView()
+        self._views: dict[ViewName, Widget] = {}
+        self._outdated: list[Widget] = []
+        self._preferred: tuple[str, ViewName] | None = None
+        self._empty = Static(classes="empty")
+        self._is_ready = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the text that is shown without a call."""
+        yield self._empty
+
+    def on_mount(self) -> None:
+        """Show the view that was chosen before the container was mounted."""
+        self._is_ready = True
+        self.show(self._best())
+
+    @property
+    def current(self) -> Widget | None:
+        """The visible view."""
+        return self._views.get(self.shown) if self.shown else None
+
+    @property
+    def capable(self) -> object:
+        """The visible view, typed so that it can be checked against a protocol."""
+        return self.current
+
+    @property
+    def text(self) -> str:
+        """Text of the visible view; empty for views of data."""
+        view = self.current
+        return view.text if isinstance(view, ErrorView | TextView) else ""
+
+    @property
+    def note(self) -> str:
+        """Result of the search, or the path at the cursor."""
+        if self.search.note:
+            return self.search.note
+        view = self.capable
+        beside = f"{view.beside} · " if isinstance(view, TableView) and view.beside else ""
+        return f"{beside}{jq_path(view.path)}" if isinstance(view, CursorView) else ""
+
+    def reset(self, tool: str, log: TextView) -> None:
+        """Drop the views of the previous call.
+
+        Args:
+            tool: Name of the tool of the new call; empty if there is none.
+            log: The log view of the new call.
+        """
+        self.search.leave()
+        self._tool = tool
+        self._result = None
+        self._log = log
+        self._outdated += self._views.values()
+        self._views = {}
+        self.shown = None
+
+    def offer(self, offered: tuple[ViewName, ...], result: ToolResult | None) -> None:
+        """Set the views, and show the one last chosen for this tool, or the first.
+
+        Args:
+            offered: Names of the views, best first.
+            result: The result, once the call has finished.
+        """
+        self._result = result
+        self.offered = offered
+        self.show(self._best())
+
+    def choose(self, name: ViewName) -> None:
+        """Show a view and remember it for the tool."""
+        if self._tool:
+            self._preferred = (self._tool, name)
+        self.show(name)
+
+    def choose_next(self, step: int) -> None:
+        """Choose the view `step` titles further, wrapping around at the ends."""
+        if self.shown in self.offered:
+            self.choose(self.offered[(self.offered.index(self.shown) + step) % len(self.offered)])
+
+    def search_for(self, text: str) -> None:
+        """Search the visible view."""
+        view = self.capable
+        if isinstance(view, Searchable):
+            self.run_worker(self.search.run(view, text), group="search", exclusive=True)
+
+    def set_empty_text(self, text: str) -> None:
+        """Set the text that is shown without a call."""
+        self._empty.update(Content(text))
+
+    def show(self, name: ViewName | None) -> None:
+        """Make a view visible, creating it if necessary; None shows the empty text."""
+        if not self._is_ready:
+            return
+        is_focused = self.has_focus_within
+        self.search.leave()
+        self.shown = name
+        if name is not None and name not in self._views:
+            self._add(name, self._create(name))
+        # Move the focus first: a view that is hidden or removed while it has the focus takes it along.
+        if is_focused and self.current is not None:
+            self.current.display = True
+            self.screen.set_focus(self.current)
+        for other, view in self._views.items():
+            view.display = other == name
+        self._empty.display = name is None
+        for view in self._outdated:
+            view.remove()
+        self._outdated = []
+        self._changed()
+
+    def _best(self) -> ViewName | None:
+        preferred = self._preferred[1] if self._preferred and self._preferred[0] == self._tool else None
+        if preferred in self.offered and "error" not in self.offered:
+            return preferred
+        return next(iter(self.offered), None)
+
+    def _add(self, name: ViewName, view: Widget) -> None:
+        self._views[name] = view
+        self.mount(view)
+
+    def _create(self, name: ViewName) -> Widget:
+        if name == "log" or self._result is None:
+            return self._log
+        data = self._result.data
+        match name:
+            case "error" if self._result.error is not None:
+                return ErrorView(self._result.error, self._result.meta.traceback)
+            case "tree":
+                return TreeView(data)
+            case "table" if (table := Table.of(data)) is not None:
+                return TableView(table)
+            case "markdown" if isinstance(data, str):
+                from pegboard.tui.result.markdown import MarkdownView
+
+                return MarkdownView(data)
+            case _:
+                return TextView(clean(as_text(data)), highlight=None if isinstance(data, str) else json_parts)
+
+    def on_tree_view_cursor_moved(self, event: TreeView.CursorMoved) -> None:
+        """Update the note."""
+        event.stop()
+        self._changed()
+
+    def on_table_view_cursor_moved(self, event: TableView.CursorMoved) -> None:
+        """Update the note."""
+        event.stop()
+        self._changed()
+
+    def on_tree_view_table_chosen(self, event: TreeView.TableChosen) -> None:
+        """Show a list of the tree as a table."""
+        event.stop()
+        if "table" in self._views:
+            self._outdated.append(self._views.pop("table"))
+        if "table" not in self.offered:
+            at = self.offered.index("tree") + 1
+            self.offered = (*self.offered[:at], "table", *self.offered[at:])
+        self._add("table", TableView(event.table))
+        self.show("table")
+
+    def on_table_view_cell_chosen(self, event: TableView.CellChosen) -> None:
+        """Show a cell of the table in the tree."""
+        event.stop()
+        self.show("tree")
+        tree = self.current
+        if isinstance(tree, TreeView):
+            tree.call_after_refresh(tree.go, event.path)
