@@ -13,7 +13,7 @@ from stage import GivenRuntime, on_stage
 from textual import events
 from textual.widgets import Button
 
-from pegboard.tui.chat.blocks import CallBlock
+from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.widgets import answer_guard
@@ -63,7 +63,7 @@ async def end(stage: ChatStage) -> None:
 
 def approved(stage: ChatStage) -> list[str]:
     """Return what tools did, as the model reads it."""
-    return [message.text for message in stage.told if message.text.startswith("removed")]
+    return [message.text for message in stage.tool_messages if message.text.startswith("removed")]
 
 
 def selected(stage: ChatStage) -> CallBlock | None:
@@ -76,7 +76,7 @@ async def both(stage: ChatStage) -> tuple[CallBlock, CallBlock]:
     await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
     await stage.until(lambda: all(card.asks_about for card in stage.cards), "both cards ask")
     await stage.drawn()
-    first, second = (stage.chat._story.block_of(request.call) for request in stage.app.requests)
+    first, second = (stage.chat.open_session.story.block_of(request.call) for request in stage.app.requests)
     assert first is not None
     assert second is not None
     return first, second
@@ -207,7 +207,7 @@ async def test_a_click_on_an_answer_selects_only_and_the_next_one_counts_after_t
         x, y = place(stage, "r reject")
         await stage.pilot.click(offset=(x + 2, y))
         await stage.idle()
-        assert "rejected" in stage.told[0].text
+        assert "rejected" in stage.tool_messages[0].text
 
 
 @pytest.mark.promise("SEC-2")

@@ -20,7 +20,7 @@ REMOVE = ("work_remove", {"path": "a.txt"})
 
 def results(stage: ChatStage) -> list[str]:
     """Gives what the model was told of each call."""
-    return [message.text for message in stage.told]
+    return [message.text for message in stage.tool_messages]
 
 
 async def click(stage: ChatStage, text: str) -> None:
@@ -55,7 +55,7 @@ async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(t
         assert "a once" in stage.text
         assert "part99" in stage.text
         await stage.press("a")
-        await stage.until(lambda: len(stage.told) == 1, "it has run")
+        await stage.until(lambda: len(stage.tool_messages) == 1, "it has run")
         await stage.select()
         await stage.press("a")
         await stage.idle()
@@ -200,7 +200,7 @@ async def test_two_calls_at_once_are_answered_each_for_itself(tmp_path: Path) ->
         await stage.say("Go")
         await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
         await stage.until(lambda: all(card.state == "asking" for card in stage.cards), "both cards ask")
-        first, second = (stage.chat._story.block_of(request.call) for request in stage.app.requests)
+        first, second = (stage.chat.open_session.story.block_of(request.call) for request in stage.app.requests)
         assert first is not None
         assert second is not None
         assert "? 2 calls await approval: f12" in stage.status
@@ -210,8 +210,8 @@ async def test_two_calls_at_once_are_answered_each_for_itself(tmp_path: Path) ->
         assert await stage.select() is second
         await stage.press("a")
         await stage.idle()
-        assert "rejected" in first.told
-        assert second.told in {"removed one", "removed two"}
+        assert "rejected" in first.model_text
+        assert second.model_text in {"removed one", "removed two"}
 
 
 async def test_a_call_that_asks_while_the_user_is_on_another_page_is_reached_from_there(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ async def test_a_call_that_asks_while_the_user_is_on_another_page_is_reached_fro
         await stage.asked()
         await stage.until_seen("1 call awaits approval: f12")
         await stage.press("a")
-        assert not stage.told
+        assert not stage.tool_messages
         await stage.select()
         await stage.until_seen("a once")
         await stage.press("a")
@@ -262,7 +262,7 @@ async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginn
         await stage.press("end")
         await stage.until_seen("a once")
         await stage.press("a")
-        await stage.until(lambda: stage.told, "it has run")
+        await stage.until(lambda: stage.tool_messages, "it has run")
         await stage.select()
         await stage.press("r")
         await stage.idle()

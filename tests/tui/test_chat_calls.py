@@ -111,7 +111,7 @@ async def test_a_result_of_an_earlier_session_opens_whole_from_the_history(tmp_p
         session = stage.chat.session
         await stage.press("ctrl+n")
         await stage.until(lambda: stage.chat.session != session, "a new one")
-        stage.chat._open(session)
+        stage.chat.open_session.open(session)
         await stage.until(lambda: stage.chat.session == session and stage.cards, "the old one is back")
         await stage.drawn()
         assert "✓ work.big" in stage.text
@@ -135,7 +135,7 @@ async def test_a_tool_that_is_gone_keeps_its_card_and_its_result(tmp_path: Path)
     async with on_chat(tmp_path, calls(("work_look", {})), says("Done"), calls(("work_look", {})), says("Oh")) as stage:
         await stage.ask("Look")
         pack(tmp_path, PACK.replace("def look", "def glance"))
-        await stage.until(lambda: "work.look" not in stage.chat._weights, "the tool is gone")
+        await stage.until(lambda: "work.look" not in stage.chat.weights, "the tool is gone")
         await stage.press("shift+tab", "up", "enter")
         await stage.until_seen("Result of work.look")
         await stage.press("escape")
@@ -236,7 +236,7 @@ async def test_ten_thousand_lines_of_log_show_the_last_ones(tmp_path: Path) -> N
 
 async def test_tools_that_are_switched_off_are_not_offered(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_look", {})), says("No")) as stage:
-        stage.chat.without = frozenset({"work.look"})
+        stage.chat.hidden_tools = frozenset({"work.look"})
         await stage.ask("Look")
         offered = {tool.name for tool in stage.model.prompts[0].tools}
         assert "work_look" not in offered
@@ -250,7 +250,7 @@ async def test_calls_of_an_earlier_session_bear_the_tools_own_names(tmp_path: Pa
     asked = ModelMessage(calls=(ProposedCall(provider_id="1", name="work_look", arguments='{"where": "x"}'),))
     told = ToolMessage(provider_id="1", name="work_look", text="seen x")
     async with on_chat(tmp_path, sessions=[("old", [user("Look"), asked, told, answer("There")])]) as stage:
-        stage.chat._open("old")
+        stage.chat.open_session.open("old")
         await stage.until(lambda: stage.cards, "it is shown")
         await stage.drawn()
         assert "✓ work.look" in stage.text
@@ -261,7 +261,7 @@ async def test_calls_of_an_earlier_session_bear_the_tools_own_names(tmp_path: Pa
 async def test_keys_before_the_next_frame_is_drawn_do_no_harm(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *says("Done")]) as stage:
-        stage.chat._submit("Go")
+        stage.chat.runner.send_next("Go")
         stage.talk.enter()
         stage.talk.action_move(-1)
         stage.talk.action_move(1)
@@ -274,12 +274,12 @@ async def test_keys_before_the_next_frame_is_drawn_do_no_harm(tmp_path: Path) ->
 
 async def test_tools_are_switched_off_in_a_dialog_and_counted_in_the_line_of_facts(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("No")) as stage:
-        total = len(stage.chat._weights)
+        total = len(stage.chat.weights)
         await stage.press("ctrl+t")
         await stage.until(lambda: isinstance(stage.app.screen, OfferedScreen), "they are listed")
         await stage.until_seen("type to filter")
         await stage.type("work.look")
         await stage.press("space", "ctrl+s")
         await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
-        assert stage.chat.without == {"work.look"}
+        assert stage.chat.hidden_tools == {"work.look"}
         assert f"{total - 1} of {total} tools" in stage.status

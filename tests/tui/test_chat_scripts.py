@@ -11,8 +11,8 @@ from models import calls, says
 from test_chat import HOSTILE, is_clean
 from textual.pilot import Pilot
 
-from pegboard.tui.chat import blocks, screen
-from pegboard.tui.chat.blocks import CallBlock
+from pegboard.tui.chat import call_block, status
+from pegboard.tui.chat.call_block import CallBlock
 
 OFFERED = "[scripts]\noffer = true"
 SCRIPT = """\
@@ -58,7 +58,7 @@ async def test_a_script_shows_what_it_calls_and_what_cannot_be_known_before_it_i
         await stage.select()
         await stage.press("r")
         await stage.idle()
-        assert "rejected" in stage.told[0].text
+        assert "rejected" in stage.tool_messages[0].text
 
 
 @pytest.mark.promise("SCR-5", "SCR-7")
@@ -74,7 +74,7 @@ async def test_what_a_script_that_was_approved_calls_still_asks_for_itself(tmp_p
         await stage.select()
         await stage.press("a")
         await stage.idle()
-        assert "removed a.txtseen here" in stage.told[0].text
+        assert "removed a.txtseen here" in stage.tool_messages[0].text
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ async def test_of_the_many_calls_that_a_script_makes_the_card_shows_the_last(tmp
 def test_a_script_that_asks(
     snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
-    monkeypatch.setattr(screen, "duration", lambda _: "1.2 s")
+    monkeypatch.setattr(call_block, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(status, "duration", lambda _: "1.2 s")
     turn = calls(("script_run", {"commands": SCRIPT}), text="I do it in one go.")
     app, runtime, model = chat_app(tmp_path, turn, config=OFFERED, allow="work.*,script.run")
 

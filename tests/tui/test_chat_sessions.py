@@ -21,7 +21,7 @@ TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), u
 
 async def opened(stage: ChatStage, session: str) -> None:
     """Goes to a session as the dialog does."""
-    stage.chat._open(session)
+    stage.chat.open_session.open(session)
     await stage.until(lambda: stage.chat.session == session, "it is open")
     await stage.drawn()
 
@@ -262,7 +262,7 @@ async def test_another_session_is_chosen_from_the_list_and_none_changes_nothing(
         await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
         await stage.until_seen("mine")
         await stage.press("escape")
-        await stage.until(lambda: stage.app.screen is stage.chat and not stage.chat._is_moving, "it is closed")
+        await stage.until(lambda: stage.app.screen is stage.chat and not stage.chat.open_session.is_loading, "it is closed")
         assert stage.chat.session == session
         assert stage.users == ["mine"]
         await stage.press("ctrl+s")
@@ -283,7 +283,7 @@ async def test_a_session_gone_back_to_is_answered_by_its_model_and_shows_how_its
         assert before.result is not None
         assert before.result.meta.duration_ms
         old = stage.chat.session
-        stage.chat._model = ("offline", None)
+        stage.chat.open_session.model = ("offline", None)
         await stage.press("ctrl+n")
         await stage.until(lambda: stage.chat.session != old, "a new one")
         await opened(stage, old)

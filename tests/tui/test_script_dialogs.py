@@ -28,7 +28,7 @@ async def save_as(stage: ScriptStage, name: str) -> None:
     await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
     await stage.type(name)
     await stage.press("enter")
-    await stage.until(lambda: stage.place.script_name == name, "it is saved")
+    await stage.until(lambda: stage.place.document.name == name, "it is saved")
 
 
 async def listed(stage: ScriptStage) -> None:
@@ -118,7 +118,7 @@ async def test_saved_scripts_are_renamed_deleted_and_saved_over(tmp_path: Path) 
         await listed(stage)
         assert "● mine" in stage.text
         await stage.press("f2", "2", "enter")
-        await stage.until(lambda: stage.place.script_name == "mine" and "mine2" in stage.text, "it is renamed")
+        await stage.until(lambda: stage.place.document.name == "mine" and "mine2" in stage.text, "it is renamed")
         await stage.type("one")
         await stage.press("delete")
         await confirmed(stage, "ctrl+y")
@@ -148,7 +148,7 @@ async def test_a_deleted_script_stays_in_the_editor_as_a_new_one(tmp_path: Path)
         await stage.press("escape")
         assert stage.title == "Script"
         assert stage.editor.text == "x"
-        assert stage.place.is_changed
+        assert stage.place.document.is_changed
 
 
 async def test_a_name_that_wont_do_is_refused_with_a_sentence(tmp_path: Path) -> None:

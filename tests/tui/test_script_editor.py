@@ -215,7 +215,7 @@ async def test_tools_that_come_are_commands_at_once(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write("work.new x")
         (write_work(tmp_path) / "work.py").write_text(f'{PACK}\ndef new() -> str:\n    """New."""\n    return ""\n')
-        await stage.until(lambda: "work.new" in stage.place._names, "it is known")
+        await stage.until(lambda: "work.new" in stage.place.analyzer.names, "it is known")
         await stage.until(lambda: looks(stage.editor, 0) == {"tool": {"work.new"}}, "it is seen to be a tool")
         assert stage.editor.text == "work.new x"
 
@@ -228,11 +228,11 @@ async def test_what_a_script_will_call_and_what_is_wrong_is_said_before_it_runs(
     async with on_script(tmp_path) as stage:
         await stage.write('work.say a; work.say b\nwork.big many\neval "$x"\nwork.big few')
         await stage.looked_at("line 2: work.big: --size:")
-        assert "line 4: work.big: --size:" in stage.said
-        assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.said
+        assert "line 4: work.big: --size:" in stage.findings
+        assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.findings
         await stage.write('work.say a; work.say b; work.big 3; eval "$x"')
         await stage.looked_at("? eval runs a text")
-        assert "→ will call work.say ×2, work.big\n" in stage.said
+        assert "→ will call work.say ×2, work.big\n" in stage.findings
         await stage.write("echo a")
         await stage.looked_at("will call no tool")
         await stage.write("echo a\nif then")
@@ -276,7 +276,7 @@ async def test_what_is_typed_before_the_draft_is_there_comes_behind_it(
         await stage.press("f7")
         await stage.type("new")
         go_on.set()
-        await stage.until(lambda: stage.place._is_restored, "the draft is read")
+        await stage.until(lambda: stage.place.document.is_restored, "the draft is read")
         assert stage.editor.text == "old\nnew"
 
 

@@ -59,7 +59,7 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("offered.tick", "space", "tick", "Tick", "Show the marked tool or pack to the model, or hide it.", True),
+        Command("offered.tick", "space", "tick", "Tick", "Show or hide the marked tool or pack.", True),
         Command("offered.all", "ctrl+a", "tick_all", "All", "Select all matching tools, or none.", True),
         Command("offered.done", "escape,ctrl+s", "done", "Done", "Close; the model sees the selected tools.", True),
     )

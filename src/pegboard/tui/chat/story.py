@@ -112,7 +112,10 @@ class Story:
                 case _:
                     pass
         for block in open_.values():
-            block.finish(None, ToolResult.failed("execution_error", "The session ends before this call has a result.", "cancelled"))
+            block.finish(
+                None,
+                ToolResult.failed("execution_error", "The session ends before its result.", "cancelled"),
+            )
 
     # Events
 

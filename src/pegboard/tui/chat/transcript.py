@@ -50,8 +50,15 @@ class Transcript(BlockLines):
             "talk.approve_always", "A", "answer('always')", "Always", "Add a rule with arguments and a duration.", True
         ),
         Command("talk.reject", "r", "answer('reject')", "Reject", "Reject the selected call.", True),
-        Command("talk.reject_why", "R", "answer('reject_why')", "Reject, why", "Reject the selected call with a reason.", True),
-        Command("talk.edit_call", "e", "answer('edit')", "Edit", "Edit the arguments in the form, then run the call.", True),
+        Command(
+            "talk.reject_why",
+            "R",
+            "answer('reject_why')",
+            "Reject, why",
+            "Reject the call with a reason.",
+            True,
+        ),
+        Command("talk.edit_call", "e", "answer('edit')", "Edit", "Edit the arguments in the form, then run.", True),
         Command("talk.unfold", "space", "unfold", "Unfold", "Expand or collapse the marked block.", True),
         Command("talk.unfold_all", "z", "unfold_all", "Unfold all", "Expand or collapse all calls.", True),
         Command("talk.open", "enter", "open", "Result", "Open the full result of the marked call.", True),

@@ -24,7 +24,7 @@ from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.result.markdown_lines import MarkedLines
-from pegboard.tui.script.run import Node, ScriptRun
+from pegboard.tui.script.run import CallNode, ScriptRun
 from pegboard.tui.widgets.line_view import Span
 
 _FRAME_SECONDS: Final = 1 / 20
@@ -59,20 +59,20 @@ class CallsTree(MarkedLines):
         Command("calls.failed", "f", "failed", "Next failed", "Move to the next failed call.", footer=True),
         Command("calls.open", "enter", "request('open')", "Result", "Open the full result of the marked call.", True),
         Command("calls.form", "o", "request('form')", "In the form", "Open the marked call in its tool's form.", True),
-        Command("calls.talk", "a", "request('talk')", "To the chat", "Insert call and result into the chat prompt.", True),
+        Command("calls.talk", "a", "request('talk')", "To the chat", "Insert the call into the chat prompt.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = "CallsTree { padding: 0 0 0 1; }"
     ALLOW_SELECT = False
 
-    cursor: var[Node | None] = var[Node | None](None, init=False)
+    cursor: var[CallNode | None] = var[CallNode | None](None, init=False)
     """The marked call; None while following new calls."""
 
     @dataclass
     class Requested(Message):
         """Request to act on a call."""
 
-        node: Node
+        node: CallNode
         action: str
         """`open`, `form` or `talk`."""
 
@@ -173,7 +173,7 @@ class CallsTree(MarkedLines):
         """Return the component class of the marked call's row."""
         return "line-view--cursor" if self.cursor is not None and index == self._at else None
 
-    def _node(self, index: int) -> Node | None:
+    def _node(self, index: int) -> CallNode | None:
         """Return the call of a row, or None for a detail row."""
         assert self._run is not None, "rows require a run"
         if self._at < 0 or index <= self._at:
@@ -185,7 +185,7 @@ class CallsTree(MarkedLines):
     # Mark
 
     @property
-    def _rows(self) -> list[Node]:
+    def _rows(self) -> list[CallNode]:
         return self._run.rows if self._run is not None else []
 
     def watch_cursor(self) -> None:
@@ -264,7 +264,7 @@ class CallsTree(MarkedLines):
             self.post_message(self.Requested(self.cursor, action))
 
 
-def _row(node: Node, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
+def _row(node: CallNode, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
     """Return the row of a call: sign, name, arguments that fit, and status at the right."""
     sign, mark = _sign(node)
     name = "script" if node.within is None else clean_line(node.call.name)
@@ -293,7 +293,7 @@ def _row(node: Node, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
     return (text if cell_len(text) <= room else fitted(text, max(room, 0))), spans
 
 
-def _sign(node: Node) -> tuple[str, str]:
+def _sign(node: CallNode) -> tuple[str, str]:
     if node.result is None:
         return "▶", "running"
     if node.within is None and node.result.ok and exit_code(node.result) != 0:
@@ -303,7 +303,7 @@ def _sign(node: Node) -> tuple[str, str]:
     return ("⊘", "warning") if was_stopped(node.result) else ("✗", "error")
 
 
-def _facts(node: Node, run: ScriptRun) -> Iterator[str]:
+def _facts(node: CallNode, run: ScriptRun) -> Iterator[str]:
     """Yield status texts of a call, most important first."""
     result = node.result
     if result is None:
@@ -337,12 +337,14 @@ def was_stopped(result: ToolResult) -> bool:
     return result.error is not None and result.error.detail in {"cancelled", "denied"}
 
 
-def _details(node: Node) -> Iterator[_DetailRow]:
+def _details(node: CallNode) -> Iterator[_DetailRow]:
     """Yield the rows below the marked call: error, progress, last log lines."""
     if node.result is not None and node.result.error is not None:
         yield _DetailRow(clean_line(node.result.error.message[:_ERROR_CHARACTERS]), "error")
     if node.progress is not None and node.progress.message:
-        yield _DetailRow(f"{_progress(node.progress)} · {clean_line(node.progress.message[:_ERROR_CHARACTERS])}", "running")
+        yield _DetailRow(
+            f"{_progress(node.progress)} · {clean_line(node.progress.message[:_ERROR_CHARACTERS])}", "running"
+        )
     shown = [*node.log][-_LOG_SHOWN:]
     if node.log_count > len(shown):
         yield _DetailRow(f"… {count(node.log_count - len(shown), 'earlier line')}", "muted")

@@ -14,7 +14,7 @@ from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines
-from pegboard.tui.script.bash import PLACEHOLDER, KEYWORDS, NOTHING, SHELL, ShellState, Scanned, pieces, scan
+from pegboard.tui.script.bash import KEYWORDS, NOTHING, PLACEHOLDER, SHELL, Scanned, ShellState, pieces, scan
 
 _INDENT = 2
 _OWN = ("script.indent", "script.leave")

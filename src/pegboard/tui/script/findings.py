@@ -42,7 +42,9 @@ def findings(
     unreadable = [] if placeholders or analysis.error is None else [_unreadable(analysis.error)]
     unknown = [] if placeholders else [ScriptFinding("unknown", clean_line(sentence)) for sentence in analysis.unknown]
     missing = [ScriptFinding("error", clean_line(str(command))) for command in analysis.missing]
-    errors = sorted([*placeholders, *unreadable, *missing, *_errors(analysis, lines)], key=lambda finding: finding.line or 0)
+    errors = sorted(
+        [*placeholders, *unreadable, *missing, *_errors(analysis, lines)], key=lambda finding: finding.line or 0
+    )
     return [*errors, *_calls(analysis), *unknown]
 
 
