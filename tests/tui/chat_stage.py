@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 PACK = '''
-"""Does things."""
+"""Tools for tests."""
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,32 +36,32 @@ from pegboard.sdk import call_tool, hints, log, progress
 
 @hints(read_only=True)
 def look(*, where: str = "here", often: int = 1) -> str:
-    """Looks somewhere."""
+    """Look somewhere."""
     return f"seen {where}"
 
 @hints(destructive=True)
 def remove(*, path: str, force: bool = False) -> str:
-    """Removes something for good."""
+    """Remove something permanently."""
     return f"removed {path}"
 
 def change(*, path: str, times: int = 1) -> str:
-    """Changes something."""
+    """Change something."""
     return f"changed {path} {times} times"
 
 @hints(read_only=True)
 def both(*, first: str, second: str) -> list:
-    """Has two things changed at once."""
+    """Change two paths concurrently."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(lambda path: call_tool("work.change", path=path), (first, second)))
 
 @hints(read_only=True)
 def outer(*, path: str) -> str:
-    """Has something removed."""
+    """Remove something with another tool."""
     return call_tool("work.remove", path=path)
 
 @hints(read_only=True)
 def wait(*, gate: str, lines: int = 0) -> str:
-    """Waits until a file is there."""
+    """Wait until a file exists."""
     for number in range(lines):
         log(f"line {number}")
     log("now I wait")
@@ -72,17 +72,17 @@ def wait(*, gate: str, lines: int = 0) -> str:
 
 @hints(read_only=True)
 def fail(*, message: str = "No such thing.") -> str:
-    """Fails."""
+    """Fail."""
     raise ValueError(message)
 
 @hints(read_only=True)
 def big(*, lines: int = 0, letters: int = 0) -> object:
-    """Gives much."""
+    """Return much data."""
     return "x" * letters if letters else [f"line {number}" for number in range(lines)]
 
 @hints(read_only=True)
 def say(*, text: str) -> str:
-    """Says it back, prints it, and in a progress too."""
+    """Return a text, print it and report it as progress."""
     print(text)
     progress(1, 2, text)
     return text

@@ -23,33 +23,33 @@ from pegboard.tui.script.output import OutputPane
 from pegboard.tui.script.screen import ScriptScreen
 
 PACK = '''
-"""Does things."""
+"""Tools for tests."""
 import time
 from pathlib import Path
 from pegboard.sdk import ToolFailed, call_tool, hints, log, progress
 
 @hints(read_only=True)
 def look(*, where: str, often: int = 1) -> dict:
-    """Looks somewhere.
+    """Look somewhere.
 
     Args:
-        where: The place to look at.
+        where: Where to look.
     """
     return {"seen": where, "often": often}
 
 @hints(destructive=True)
 def remove(*, path: str) -> str:
-    """Removes something for good."""
+    """Remove something permanently."""
     return f"removed {path}\\n"
 
 @hints(read_only=True)
 def outer(*, where: str) -> object:
-    """Has somebody else look."""
+    """Look with another tool."""
     return call_tool("work.look", where=where)
 
 @hints(read_only=True)
 def wait(*, gate: str, word: str = "open") -> str:
-    """Waits until a file is there."""
+    """Wait until a file exists."""
     for number in range(8):
         log(f"line {number}")
     progress(1, 3, "one of three")
@@ -59,17 +59,17 @@ def wait(*, gate: str, word: str = "open") -> str:
 
 @hints(read_only=True)
 def fail(*, message: str = "No such thing.") -> str:
-    """Fails."""
+    """Fail."""
     raise ToolFailed(message, code="not_found")
 
 @hints(read_only=True)
 def big(*, size: int) -> str:
-    """Gives a text of that many characters."""
+    """Return a text of a length."""
     return "x" * size
 
 @hints(read_only=True)
 def say(*, text: str) -> str:
-    """Says it back."""
+    """Return a text."""
     return text
 '''
 

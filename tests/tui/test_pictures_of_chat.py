@@ -1,4 +1,4 @@
-"""Pictures of the Chat place at both sizes, compared with those kept beside this file."""
+"""Snapshots of the Chat page at two sizes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=[(120, 40), (80, 24)], ids=["120x40", "80x24"])
 def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path) -> Callable[..., bool]:
-    """Plays a conversation at one of two sizes and compares what is seen in the end."""
+    """Play a conversation at one of two sizes and compare the last screen."""
 
     def compare(steps: Steps, *turns: Iterable[Said]) -> bool:
         app, runtime, model = chat_app(tmp_path, *turns, allow="work.*")
