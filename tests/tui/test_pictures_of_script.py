@@ -123,7 +123,7 @@ def test_the_help_of_a_command(looks: Callable[..., bool]) -> None:
     async def steps(stage: ScriptStage) -> None:
         await written(stage, "work.look a\n", "will call")
         await stage.press("f2")
-        await stage.until_seen("The place to look at.")
+        await stage.until_seen("Where to look.")
 
     assert looks(steps)
 

@@ -180,7 +180,7 @@ async def test_the_help_of_a_command_is_shown_and_the_command_inserted(tmp_path:
         stage.editor.move_cursor((0, 15))
         await stage.press("f2")
         await stage.until(lambda: isinstance(stage.app.screen, CommandHelp), "it is shown")
-        await stage.until_seen("The place to look at.")
+        await stage.until_seen("Where to look.")
         await stage.press("escape")
         await stage.press("shift+tab")
         await stage.type("work.big")

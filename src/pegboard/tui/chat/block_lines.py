@@ -99,13 +99,13 @@ class BlockLines(MarkedLines):
         """Draw changed blocks now."""
         self._is_stale = False
         self._begun = perf_counter()
-        room = self.room - GUTTER - _MARGIN
-        if room < 1:
+        width = self.room - GUTTER - _MARGIN
+        if width < 1:
             return
         self._width = self.room
         if self.marked is not None and self.marked not in self._blocks:
             self.forget_marked()
-        self._drawn = [block.rows(room) for block in self._blocks]
+        self._drawn = [block.rows(width) for block in self._blocks]
         self._tops = list(accumulate(map(len, self._drawn), initial=int(bool(self.hidden))))
         self._resize()
         if self._following:
@@ -131,8 +131,8 @@ class BlockLines(MarkedLines):
             line = self.greeting[index]
             return f"  {line}", [(0, len(line) + GUTTER, "plain" if index == 0 else "muted")]
         if index < self._tops[0]:
-            said = f"  … {self.hidden:,} earlier messages: press home, then up, or click here"
-            return said, [(0, len(said), "muted")]
+            text = f"  … {self.hidden:,} earlier messages: press home, then up, or click here"
+            return text, [(0, len(text), "muted")]
         number, shown = self._at(index)
         mark = "▌ " if self._blocks[number] is self.marked and shown.row.text else "  "
         pieces = [(start + GUTTER, end + GUTTER, str(kind)) for start, end, kind in shown.row.pieces]

@@ -236,16 +236,16 @@ class CallBlock(Block):
             name = f"{fitted(name, most - 1).rstrip()}…"
         left = f"{fold_sign(self.is_unfolded)} {sign} {name}"
         pieces: list[Piece] = [(0, 1, "muted"), (2, 2 + len(sign), mark), (len(left) - len(name), len(left), "strong")]
-        room = width - cell_len(left) - cell_len(right) - 4
+        space = width - cell_len(left) - cell_len(right) - 4
         if self.is_unfolded and self.state != "writing":
-            said = ""
+            arguments = ""
         elif self.call is not None:
-            said = preview(self.call.args, max(room, 10)) if self.call.args else ""
+            arguments = preview(self.call.args, max(space, 10)) if self.call.args else ""
         else:
-            said = clean_line(self.written[:_WRITTEN_CHARACTERS])
-        if cell_len(said) > room:
-            said = f"{fitted(said, max(room - 1, 0)).rstrip()}…" if room > 4 else ""
-        text = f"{left}  {said}"
+            arguments = clean_line(self.written[:_WRITTEN_CHARACTERS])
+        if cell_len(arguments) > space:
+            arguments = f"{fitted(arguments, max(space - 1, 0)).rstrip()}…" if space > 4 else ""
+        text = f"{left}  {arguments}"
         gap = max(width - cell_len(text) - cell_len(right), 1)
         text += " " * gap
         pieces += [(len(left), len(text), "muted"), (len(text), len(text) + len(right), self._mark_of_facts())]
@@ -374,14 +374,14 @@ class CallBlock(Block):
         return Row(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
 
     def _answer_row(self, width: int) -> BlockRow:
-        said = [f"{key} {words}" for _, key, words in ANSWERS]
-        gap = "   " if len("   ".join(said)) + 2 <= width else "  "
-        text, pieces, places = "  ", list[Piece](), list[tuple[int, int, str]]()
-        for (answer, key, _), words in zip(ANSWERS, said, strict=True):
+        labels = [f"{key} {words}" for _, key, words in ANSWERS]
+        gap = "   " if len("   ".join(labels)) + 2 <= width else "  "
+        text, pieces, spans = "  ", list[Piece](), list[tuple[int, int, str]]()
+        for (answer, key, _), words in zip(ANSWERS, labels, strict=True):
             pieces.append((len(text), len(text) + len(key), "key" if self.is_selected else "muted"))
-            places.append((len(text), len(text) + len(words), answer))
+            spans.append((len(text), len(text) + len(words), answer))
             text += words + gap
-        return BlockRow(Row(text.rstrip(), tuple(pieces)), "asking", tuple(places))
+        return BlockRow(Row(text.rstrip(), tuple(pieces)), "asking", tuple(spans))
 
 
 def script_in(call: ToolCall) -> str | None:
@@ -419,9 +419,9 @@ def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
         return
     if analysis.error is not None:
         yield _text_line(f"  The script can't be parsed: {clean_line(analysis.error)}", "error")
-    said = Counter((call.tool, call.words, call.faults) for call in analysis.calls)
-    yield _text_line("  It calls:" if said else "  No tool calls found.", "muted")
-    for (tool, words, faults), times in list(said.items())[:EXPECTED_LINES]:
+    calls = Counter((call.tool, call.words, call.faults) for call in analysis.calls)
+    yield _text_line("  It calls:" if calls else "  No tool calls found.", "muted")
+    for (tool, words, faults), times in list(calls.items())[:EXPECTED_LINES]:
         name = clean_line(tool)
         text = clean_line(" ".join("…" if word is None else shlex.quote(word) for word in words))
         often = f"  ×{times}" if times > 1 else ""
@@ -431,8 +431,8 @@ def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
         )
         for fault in faults:
             yield _text_line(f"    {clean_line(fault)}", "error")
-    if len(said) > EXPECTED_LINES:
-        yield _text_line(f"  … {count(len(said) - EXPECTED_LINES, 'more call')}, all in the script below", "muted")
+    if len(calls) > EXPECTED_LINES:
+        yield _text_line(f"  … {count(len(calls) - EXPECTED_LINES, 'more call')}, all in the script below", "muted")
     for sentence in analysis.unknown:
         yield _text_line(f"  ! {clean_line(sentence)}", "warning")
     if analysis.unknown:
@@ -452,20 +452,20 @@ def _was_stopped(result: ToolResult | None) -> bool:
 
 
 def _result_facts(result: ToolResult) -> list[str]:
-    said = []
+    facts = []
     if result.error is not None:
-        said.append(clean_line(result.error.detail or result.error.code))
+        facts.append(clean_line(result.error.detail or result.error.code))
     elif not result.ok:
-        said.append("failed")
+        facts.append("failed")
     if result.meta.cached:
-        said.append("cached")
+        facts.append("cached")
     elif result.meta.duration_ms:
-        said.append(duration(result.meta.duration_ms))
+        facts.append(duration(result.meta.duration_ms))
     if result.meta.size and (result.ok or result.data is not None):
-        said.append(size(result.meta.size))
+        facts.append(size(result.meta.size))
     if result.meta.truncated is not None:
-        said.append("truncated")
-    return said
+        facts.append("truncated")
+    return facts
 
 
 def _progress(progress: Progress) -> str:

@@ -265,15 +265,15 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     async def _show_requirements(self, row: ModelRow | None) -> None:
         """Show the requirements of the marked model."""
         await asyncio.sleep(_PAUSE)
-        said = Content()
+        text = Content()
         if row is not None:
             try:
                 needs = await asyncio.to_thread(self._runtime.models.requirements, *row.choice)
             except ModelError as error:
-                said = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
+                text = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
             else:
-                said = _requirements_text(row, needs, answers=row.choice.name.partition(":")[0] in self._servers)
-        self._requirements.update(said)
+                text = _requirements_text(row, needs, answers=row.choice.name.partition(":")[0] in self._servers)
+        self._requirements.update(text)
 
 
 def _provider_note(needs: ModelNeeds) -> str:

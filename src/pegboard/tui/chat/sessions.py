@@ -64,7 +64,7 @@ class SessionList(PickList):
         super().__init__(sign=self._sign_of)
         self._current = current
         self._sessions: Sequence[Session] = ()
-        self._said: frozenset[str] = frozenset()
+        self._matching: frozenset[str] = frozenset()
         self._searched: str | None = None
 
     @property
@@ -99,18 +99,18 @@ class SessionList(PickList):
     def show_search(self, sought: str, ids: frozenset[str]) -> None:
         """Show the sessions whose messages contain a text, if it is still the filter."""
         if sought == self.sought:
-            self._said, self._searched = ids, sought
+            self._matching, self._searched = ids, sought
             self._list(self.marked or None)
 
     def sift(self, query: str) -> list[int]:
         """Return the indexes of the row for a new session and of matching sessions, newest first."""
         words = query.casefold().split()
-        said = self._said if self._searched == query else frozenset()
+        matching = self._matching if self._searched == query else frozenset()
         found = enumerate(zip(self._lines[1:], self._sessions, strict=True), 1)
         fit = [
             index
             for index, (line, session) in found
-            if session.id in said or all(word in line.text.casefold() for word in words)
+            if session.id in matching or all(word in line.text.casefold() for word in words)
         ]
         return [*range(min(1, len(self._lines))), *fit]
 
@@ -169,8 +169,8 @@ class SessionsScreen(Dialog[str | None]):
         super().__init__()
         self._list = SessionList(current)
         self._about = Static(id="about")
-        self._said = Static(id="said")
-        self._preview = VerticalScroll(self._said, id="preview", can_focus=False)
+        self._text = Static(id="text")
+        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
         self._runtime = runtime
         self._current = current
 
@@ -330,8 +330,8 @@ class SessionsScreen(Dialog[str | None]):
     async def _show_end(self, session: Session | None, sought: str) -> None:
         """Preview the matches in a session's messages, or else its last messages."""
         await asyncio.sleep(_PREVIEW_PAUSE)
-        said: Content
-        about, said, is_end = Content("New session"), Content(), False
+        text: Content
+        about, text, is_end = Content("New session"), Content(), False
         if session is not None:
             try:
                 entries = await asyncio.to_thread(self._runtime.sessions.entries, session.id)
@@ -339,12 +339,12 @@ class SessionsScreen(Dialog[str | None]):
                 self._show_error(error)
                 entries = ()
             found = await asyncio.to_thread(_excerpts, entries, sought)
-            said, is_end = found or _last_messages(entries), found is None
+            text, is_end = found or _last_messages(entries), found is None
             where = "Matches" if found else "Last messages" if entries else "No messages yet"
             facts = " · ".join(clean_line(fact) for fact in (session.model, session.id) if fact)
             about = Content.assemble((where, "bold"), (f"  {facts}", "$text-muted"))
         self._about.update(about)
-        self._said.update(said)
+        self._text.update(text)
         if is_end:
             self._preview.scroll_end(animate=False)
         else:

@@ -128,8 +128,8 @@ class Story:
     def feed(self, event: AskEvent) -> None:
         """Apply an event of the running ask."""
         match event:
-            case ModelSaid(event=said):
-                self._apply_model_event(said)
+            case ModelSaid(event=happened):
+                self._apply_model_event(happened)
             case TurnStarted(step=step, of=of):
                 self.step, self.of = step, of
                 self._text = self._thought = None

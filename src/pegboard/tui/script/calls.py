@@ -264,33 +264,33 @@ class CallsTree(MarkedLines):
             self.post_message(self.Requested(self.cursor, action))
 
 
-def _row(node: CallNode, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
+def _row(node: CallNode, run: ScriptRun, width: int) -> tuple[str, Sequence[Span]]:
     """Return the row of a call: sign, name, arguments that fit, and status at the right."""
     sign, mark = _sign(node)
     name = "script" if node.within is None else clean_line(node.call.name)
     indent = "  " * min(node.depth, 8)
     left = f"{indent}{sign} {'∥ ' if node.is_beside else ''}"
-    args = preview(node.call.args, room) if node.within is not None and node.call.args else ""
-    said = [*_facts(node, run)]
+    args = preview(node.call.args, width) if node.within is not None and node.call.args else ""
+    texts = [*_facts(node, run)]
     least = cell_len(left) + cell_len(name) + min(cell_len(args), _LEAST_ARGUMENTS) + 4
-    while len(said) > 1 and least + cell_len(" · ".join(said)) > room:
-        said.pop()
-    facts = " · ".join(said)
-    most = max(room - cell_len(left) - cell_len(facts) - 2, 4)
+    while len(texts) > 1 and least + cell_len(" · ".join(texts)) > width:
+        texts.pop()
+    facts = " · ".join(texts)
+    most = max(width - cell_len(left) - cell_len(facts) - 2, 4)
     if cell_len(name) > most:
         name = f"{fitted(name, most - 1).rstrip()}…"
     spans: list[Span] = [(len(indent), len(indent) + 1, mark), (len(indent) + 1, len(left), "muted")]
     spans.append((len(left), len(left) + len(name), "strong"))
     text = left + name
-    space = room - cell_len(text) - cell_len(facts) - 4
+    space = width - cell_len(text) - cell_len(facts) - 4
     if args and space > 4:
         args = args if cell_len(args) <= space else f"{fitted(args, space - 1).rstrip()}…"
         spans.append((len(text), len(text) + 2 + len(args), "muted"))
         text += f"  {args}"
-    text += " " * max(room - cell_len(text) - cell_len(facts), 1)
+    text += " " * max(width - cell_len(text) - cell_len(facts), 1)
     spans.append((len(text), len(text) + len(facts), mark if mark != "ok" else "muted"))
     text += facts
-    return (text if cell_len(text) <= room else fitted(text, max(room, 0))), spans
+    return (text if cell_len(text) <= width else fitted(text, max(width, 0))), spans
 
 
 def _sign(node: CallNode) -> tuple[str, str]:

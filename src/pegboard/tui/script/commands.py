@@ -67,8 +67,8 @@ class CommandsPane(Vertical):
         self._lines = [Line(clean_line(command.names[0])) for command in commands]
         self.list.empty = empty if not commands else "No matching tools."
         names = [command.names[0] for command in commands]
-        place = names.index(marked.names[0]) if marked is not None and marked.names[0] in names else 0
-        self.list.show(self._lines, place, sought=self.list.sought)
+        index = names.index(marked.names[0]) if marked is not None and marked.names[0] in names else 0
+        self.list.show(self._lines, index, sought=self.list.sought)
 
     @property
     def marked(self) -> ScriptCommand | None:
@@ -91,11 +91,11 @@ class CommandsPane(Vertical):
     def _marked(self, event: PickList.Marked) -> None:
         event.stop()
         command = self.marked
-        said = Content()
+        text = Content()
         if command is not None:
             usage = Content.styled(clean_line(command.usage), "$foreground")
-            said = Content.assemble(usage, "\n", clean_line(command.summary)) if command.summary else usage
-        self._about.update(said)
+            text = Content.assemble(usage, "\n", clean_line(command.summary)) if command.summary else usage
+        self._about.update(text)
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:

@@ -63,10 +63,10 @@ def _unreadable(error: str) -> ScriptFinding:
 
 def _calls(analysis: ScriptAnalysis) -> Iterator[ScriptFinding]:
     calls = Counter(call.tool for call in analysis.calls)
-    said = [f"{clean_line(tool)}{f' ×{times}' if times > 1 else ''}" for tool, times in calls.items()]
-    more = f" and {len(said) - _MOST_TOOLS} more" if len(said) > _MOST_TOOLS else ""
-    if said:
-        yield ScriptFinding("calls", f"will call {', '.join(said[:_MOST_TOOLS])}{more}")
+    tools = [f"{clean_line(tool)}{f' ×{times}' if times > 1 else ''}" for tool, times in calls.items()]
+    more = f" and {len(tools) - _MOST_TOOLS} more" if len(tools) > _MOST_TOOLS else ""
+    if tools:
+        yield ScriptFinding("calls", f"will call {', '.join(tools[:_MOST_TOOLS])}{more}")
     elif not analysis.unknown and analysis.error is None:
         yield ScriptFinding("calls", "calls no tools")
 

@@ -132,14 +132,14 @@ class PastCallsScreen(Dialog[str | None]):
         record = self._records[event.index]
         at = f"{record.at.astimezone():%Y-%m-%d %H:%M:%S} · {record.source} · {duration(record.duration_ms)}"
         why = f"  ✗ {clean_line(record.error.message)}" if record.error is not None else ""
-        said = Content.assemble((at, "$text-muted"), (why, "$text-error"), "\n", preview(record.args, _ALL_ARGUMENTS))
-        self._about.update(said)
+        text = Content.assemble((at, "$text-muted"), (why, "$text-error"), "\n", preview(record.args, _ALL_ARGUMENTS))
+        self._about.update(text)
 
 
 def _line(now: datetime, record: CallRecord) -> Line:
     name = clean_line(record.tool)
     if isinstance(commands := record.args.get("commands"), str) and record.tool == "script.run":
-        said = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"
+        text = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"
     else:
-        said = f"{name}  {preview(record.args, _ARGUMENTS)}" if record.args else name
-    return Line(said, f"{'' if record.ok else '✗ '}{age(now, record.at)}")
+        text = f"{name}  {preview(record.args, _ARGUMENTS)}" if record.args else name
+    return Line(text, f"{'' if record.ok else '✗ '}{age(now, record.at)}")
