@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stage import READ_ONLY, WALL, GivenRuntime, on_stage, tool
+from stage import READ_ONLY, TOOLS, GivenRuntime, on_stage, tool
 
 from pegboard.config import Settings
 from pegboard.config.settings import UiSettings
@@ -31,7 +31,7 @@ async def test_any_printable_key_filters_and_the_best_match_is_marked(given: Giv
         await stage.type("rea")
         assert stage.marked == "fs.read_file"
         assert "1 of 5" in stage.text
-        assert "list_dir" not in "".join(stage.wall)
+        assert "list_dir" not in "".join(stage.tool_list)
 
 
 async def test_escape_clears_the_filter_and_keeps_the_mark(given: GivenRuntime) -> None:
@@ -39,7 +39,7 @@ async def test_escape_clears_the_filter_and_keeps_the_mark(given: GivenRuntime) 
         await stage.type("now")
         await stage.press("escape")
         assert stage.marked == "time.now"
-        assert "list_dir" in "".join(stage.wall)
+        assert "list_dir" in "".join(stage.tool_list)
 
 
 async def test_escape_shows_the_marked_tool_even_in_a_pack_that_was_folded(given: GivenRuntime) -> None:
@@ -90,9 +90,9 @@ async def test_left_and_right_fold_and_unfold_a_pack(given: GivenRuntime) -> Non
     async with on_stage(given) as stage:
         await stage.press("left")
         assert stage.marked == "fs"
-        assert "read_file" not in "".join(stage.wall)
+        assert "read_file" not in "".join(stage.tool_list)
         await stage.press("right")
-        assert "read_file" in "".join(stage.wall)
+        assert "read_file" in "".join(stage.tool_list)
         await stage.press("right")
         assert stage.marked == "fs.list_dir"
 
@@ -111,9 +111,9 @@ async def test_a_click_marks_a_tool_and_a_click_on_a_pack_folds_it(given: GivenR
         assert stage.marked == "fs.read_file"
         await stage.pilot.click(stage.list, offset=(6, 0))
         assert stage.marked == "fs"
-        assert "read_file" not in "".join(stage.wall)
+        assert "read_file" not in "".join(stage.tool_list)
         await stage.pilot.click(stage.list, offset=(6, 0))
-        assert "read_file" in "".join(stage.wall)
+        assert "read_file" in "".join(stage.tool_list)
 
 
 async def test_with_vim_keys_letters_move_and_only_a_slash_filters(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_a_rescan_keeps_mark_folds_scroll_and_half_filled_form(tmp_path: P
 async def test_a_tool_that_a_rescan_no_longer_finds_gives_its_place_to_its_neighbour(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         await stage.press("down")
-        given.change([spec for spec in WALL if spec.name != "fs.read_file"])
+        given.change([spec for spec in TOOLS if spec.name != "fs.read_file"])
         await stage.until(lambda: stage.marked == "fs.remove", "the next tool is marked")
         await stage.until_seen("Deletes a file for good.")
 
@@ -167,7 +167,7 @@ async def test_the_mark_survives_a_rescan_while_a_filter_is_on(given: GivenRunti
         await stage.type("f")
         await stage.press("down")
         mark = stage.marked
-        given.change([*WALL, tool("x.f")])
+        given.change([*TOOLS, tool("x.f")])
         await stage.until_seen("4 of 6")
         assert stage.marked == mark
 
@@ -175,7 +175,7 @@ async def test_the_mark_survives_a_rescan_while_a_filter_is_on(given: GivenRunti
 async def test_state_and_manners_are_worn_as_symbols(given: GivenRuntime) -> None:
     given.states = {"fs.read_file": "degraded", "time.now": "blocked"}
     async with on_stage(given) as stage:
-        assert [line.split() for line in stage.wall if line.startswith("  ") and line.strip()] == [
+        assert [line.split() for line in stage.tool_list if line.startswith("  ") and line.strip()] == [
             ["●", "list_dir", "R"],
             ["◐", "read_file", "R"],
             ["●", "remove", "D"],
@@ -206,7 +206,7 @@ async def test_what_the_allow_list_keeps_out_is_counted_in_the_header(given: Giv
     async with on_stage(given, size=(80, 24)) as stage:
         assert "12 not allowed" in stage.lines[0]
         given.shut_out = 0
-        given.change(WALL)
+        given.change(TOOLS)
         await stage.until(lambda: "not allowed" not in stage.lines[0], "nothing is kept out any more")
 
 

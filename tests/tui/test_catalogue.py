@@ -7,10 +7,10 @@ import time
 import pytest
 from hypothesis import given as given_that
 from hypothesis import strategies as st
-from stage import READ_ONLY, WALL, tool
+from stage import READ_ONLY, TOOLS, tool
 
 from pegboard.models import Problem, ToolSpec
-from pegboard.tui.state.catalogue import Catalogue, Entry, Pack, match_positions
+from pegboard.tui.state.catalogue import Catalogue, PackEntry, ToolEntry, match_positions
 
 
 def catalogue(*specs: ToolSpec, problems: tuple[Problem, ...] = ()) -> Catalogue:
@@ -22,32 +22,32 @@ def names(found: object) -> list[str]:
 
 
 def test_tools_stand_under_their_packs_which_stand_by_name() -> None:
-    rows = catalogue(*reversed(WALL)).rows(frozenset())
-    assert [row.name for row in rows if isinstance(row, Pack)] == ["fs", "shell", "time"]
-    assert isinstance(rows[1], Entry)
+    rows = catalogue(*reversed(TOOLS)).rows(frozenset())
+    assert [row.name for row in rows if isinstance(row, PackEntry)] == ["fs", "shell", "time"]
+    assert isinstance(rows[1], ToolEntry)
     assert rows[1].spec.pack == "fs"
 
 
 def test_a_folded_pack_hides_its_tools() -> None:
-    rows = catalogue(*WALL).rows(frozenset({"fs"}))
+    rows = catalogue(*TOOLS).rows(frozenset({"fs"}))
     assert [row.name for row in rows] == ["fs", "shell", "shell.pwd", "time", "time.now"]
 
 
 def test_a_file_that_gave_no_tool_is_a_pack_that_is_broken() -> None:
     problem = Problem(message="bad", file="/packs/broken.py", line=3)
-    rows = catalogue(*WALL, problems=(problem,)).rows(frozenset())
-    assert isinstance(rows[0], Pack)
+    rows = catalogue(*TOOLS, problems=(problem,)).rows(frozenset())
+    assert isinstance(rows[0], PackEntry)
     assert (rows[0].name, rows[0].broken, rows[0].entries) == ("broken", True, ())
 
 
 def test_a_problem_of_a_file_belongs_to_the_pack_that_the_file_is_whatever_its_name() -> None:
     problem = Problem(message="odd", file="/packs/fs.py", severity="warning")
-    packs = catalogue(*WALL, problems=(problem,)).packs
+    packs = catalogue(*TOOLS, problems=(problem,)).packs
     assert [(pack.name, pack.problems) for pack in packs if pack.problems] == [("fs", (problem,))]
 
 
 def test_a_problem_of_the_config_is_no_pack() -> None:
-    assert len(catalogue(*WALL, problems=(Problem(message="odd", file="/config.toml"),)).packs) == 3
+    assert len(catalogue(*TOOLS, problems=(Problem(message="odd", file="/config.toml"),)).packs) == 3
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_problem_of_the_config_is_no_pack() -> None:
     ],
 )
 def test_the_best_match_comes_first(query: str, best: str) -> None:
-    assert names(catalogue(*WALL).search(query))[0] == best
+    assert names(catalogue(*TOOLS).search(query))[0] == best
 
 
 def test_the_whole_name_beats_its_beginning_and_that_beats_a_piece() -> None:
@@ -72,7 +72,7 @@ def test_the_whole_name_beats_its_beginning_and_that_beats_a_piece() -> None:
 
 
 def test_words_of_the_description_are_found_after_names() -> None:
-    found = catalogue(*WALL, tool("x.file_it")).search("file")
+    found = catalogue(*TOOLS, tool("x.file_it")).search("file")
     assert names(found.by_name) == ["x.file_it", "fs.read_file"]
     assert names(found.by_text) == ["fs.list_dir", "fs.remove"]
 
@@ -83,7 +83,7 @@ def test_other_names_of_a_tool_are_found() -> None:
 
 
 def test_nothing_is_found_by_letters_that_nothing_has() -> None:
-    assert not list(catalogue(*WALL).search("zzz"))
+    assert not list(catalogue(*TOOLS).search("zzz"))
 
 
 _NAMES = st.lists(st.text("abc_.", min_size=1, max_size=8), min_size=1, max_size=30, unique=True)

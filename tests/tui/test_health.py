@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from stage import READ_ONLY, WALL, GivenRuntime, Stage, on_stage, tool
+from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, on_stage, tool
 
 from pegboard.config import Settings
 from pegboard.config.settings import UiSettings
@@ -28,7 +28,7 @@ def needing(spec: ToolSpec, *requirements: Requirement) -> ToolSpec:
 
 
 NEEDY = (
-    *WALL,
+    *TOOLS,
     needing(tool("web.search", "Searches.", READ_ONLY), RG, KEY, EXTRA),
     needing(tool("web.replace", "Replaces.", Hints(destructive=True)), RG, GIT),
     needing(tool("web.table", "Makes a table."), PANDAS),
@@ -232,7 +232,7 @@ async def test_with_vim_keys_letters_move_and_only_a_slash_filters(needy: GivenR
 @pytest.mark.promise("TUI-1")
 async def test_a_thing_that_came_is_found_by_a_recheck_and_the_wall_wears_it(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
-        await stage.until(lambda: "○ table" in "\n".join(stage.wall), "the wall shows that it is blocked")
+        await stage.until(lambda: "○ table" in "\n".join(stage.tool_list), "the wall shows that it is blocked")
         await go_to_health(stage)
         await stage.until_seen("4 of 5 things not ok")
         assert "f8 Health 4" in stage.lines[0]
@@ -245,7 +245,7 @@ async def test_a_thing_that_came_is_found_by_a_recheck_and_the_wall_wears_it(nee
         assert report(stage)[0] == "✓ pandas ≥ 2 library ok 2.1 1 tool", "it stays where it was"
         assert "f8 Health 3" in stage.lines[0]
         await stage.press("f5")
-        await stage.until(lambda: "● table" in "\n".join(stage.wall), "the wall shows that it is ready")
+        await stage.until(lambda: "● table" in "\n".join(stage.tool_list), "the wall shows that it is ready")
         await stage.press("f8")
         await stage.until(lambda: report(stage)[0].startswith("✖ rg"), "what isn't well is first again")
 
@@ -443,6 +443,6 @@ async def test_a_blocked_tool_fails_in_the_words_of_the_report_until_what_it_lac
         await stage.until_seen("Run needy.work anyway?")
         await stage.press("ctrl+y")
         await stage.until_seen("it is done")
-        await stage.until(lambda: "● needy.work" in "\n".join(stage.wall), "the wall shows that it is ready")
+        await stage.until(lambda: "● needy.work" in "\n".join(stage.tool_list), "the wall shows that it is ready")
         await stage.press("ctrl+r")
         await stage.until(lambda: runtime.history.uses("needy.work").calls == 3, "it is run without a question")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from stage import READ_ONLY, WALL, GivenRuntime, Stage, as_runtime, tool
+from stage import READ_ONLY, TOOLS, GivenRuntime, Stage, as_runtime, tool
 from textual.pilot import Pilot
 
 from pegboard.models import Problem, Requirement, ToolSpec
@@ -33,7 +33,7 @@ def given(tmp_path: Path) -> GivenRuntime:
     runtime = GivenRuntime(
         tmp_path,
         tools=[
-            *WALL,
+            *TOOLS,
             *many,
             needing(
                 tool("web.search", "Searches.", READ_ONLY, words={"type": "string"}),

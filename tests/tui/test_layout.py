@@ -77,7 +77,7 @@ async def test_the_first_frame_stands_before_the_scan_is_done(given: GivenRuntim
     import threading
 
     go_on = threading.Event()
-    given.scan = lambda: go_on.wait(100)  # type: ignore[method-assign]  # a scan that takes as long as the test needs
+    given.tools.scan = lambda: go_on.wait(100)  # type: ignore[method-assign]  # a scan that takes as long as the test needs
     app = PegboardApp(as_runtime(given))
     try:
         async with app.run_test(size=(120, 40)) as pilot:

@@ -24,12 +24,7 @@ STUDIO = LocalServer(provider="lmstudio", title="LM Studio", base_url="http://12
 
 
 class Machine(Runtime):
-    """A runtime with two local model servers, the second of which responds on demand."""
-
-    async def models_here(self) -> AsyncGenerator[LocalServer]:
-        yield OLLAMA
-        await self.go_on.wait()
-        yield STUDIO
+    """A runtime with two local model servers, the second of which responds once `go_on` is set."""
 
     go_on: asyncio.Event
 
@@ -46,6 +41,13 @@ def built(model: ModelSettings) -> Machine:
     machine = Machine(Settings(model=model), Paths.from_environment())
     machine.go_on = asyncio.Event()
     machine.go_on.set()
+
+    async def local_servers() -> AsyncGenerator[LocalServer]:
+        yield OLLAMA
+        await machine.go_on.wait()
+        yield STUDIO
+
+    machine.models.local_servers = local_servers  # type: ignore[method-assign]
     return machine
 
 

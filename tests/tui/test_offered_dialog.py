@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from stage import WALL, GivenRuntime, Stage, on_stage, tool
+from stage import TOOLS, GivenRuntime, Stage, on_stage, tool
 
 from pegboard.models import ToolSpec
 from pegboard.tui.chat.offered_tools import OfferedScreen
 from pegboard.tui.widgets.pick_list import PickList
 
-WEIGHTS = {spec.name: 400 for spec in WALL}
+WEIGHTS = {spec.name: 400 for spec in TOOLS}
 Closed = list[frozenset[str] | None]
 
 
-async def open_list(stage: Stage, without: Sequence[str] = (), specs: Sequence[ToolSpec] = WALL) -> Closed:
+async def open_list(stage: Stage, without: Sequence[str] = (), specs: Sequence[ToolSpec] = TOOLS) -> Closed:
     """Open the dialog and append its result to a list."""
     closed: Closed = []
     await stage.app.push_screen(OfferedScreen(specs, frozenset(without), WEIGHTS), closed.append)

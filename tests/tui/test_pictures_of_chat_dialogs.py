@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import pytest
-from stage import WALL, GivenRuntime, Stage, as_runtime
+from stage import TOOLS, GivenRuntime, Stage, as_runtime
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
@@ -136,10 +136,10 @@ def test_sessions(snap_compare: Compare, given: WithSessions, steps: Steps, size
     assert snap_compare(Bare(given), terminal_size=size, run_before=opened)
 
 
-class WithModels(GivenRuntime):
-    """Runtime with two local model servers and one key."""
+class LocalModels:
+    """The models facet with two local servers and one key."""
 
-    async def models_here(self) -> AsyncGenerator[LocalServer]:
+    async def local_servers(self) -> AsyncGenerator[LocalServer]:
         """Yield two servers."""
         yield LocalServer(
             provider="ollama",
@@ -149,16 +149,24 @@ class WithModels(GivenRuntime):
         )
         yield LocalServer(provider="lmstudio", title="LM Studio", base_url="http://127.0.0.1:1234/v1", models=())
 
-    def model_providers(self) -> Sequence[str]:
+    def providers(self) -> Sequence[str]:
         """Return the known providers."""
         return tuple(PROVIDERS)
 
-    def model_needs(self, name: str, base_url: str | None = None) -> ModelNeeds:
+    def requirements(self, name: str, base_url: str | None = None) -> ModelNeeds:
         """Return one key and a missing library."""
         if name == "offline":
             return ModelNeeds(title="Built in")
         its = needs(name, base_url, lambda secret: "environment" if secret == "ANTHROPIC_API_KEY" else None)
         return its.model_copy(update={"extra": "google" if its.title == "Google" else ""})
+
+
+class WithModels(GivenRuntime):
+    """Runtime with two local model servers and one key."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.models = LocalModels()
 
 
 async def of_this_machine(stage: Stage) -> None:
@@ -206,8 +214,8 @@ async def filtered(stage: Stage) -> None:
 @SIZES
 @pytest.mark.parametrize("steps", [some, filtered])
 def test_offered(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple[int, int]) -> None:
-    weights = {spec.name: token_weight(spec) * 9 for spec in WALL}
-    opened = after(lambda: OfferedScreen(WALL, frozenset({"fs.remove"}), weights), steps)
+    weights = {spec.name: token_weight(spec) * 9 for spec in TOOLS}
+    opened = after(lambda: OfferedScreen(TOOLS, frozenset({"fs.remove"}), weights), steps)
     assert snap_compare(Bare(GivenRuntime(tmp_path)), terminal_size=size, run_before=opened)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from stage import WALL, GivenRuntime, Stage, as_runtime, tool
+from stage import TOOLS, GivenRuntime, Stage, as_runtime, tool
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -30,7 +30,7 @@ PICKY = tool(
 @pytest.fixture
 def given(tmp_path: Path) -> GivenRuntime:
     """Six tools, and presets of two of them."""
-    runtime = GivenRuntime(tmp_path, tools=[*WALL, PICKY])
+    runtime = GivenRuntime(tmp_path, tools=[*TOOLS, PICKY])
     runtime.kept = {
         "fs.read_file": {"small": {"path": "small.txt", "max_bytes": 10}, "odd": {"path": 5}},
         "web.login": {"as root": {"api_key": "hush", "country": "country 7"}},

@@ -146,7 +146,7 @@ async def test_each_tool_keeps_its_own_result(given: GivenRuntime) -> None:
 
 async def test_a_failure_is_shown_and_counted(given: GivenRuntime) -> None:
     given.answer = lambda _: ToolResult.failed("execution_error", "ValueError: it broke", "raised")
-    given.uses = lambda tool: ToolUses(calls=12, failures=1)  # type: ignore[method-assign]  # as the history might
+    given.history.uses = lambda tool: ToolUses(calls=12, failures=1)  # type: ignore[method-assign]  # as the history might
     async with on_stage(given) as stage:
         await stage.press("end", "ctrl+r")
         await stage.until_seen("ValueError: it broke")

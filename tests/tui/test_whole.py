@@ -100,7 +100,7 @@ async def test_files_that_come_change_and_break_are_seen_live(write_pack: Callab
     runtime = Runtime.from_environment(packs=[folder])
 
     def wall(stage: Stage) -> str:
-        return "\n".join(stage.wall)
+        return "\n".join(stage.tool_list)
 
     async with on_stage(runtime) as stage:
         write_pack("later.py", '"""Later."""\ndef come() -> None:\n    """Came."""\n')

@@ -22,9 +22,9 @@ from pegboard.tui.shell import themes
 from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.keymap import key_problems, places
 from pegboard.tui.shell.themed_app import ThemedApp
-from pegboard.tui.state.health_checks import Checks, Known
+from pegboard.tui.state.health_checks import HealthChecks, HealthState
 from pegboard.tui.state.rule_undo import RuleUndo
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.tools.screen import ToolsScreen
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    wall: reactive[Wall] = reactive(Wall, init=False)
+    tool_scan: reactive[ToolScan] = reactive(ToolScan, init=False)
     """What the last scan found."""
-    health: reactive[Known] = reactive(Known, init=False)
+    health: reactive[HealthState] = reactive(HealthState, init=False)
     """What is known of the things that the tools need."""
     requests: reactive[tuple[Request, ...]] = reactive((), init=False)
     """The calls awaiting approval."""
@@ -107,7 +107,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        self._checks = Checks(runtime, self._know)
+        self._checks = HealthChecks(runtime, self._know)
         self._key_problems: tuple[Problem, ...] = ()
         self._is_entitled = False
         self.wants_reload = False
@@ -273,8 +273,8 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
 
     @on(ToolsScreen.Listed)
     def _listed(self, event: ToolsScreen.Listed) -> None:
-        has_other_tools = event.wall.catalogue is not self.wall.catalogue
-        self.wall = event.wall
+        has_other_tools = event.scan.catalogue is not self.tool_scan.catalogue
+        self.tool_scan = event.scan
         if has_other_tools:
             self.run_worker(self._checks.look(), group="checks")
 
@@ -290,7 +290,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
     async def _called(self, event: Called) -> None:
         await self._checks.take_over(event.tool)
 
-    def _know(self, known: Known) -> None:
+    def _know(self, known: HealthState) -> None:
         self.health = known
 
     # What works everywhere
@@ -314,7 +314,7 @@ class PegboardApp(ThemedApp, inherit_bindings=False):
         from pegboard.tui.dialogs.problems import ProblemsScreen
         from pegboard.tui.widgets.external_editor import open_in_editor
 
-        problem = await self.push_screen_wait(ProblemsScreen(self.wall.problems))
+        problem = await self.push_screen_wait(ProblemsScreen(self.tool_scan.problems))
         if problem is not None and problem.file is not None:
             await open_in_editor(self.app, problem.file, problem.line)
 

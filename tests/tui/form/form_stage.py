@@ -18,7 +18,7 @@ from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.field_view import FieldView
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 
 SIZE = (80, 24)
 
@@ -32,7 +32,7 @@ class FormApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         """A place, as in the app itself."""
-        return PlaceScreen()
+        return PageScreen()
 
     def compose(self) -> ComposeResult:
         """The pane."""

@@ -16,7 +16,7 @@ from pegboard.tui.form.files import FilePicker
 from pegboard.tui.form.lines import MOST_IN_PLACE, Lines
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.form.popups import PickOne, PickSeveral
-from pegboard.tui.widgets.pick_list import Line, PickList, ranked
+from pegboard.tui.widgets.pick_list import PickLine, PickList, ranked
 
 OPTIONAL: JsonObject = {"default": None}
 """What makes a parameter of `tool` optional."""
@@ -56,7 +56,7 @@ async def paste(stage: Stage, text: str) -> None:
 
 def test_a_list_is_filtered_by_letters_in_order_best_first() -> None:
     names = ["red", "dark red", "bored", "r-e-d", "rd", "green"]
-    lines = [Line("save", pinned=True), *map(Line, names)]
+    lines = [PickLine("save", pinned=True), *map(PickLine, names)]
     assert [lines[index].text for index in ranked("R ed", lines)] == ["save", "red", "dark red", "bored", "r-e-d"]
     assert ranked("", lines) == [*range(7)]
 

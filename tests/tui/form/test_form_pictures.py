@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from stage import WALL, GivenRuntime, as_runtime
+from stage import TOOLS, GivenRuntime, as_runtime
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
@@ -93,7 +93,7 @@ def app(tmp_path: Path) -> PegboardApp:
         signature="data.export(*, source: str, filter: Filter) -> int",
         hints=Hints(read_only=True),
     )
-    return PegboardApp(as_runtime(GivenRuntime(tmp_path, tools=(tool, *WALL))))
+    return PegboardApp(as_runtime(GivenRuntime(tmp_path, tools=(tool, *TOOLS))))
 
 
 def filled(do: Callable[[FormPane], object], seen: str) -> object:

@@ -20,4 +20,4 @@ def test_every_part_with_commands_has_a_name_for_people() -> None:
                 if issubclass(part, DOMNode) and "ACTIONS" in vars(part):
                     parts.add(part)
     assert len(parts) > 10
-    assert [part for part in parts if not vars(part).get("PLACE", "").strip()] == []
+    assert [part for part in parts if not vars(part).get("PAGE", "").strip()] == []

@@ -23,7 +23,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.pick_list import Line, PickList, ranked
+from pegboard.tui.widgets.pick_list import PickLine, PickList, ranked
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -91,7 +91,7 @@ class ModelList(PickList):
         if not self._is_moved:
             marked = next((row.choice for row in rows if row.choice.name == self._current), marked)
         self._rows = rows
-        self._lines = [Line(""), *(Line(clean_line(row.choice.name), row.note) for row in rows)]
+        self._lines = [PickLine(""), *(PickLine(clean_line(row.choice.name), row.note) for row in rows)]
         indexes = {row.choice: index for index, row in enumerate(rows, 1)}
         self._list(0 if was_typed else indexes.get(marked) if marked else None)
 
@@ -107,7 +107,7 @@ class ModelList(PickList):
 
     def sift(self, query: str) -> list[int]:
         """Return the indexes of matching rows, the typed name first."""
-        self._lines = [Line(f"use {clean_line(self.typed)}", pinned=True), *self._lines[1:]]
+        self._lines = [PickLine(f"use {clean_line(self.typed)}", pinned=True), *self._lines[1:]]
         return [index for index in ranked(query, self._lines) if index or self.typed]
 
     def _sign_of(self, index: int) -> str:
@@ -124,7 +124,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         current: Name of the current model.
     """
 
-    PLACE = "Models"
+    PAGE = "Models"
     AUTO_FOCUS = "ModelList"
 
     DEFAULT_CSS = """

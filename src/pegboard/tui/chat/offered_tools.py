@@ -19,7 +19,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 
 class OfferedRow(NamedTuple):
@@ -42,7 +42,7 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         weights: Estimated tokens of each tool's definition.
     """
 
-    PLACE = "Tools that the model sees"
+    PAGE = "Tools that the model sees"
     AUTO_FOCUS = "PickList"
 
     DEFAULT_CSS = """
@@ -72,7 +72,7 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         self._weights = weights
         self._tools = tuple(spec.name for spec in specs)
         self._rows = tuple(_rows(specs))
-        self._lines = [Line(row.text) for row in self._rows]
+        self._lines = [PickLine(row.text) for row in self._rows]
         self._list = PickList(sign=self._sign, own_keys=" ")
 
     def compose(self) -> ComposeResult:
@@ -140,7 +140,7 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
             seen = self._seen(row.tools)
             cost = self._cost(seen if row.is_pack else row.tools)
             some = f"{len(seen):,} of {len(row.tools):,}   " if row.is_pack else ""
-            self._lines[index] = Line(row.text, f"{some}{cost:>5}")
+            self._lines[index] = PickLine(row.text, f"{some}{cost:>5}")
         seen = self._seen(self._tools)
         cost = self._cost(seen)
         title = f"{len(seen):,} of {count(len(self._tools), 'tool')}{f', {cost} tokens' if cost else ''}"

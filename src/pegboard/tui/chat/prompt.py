@@ -21,7 +21,7 @@ _OWN = ("ask.send", "ask.newline")
 class AskLine(Lines):
     """Multi-line prompt with a history of sent messages."""
 
-    PLACE = "Message"
+    PAGE = "Message"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True),
         Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Insert a line break."),

@@ -30,11 +30,11 @@ from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import Asking, OpenCall
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.approvals import Approvals
-from pegboard.tui.state.catalogue import Entry
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.catalogue import ToolEntry
+from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _TICK_SECONDS = 0.1
 
 
-class ChatScreen(PlaceScreen):
+class ChatScreen(PageScreen):
     """Conversation, status line and prompt of one session at a time.
 
     Args:
@@ -50,7 +50,7 @@ class ChatScreen(PlaceScreen):
         approvals: Calls awaiting approval.
     """
 
-    PLACE = "Chat"
+    PAGE = "Chat"
     LEGEND = (
         ("❯", "your message"),
         ("… ▶ ? ✓ ✗ ⊘", "call queued, running, awaiting approval, succeeded, failed, stopped"),
@@ -112,7 +112,7 @@ class ChatScreen(PlaceScreen):
         """The running ask and the queue."""
         self.weights: dict[str, int] = {}
         """Tokens of each tool's definition, by name."""
-        self._entries: Sequence[Entry] = ()
+        self._entries: Sequence[ToolEntry] = ()
         self._clock: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -131,7 +131,7 @@ class ChatScreen(PlaceScreen):
         self._greet()
         self.open_session.start()
         self._update_status()
-        self.watch(self.app, "wall", self._tools_changed)
+        self.watch(self.app, "tool_scan", self._tools_changed)
         self.watch(self.app, "requests", self._cards.update, init=False)
         self._preload()
 
@@ -159,8 +159,8 @@ class ChatScreen(PlaceScreen):
         self.open_session.story.tick()
         self._update_status()
 
-    def _tools_changed(self, wall: Wall) -> None:
-        self._entries = wall.catalogue.entries
+    def _tools_changed(self, scan: ToolScan) -> None:
+        self._entries = scan.catalogue.entries
         # the worker has no arguments: Textual would format all tools for its description
         self._weigh()
 

@@ -28,7 +28,7 @@ from pegboard.tui.messages import Copy
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -47,9 +47,9 @@ _AROUND: Final = 150
 _WIDEST_MODEL: Final = 26
 _WIDE: Final = 100
 """Width from which the model is shown beside the name, in cells."""
-_EXPORTS: Final[tuple[tuple[_Kind, str, Line], ...]] = (
-    ("markdown", ".md", Line("Markdown", "for reading")),
-    ("json", ".json", Line("JSON", "all messages as stored")),
+_EXPORTS: Final[tuple[tuple[_Kind, str, PickLine], ...]] = (
+    ("markdown", ".md", PickLine("Markdown", "for reading")),
+    ("json", ".json", PickLine("JSON", "all messages as stored")),
 )
 
 
@@ -84,7 +84,7 @@ class SessionList(PickList):
         """Whether the messages were searched for the current filter."""
         return not self.sought.strip() or self._searched == self.sought
 
-    def show_sessions(self, sessions: Sequence[Session], lines: Sequence[Line], marked: str) -> None:
+    def show_sessions(self, sessions: Sequence[Session], lines: Sequence[PickLine], marked: str) -> None:
         """Show sessions and keep the filter.
 
         Args:
@@ -137,7 +137,7 @@ class SessionsScreen(Dialog[str | None]):
         current: ID of the open session, which can't be deleted.
     """
 
-    PLACE = "Sessions"
+    PAGE = "Sessions"
     AUTO_FOCUS = "SessionList"
 
     DEFAULT_CSS = """
@@ -200,7 +200,7 @@ class SessionsScreen(Dialog[str | None]):
             sessions, lines = (), [_NEW]
         self._list.show_sessions(sessions, lines, marked)
 
-    def _load(self) -> tuple[Sequence[Session], Sequence[Line]]:
+    def _load(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
         sessions = self._runtime.sessions.list(limit=_MOST)
         return sessions, [_NEW, *_lines(sessions, with_model=self.app.size.width >= _WIDE)]
 
@@ -351,14 +351,14 @@ class SessionsScreen(Dialog[str | None]):
             self._preview.scroll_home(animate=False)
 
 
-_NEW: Final = Line("+ new session", pinned=True)
+_NEW: Final = PickLine("+ new session", pinned=True)
 
 
 def _name(session: Session) -> str:
     return clean_line(session.name or session.id)
 
 
-def _lines(sessions: Sequence[Session], *, with_model: bool) -> Iterator[Line]:
+def _lines(sessions: Sequence[Session], *, with_model: bool) -> Iterator[PickLine]:
     """Yield a line for each session with columns for age, messages and model."""
     now = datetime.now(UTC)
     ages = [age(now, session.changed) for session in sessions]
@@ -367,7 +367,7 @@ def _lines(sessions: Sequence[Session], *, with_model: bool) -> Iterator[Line]:
     widths = [max(map(len, column), default=0) for column in (ages, counts, models)]
     for session, since, messages, model in zip(sessions, ages, counts, models, strict=True):
         note = f"{since:>{widths[0]}}  {messages:>{widths[1]}}  {model:<{widths[2]}}"
-        yield Line(_name(session), note if widths[2] else note.rstrip())
+        yield PickLine(_name(session), note if widths[2] else note.rstrip())
 
 
 def _shortened(model: str) -> str:

@@ -29,7 +29,7 @@ class Transcript(BlockLines):
     for a moment.
     """
 
-    PLACE = "Conversation"
+    PAGE = "Conversation"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("talk.up", "up,k", "move(-1)", "Up", "Move to the block above; scroll a long block by lines."),
         Command("talk.down", "down,j", "move(1)", "Down", "Move to the block below; scroll a long block by lines."),

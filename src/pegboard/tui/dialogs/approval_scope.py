@@ -43,7 +43,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         shown: The call as it may be shown, without secrets.
     """
 
-    PLACE = "Scope of the rule"
+    PAGE = "Scope of the rule"
     AUTO_FOCUS = "#arguments"
     ANSWERS = ("scope.allow",)
 

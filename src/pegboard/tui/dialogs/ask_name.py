@@ -25,7 +25,7 @@ class AskName(Dialog[str | None]):
         note: What the user should know before.
     """
 
-    PLACE = "Name"
+    PAGE = "Name"
     AUTO_FOCUS = "Input"
 
     DEFAULT_CSS = """

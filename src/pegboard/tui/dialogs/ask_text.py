@@ -28,7 +28,7 @@ class AskText(Dialog[str | None]):
         note: What the user should know before.
     """
 
-    PLACE = "Text"
+    PAGE = "Text"
     AUTO_FOCUS = "Lines"
 
     DEFAULT_CSS = """

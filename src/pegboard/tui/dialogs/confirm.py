@@ -24,7 +24,7 @@ class Confirm(QuestionScreen[bool]):
         yes: What the button that does it says.
     """
 
-    PLACE = "Question"
+    PAGE = "Question"
     AUTO_FOCUS = "#no"
     ANSWERS = ("confirm.yes", "confirm.no")
 

@@ -24,7 +24,7 @@ from pegboard.tui.dialogs import script_texts
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 _LONGEST = 20_000
 _CALL: tuple[tuple[CopyKind, str, str, str], ...] = (
@@ -64,7 +64,7 @@ class CopyScreen(Dialog[None]):
         trouble: What is wrong with it.
     """
 
-    PLACE = "Copy as"
+    PAGE = "Copy as"
     AUTO_FOCUS = "PickList"
 
     DEFAULT_CSS = """
@@ -115,7 +115,7 @@ class CopyScreen(Dialog[None]):
     def on_mount(self) -> None:
         """Lists the ways."""
         self._list.styles.height = len(self._ways)
-        self._list.show([Line(way.title, way.about) for way in self._ways])
+        self._list.show([PickLine(way.title, way.about) for way in self._ways])
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:

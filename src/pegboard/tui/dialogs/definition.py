@@ -28,7 +28,7 @@ class DefinitionScreen(Dialog[None]):
         spec: The tool.
     """
 
-    PLACE = "Definition"
+    PAGE = "Definition"
     AUTO_FOCUS = "#scroll"
 
     DEFAULT_CSS = """

@@ -25,7 +25,7 @@ class EditCallScreen(Dialog[JsonObject | None]):
         arguments: As they were proposed.
     """
 
-    PLACE = "Edit the call"
+    PAGE = "Edit the call"
     DEFAULT_CSS = """
     EditCallScreen {
         align: center middle;

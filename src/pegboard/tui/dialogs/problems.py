@@ -29,7 +29,7 @@ class ProblemsScreen(Dialog[Problem | None]):
         problems: Errors and warnings, in any order.
     """
 
-    PLACE = "Problems"
+    PAGE = "Problems"
 
     DEFAULT_CSS = """
     ProblemsScreen {

@@ -29,7 +29,7 @@ class ResultScreen(Dialog[None]):
         folder: Where a file goes when nothing else takes a copy.
     """
 
-    PLACE = "Result"
+    PAGE = "Result"
     DEFAULT_CSS = """
     ResultScreen {
         align: center middle;

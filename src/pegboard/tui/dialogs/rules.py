@@ -31,7 +31,7 @@ from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form import FormPane
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -68,7 +68,7 @@ class RulesScreen(Dialog[None]):
         call: The call to try first.
     """
 
-    PLACE = "Rules"
+    PAGE = "Rules"
     AUTO_FOCUS = "PickList"
 
     DEFAULT_CSS = """
@@ -159,7 +159,7 @@ class RulesScreen(Dialog[None]):
         if rules == self._rules and marked is None:
             return
         self._rules = rules
-        lines = [Line(clean_line(str(rule)), f"rule {number}") for number, rule in enumerate(rules.rules, 1)]
+        lines = [PickLine(clean_line(str(rule)), f"rule {number}") for number, rule in enumerate(rules.rules, 1)]
         if rules.problem is None:
             self._list.empty = _NONE_YET.format(key=key_of(self, "rules.new"))
         else:
@@ -299,7 +299,7 @@ class RuleDialog(Dialog[Rule | None]):
         is_new: Whether it is a rule that isn't there yet.
     """
 
-    PLACE = "Rule"
+    PAGE = "Rule"
 
     DEFAULT_CSS = """
     RuleDialog {

@@ -28,7 +28,7 @@ class TrustScreen(ModalScreen[bool]):
         request: What was read from the folder. All of it is untrusted text.
     """
 
-    PLACE = "Trust"
+    PAGE = "Trust"
     AUTO_FOCUS = "#no"
 
     DEFAULT_CSS = """

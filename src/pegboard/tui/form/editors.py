@@ -31,7 +31,7 @@ from pegboard.tui.form.lines import Lines, pictured
 from pegboard.tui.form.offers import Offering, has_offers, offer
 from pegboard.tui.form.popups import PickOne, label
 from pegboard.tui.widgets.paste import may_be_call
-from pegboard.tui.widgets.pick_list import Line
+from pegboard.tui.widgets.pick_list import PickLine
 
 _LONGEST_LINE = 10_000
 """Characters of a text in one line; a longer one gets a box."""
@@ -152,7 +152,7 @@ class TextLine(Input, Offering):
         field: What it edits.
     """
 
-    PLACE = "Line"
+    PAGE = "Line"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         _OFFER,
         Command("field.reveal", "ctrl+f", "reveal", "Reveal", "Show the secret, or hide it again.", True),
@@ -297,7 +297,7 @@ class JsonBox(Lines):
         text: What it begins with.
     """
 
-    PLACE = "JSON"
+    PAGE = "JSON"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("form.text_editor", "f4", "editor", "Editor", "Edit the JSON in $EDITOR."),
     )
@@ -335,7 +335,7 @@ class TextBox(Lines, Offering):
         field: What it edits.
     """
 
-    PLACE = "Box"
+    PAGE = "Box"
     ACTIONS: ClassVar[tuple[Command, ...]] = (_OFFER,)
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -421,7 +421,7 @@ class Choices(Widget, can_focus=True):
         field: What it edits.
     """
 
-    PLACE = "Choice"
+    PAGE = "Choice"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("choice.previous", "left", "step(-1)", "Previous", "Choose what stands before."),
         Command("choice.next", "right", "step(1)", "Next", "Choose what comes next."),
@@ -548,7 +548,7 @@ class Choices(Widget, can_focus=True):
             if place is not None:
                 self.take(place)
 
-        lines = [Line(text, "" if index is not None and index >= 0 else "state") for text, index in self.entries]
+        lines = [PickLine(text, "" if index is not None and index >= 0 else "state") for text, index in self.entries]
         title = label(self.field.label)
         self.app.push_screen(PickOne(self.region, title, lines, self.current or 0, sought), take)
 

@@ -50,7 +50,7 @@ class FieldView(Widget):
         room: What it has to draw in.
     """
 
-    PLACE = "Field"
+    PAGE = "Field"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
             "field.state", "ctrl+n", "next_state", "Unset/null", "Go on to unset, empty, null, what was typed.", True
@@ -334,7 +334,7 @@ class FieldView(Widget):
 class RowView(FieldView):
     """An item that is a row of a list or an entry of a map, and can be moved."""
 
-    PLACE = "Row"
+    PAGE = "Row"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *FieldView.ACTIONS,
         Command("row.remove", "ctrl+delete", "remove_row", "Remove row", "Remove this row.", True),

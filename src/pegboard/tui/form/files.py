@@ -18,7 +18,7 @@ from textual.geometry import Region
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.popups import Popup, label
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 _MOST_ENTRIES = 20_000
 _HERE = "./"
@@ -88,7 +88,7 @@ class FilePicker(Popup[str | None]):
         folders_only: Whether a folder is asked for.
     """
 
-    PLACE = "Files"
+    PAGE = "Files"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("files.into", "right", "into", "Open", "Go into the marked folder."),
         Command("files.out", "left,backspace", "out", "Up", "Go to the folder around this one."),
@@ -133,9 +133,9 @@ class FilePicker(Popup[str | None]):
             and (self._shows_hidden or entry.name == marked or not entry.name.startswith("."))
         ]
         self.list.empty = "There is nothing here."
-        lines = [Line(f"{_HERE}  {found.trouble}".rstrip(), "this folder", pinned=True)]
+        lines = [PickLine(f"{_HERE}  {found.trouble}".rstrip(), "this folder", pinned=True)]
         lines += [
-            Line(label(entry.name) + "/" * entry.is_folder, "" if entry.can_be_sent else "its name is no text")
+            PickLine(label(entry.name) + "/" * entry.is_folder, "" if entry.can_be_sent else "its name is no text")
             for entry in self._entries
         ]
         names = [entry.name for entry in self._entries]

@@ -20,7 +20,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.editors import Edited
 from pegboard.tui.form.popups import PickSeveral, label
 from pegboard.tui.form.ticks import GAP, Ticks
-from pegboard.tui.widgets.pick_list import Line
+from pegboard.tui.widgets.pick_list import PickLine
 
 
 class MultiChoices(Widget, can_focus=True):
@@ -30,7 +30,7 @@ class MultiChoices(Widget, can_focus=True):
         field: What it edits.
     """
 
-    PLACE = "Several choices"
+    PAGE = "Several choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("multi.toggle", "space,enter", "tick", "Tick", "Pick the marked value or no longer; or list all."),
         Command("multi.more", "plus", "change(1)", "Once more", "Pick the marked value once more."),
@@ -119,7 +119,7 @@ class MultiChoices(Widget, can_focus=True):
             PickSeveral(
                 self.region,
                 label(self.field.label),
-                [Line(text) for text in self._ticks.labels],
+                [PickLine(text) for text in self._ticks.labels],
                 sign=self._sign,
                 change=self._change,
                 twice=self.field.allows_twice,

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from pegboard.forms import Field, TextField
 from pegboard.forms.json_text import same, write
 from pegboard.tui.form.popups import PickOne, label
-from pegboard.tui.widgets.pick_list import Line
+from pegboard.tui.widgets.pick_list import PickLine
 
 if TYPE_CHECKING:
     from pegboard.tui.form.editors import TextBox, TextLine
@@ -27,9 +27,9 @@ def offer(editor: TextLine | TextBox) -> None:
     if not values:
         _browse(editor)
         return
-    lines = [Line(label(text), note) for text, note in (_line(editor.field, value) for value in values)]
+    lines = [PickLine(label(text), note) for text, note in (_line(editor.field, value) for value in values)]
     if _picks(editor.field):
-        lines.append(Line("browse…", pinned=True))
+        lines.append(PickLine("browse…", pinned=True))
 
     def take(index: int | None) -> None:
         if index is not None and index < len(values):

@@ -28,7 +28,7 @@ from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.frame import Room
 from pegboard.tui.form.items import Folds
 from pegboard.tui.form.rows import KeyLine
-from pegboard.tui.widgets.curtain import Curtain
+from pegboard.tui.widgets.paint_hold import PaintHold
 
 _PAUSE = 0.3
 """Seconds without a key after which faults are shown."""
@@ -85,7 +85,7 @@ class FormPane(Widget):
     Half-filled forms are kept, each for its own tool, with what is folded in them and how far they are scrolled.
     """
 
-    PLACE = "Arguments"
+    PAGE = "Arguments"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("form.text", "ctrl+t", "text", "Will send", "Show and edit the arguments as JSON.", True),
         Command("form.drop_text", "", "drop_text", "Drop JSON", "Throw away the JSON text that has a fault."),
@@ -138,7 +138,7 @@ class FormPane(Widget):
         """Fields that are out of sight, for the next form that has some."""
         self._box: JsonBox | None = None
         self._pause: Timer | None = None
-        self._curtain = Curtain(self)
+        self._paint_hold = PaintHold(self)
         self._is_bare = False
         """Whether there is nothing to fill in."""
         self._was_bare = False
@@ -248,7 +248,7 @@ class FormPane(Widget):
 
     def on_unmount(self) -> None:
         """Holds nothing back any more."""
-        self._curtain.rise()
+        self._paint_hold.release()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Looks the same with the focus on the pane itself; Textual would go through all that is in it."""
@@ -260,7 +260,7 @@ class FormPane(Widget):
     def on_form_body_filled(self, event: FormBody.Filled) -> None:
         """Goes to where the form was left, if it was too short for that until now."""
         event.stop()
-        self._curtain.rise()
+        self._paint_hold.release()
         self.call_after_refresh(self._go_back)
 
     def on_resize(self) -> None:
@@ -466,7 +466,7 @@ class FormPane(Widget):
         old, self._body, self._fields, self._box = self._body, fields, fields, None
         self._show_whole(())
         if self.is_on_screen:
-            self._curtain.fall()
+            self._paint_hold.hold()
         with self.app.batch_update():
             typed_in = fields.with_focus()
             if old is not None and old.has_focus_within:
@@ -483,7 +483,7 @@ class FormPane(Widget):
         if self._whole.parent is None:
             return
         if fields is not None and self.is_on_screen:
-            self._curtain.fall()
+            self._paint_hold.hold()
         with self.app.batch_update():
             if old is not None:
                 if old.has_focus_within:

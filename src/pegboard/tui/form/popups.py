@@ -17,7 +17,7 @@ from textual.widgets import Static
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 Answer = TypeVar("Answer")
 """What a list closes with."""
@@ -78,7 +78,7 @@ class Popup(Dialog[Answer]):
         """Builds the list."""
         return PickList()
 
-    def show(self, lines: Sequence[Line], marked: int = 0, *, sought: str = "") -> None:
+    def show(self, lines: Sequence[PickLine], marked: int = 0, *, sought: str = "") -> None:
         """Lists these lines, in a box that has room for them as far as the screen has."""
         self._wanted = max(self._wanted, len(lines))
         self._place()
@@ -142,13 +142,15 @@ class PickOne(Popup[int | None]):
         sought: What is typed already.
     """
 
-    PLACE = "Choices"
+    PAGE = "Choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("choice.close", "escape", "close", "Close", "Close the list and keep what was chosen."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, beside: Region, title: str, lines: Sequence[Line], marked: int = 0, sought: str = "") -> None:
+    def __init__(
+        self, beside: Region, title: str, lines: Sequence[PickLine], marked: int = 0, sought: str = ""
+    ) -> None:
         super().__init__(beside, title, "enter chooses · esc closes")
         self._lines = lines
         self._marked = marked
@@ -177,7 +179,7 @@ class PickSeveral(Popup[None]):
         sought: What is typed already.
     """
 
-    PLACE = "Several choices"
+    PAGE = "Several choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("several.toggle", "space", "change(0)", "Tick", "Pick the marked line, or no longer."),
         Command("several.more", "plus", "change(1)", "Once more", "Pick the marked line once more."),
@@ -190,7 +192,7 @@ class PickSeveral(Popup[None]):
         self,
         beside: Region,
         title: str,
-        lines: Sequence[Line],
+        lines: Sequence[PickLine],
         *,
         sign: Callable[[int], str],
         change: Callable[[int, int], None],

@@ -84,7 +84,7 @@ class Fold(Widget, can_focus=True):
         item: What it shows.
     """
 
-    PLACE = "Section"
+    PAGE = "Section"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("fold.toggle", "enter,space", "fold", "Fold", "Fold what is in it away, or unfold it.", True),
         Command("fold.close", "left", "close", "Fold away", "Fold it away; folded already, go to what it is in."),
@@ -154,7 +154,7 @@ class AddLine(Widget, can_focus=True):
         item: What it shows.
     """
 
-    PLACE = "List"
+    PAGE = "List"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("row.add", "enter,space", "add", "Add row", "Add a row at the end of the list.", True),
     )
@@ -209,7 +209,7 @@ class KeyLine(Input):
         item: The entry's item.
     """
 
-    PLACE = "Key"
+    PAGE = "Key"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("key.empty", "ctrl+n", "name_empty", "Empty key", "Make the empty text the key, or no longer.", True),
     )

@@ -11,7 +11,7 @@ from textual.reactive import reactive
 
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.report import Key, Report, ReportLine, ThingLine, sift
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 SIGNS = {"bad": "✖", "doubtful": "!", "unknown": "…", "good": "✓"}
 """What a line wears for how it is with it."""
@@ -34,7 +34,7 @@ LEGEND = (
 _KIND, _STATUS, _VERSION, _NOTE = 9, 11, 12, 17
 _NAME_AT_LEAST = 20
 _OWN_KEYS = "/?!"
-_DRAWN_HERE = Line("")
+_DRAWN_HERE = PickLine("")
 
 
 class HealthList(PickList):
@@ -44,7 +44,7 @@ class HealthList(PickList):
         vim_keys: Whether j, k, g and G move; then only `/` filters.
     """
 
-    PLACE = "Report"
+    PAGE = "Report"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *(command for command in PickList.ACTIONS if command.id not in {"pick.choose", "pick.erase"}),
         Command("report.open", "enter", "choose", "Open", "Go to what is marked: tool, tools, or file.", footer=True),

@@ -21,7 +21,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.health_list import GRADE_STYLES, SIGNS
 from pegboard.tui.health.report import Facts, Need, ProblemLine, ReportLine, ThingLine, ToolLine
 from pegboard.tui.messages import OpenTool
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.tui.widgets.problem_text import place
 
 _PLACES = {"environment": "the environment", "keyring": "the keyring"}
@@ -31,7 +31,7 @@ _LABEL = 9
 class NeedyTools(PickList):
     """The tools that need something; typing filters, enter goes to one."""
 
-    PLACE = "Tools that need it"
+    PAGE = "Tools that need it"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *(command for command in PickList.ACTIONS if command.id != "pick.choose"),
         Command("needy.open", "enter", "choose", "Go to tool", "Go to the form of the marked tool.", footer=True),
@@ -50,7 +50,7 @@ class RemedyPane(Vertical):
     """A line of the report in sentences, over the tools that it is about."""
 
     ALLOW_MAXIMIZE = True
-    PLACE = "Details"
+    PAGE = "Details"
 
     DEFAULT_CSS = """
     RemedyPane {
@@ -107,7 +107,7 @@ class RemedyPane(Vertical):
         is_same = earlier is not None and earlier.thing == facts.thing
         self._needs = sorted(facts.needs, key=lambda need: need.tool not in facts.blocked)
         self._heading.update(Content(f"Needed by {count(len(self._needs), 'tool')}, enter goes there:"))
-        lines = [Line(clean_line(need.tool), _note(need, facts.blocked)) for need in self._needs]
+        lines = [PickLine(clean_line(need.tool), _note(need, facts.blocked)) for need in self._needs]
         marked = self._tools.marked if is_same else None
         self._tools.show(lines, marked or 0, sought=self._tools.sought if is_same else "")
 

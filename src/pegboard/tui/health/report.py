@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, overload
 from pegboard.models import HealthRow, Problem, Requirement, Thing, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.state.catalogue import Catalogue, Entry, in_order
-from pegboard.tui.state.health_checks import Known
+from pegboard.tui.state.catalogue import Catalogue, ToolEntry, in_order
+from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.widgets.problem_text import place
 
 Status = Literal["ok", "missing", "outdated", "error", "checking…", "warning", "hint", "ready", "degraded", "blocked"]
@@ -55,7 +55,7 @@ class Facts:
     """The tools that can't work for want of it."""
 
     @classmethod
-    def of(cls, thing: Thing, name: str, needs: tuple[Need, ...], known: Known) -> Facts:
+    def of(cls, thing: Thing, name: str, needs: tuple[Need, ...], known: HealthState) -> Facts:
         """Puts together what is known of a thing."""
         found = known.found.get(thing)
         is_missing = found is not None and found.status in ("missing", "outdated")
@@ -143,7 +143,7 @@ class ToolLine:
     """How bad it is with it: as bad as what is worst of what it needs."""
 
     @classmethod
-    def of(cls, entry: Entry, things: Sequence[ThingLine]) -> ToolLine:
+    def of(cls, entry: ToolEntry, things: Sequence[ThingLine]) -> ToolLine:
         """Puts a tool above what it needs."""
         grades: list[Grade] = [
             "doubtful" if line.grade == "bad" and entry.spec.name not in line.facts.blocked else line.grade
@@ -232,7 +232,7 @@ class Needs:
 
     things: Mapping[Thing, tuple[Need, ...]]
     names: Mapping[Thing, str]
-    tools: tuple[Entry, ...]
+    tools: tuple[ToolEntry, ...]
     problems: tuple[ProblemLine, ...]
 
     @classmethod
@@ -250,7 +250,7 @@ class Needs:
             tuple(ProblemLine(clean_line(pack.name), one) for pack in catalogue.packs for one in pack.problems),
         )
 
-    def facts(self, known: Known) -> dict[Thing, Facts]:
+    def facts(self, known: HealthState) -> dict[Thing, Facts]:
         """Puts together what is known of each thing."""
         return {thing: Facts.of(thing, self.names[thing], who, known) for thing, who in self.things.items()}
 
@@ -283,7 +283,7 @@ class Report(Sequence[ReportLine]):
         return len(self._lines)
 
 
-def by_requirement(needs: Needs, known: Known, ranks: dict[Key, int]) -> Report:
+def by_requirement(needs: Needs, known: HealthState, ranks: dict[Key, int]) -> Report:
     """Lists each thing once, and what is wrong with packs; what isn't well comes first.
 
     Args:
@@ -295,7 +295,7 @@ def by_requirement(needs: Needs, known: Known, ranks: dict[Key, int]) -> Report:
     return Report(sorted(lines, key=lambda line: _order(line, ranks)))
 
 
-def by_tool(needs: Needs, known: Known, ranks: dict[Key, int]) -> Report:
+def by_tool(needs: Needs, known: HealthState, ranks: dict[Key, int]) -> Report:
     """Lists each tool that needs something, with what it needs below; see `by_requirement`."""
     groups: list[ToolLine | ProblemLine] = [*needs.problems]
     facts = needs.facts(known)

@@ -24,10 +24,10 @@ from pegboard.tui.health.report import Key, Needs, ProblemLine, Report, ThingLin
 from pegboard.tui.messages import Copy, OpenTool
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.health_checks import Checks, Known
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.health_checks import HealthChecks, HealthState
+from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.widgets.filter_line import FilterLine
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NOTHING_NEEDED = "No tool needs anything: no program, no library, no secret."
 
 
-class HealthScreen(PlaceScreen):
+class HealthScreen(PageScreen):
     """A report over everything that the tools need, beside the details of the marked line.
 
     Args:
@@ -44,7 +44,7 @@ class HealthScreen(PlaceScreen):
         checks: What looks for things.
     """
 
-    PLACE = "Health"
+    PAGE = "Health"
     LEGEND = LEGEND
     AUTO_FOCUS = "HealthList"
     ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
@@ -94,13 +94,13 @@ class HealthScreen(PlaceScreen):
     _report = query_one("#report", Vertical)
     _remedy = query_one(RemedyPane)
 
-    def __init__(self, runtime: Runtime, checks: Checks) -> None:
+    def __init__(self, runtime: Runtime, checks: HealthChecks) -> None:
         super().__init__()
         self._runtime = runtime
         self._checks = checks
-        self._needs = Needs.of(Wall().catalogue)
-        self._wall = Wall()
-        self._known = Known()
+        self._needs = Needs.of(ToolScan().catalogue)
+        self._wall = ToolScan()
+        self._known = HealthState()
         self._ranks: dict[Key, int] = {}
         """Where lines stand, as long as the report isn't ordered anew."""
         self._title = Content("")
@@ -121,7 +121,7 @@ class HealthScreen(PlaceScreen):
 
     def on_mount(self) -> None:
         """Follows what is found."""
-        self.watch(self.app, "wall", self._take_wall)
+        self.watch(self.app, "tool_scan", self._take_wall)
         self.watch(self.app, "health", self._take_known)
 
     def on_screen_resume(self) -> None:
@@ -130,7 +130,7 @@ class HealthScreen(PlaceScreen):
 
     # What is known
 
-    def _take_wall(self, wall: Wall) -> None:
+    def _take_wall(self, wall: ToolScan) -> None:
         self._wall = wall
         # A worker that were given the wall would be named after it: Textual would write ten thousand tools down.
         self._read_needs()
@@ -141,7 +141,7 @@ class HealthScreen(PlaceScreen):
         self._needs = await asyncio.to_thread(Needs.of, self._wall.catalogue)
         self._renew()
 
-    def _take_known(self, known: Known) -> None:
+    def _take_known(self, known: HealthState) -> None:
         self._known = known
         self._renew()
 

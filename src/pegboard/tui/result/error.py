@@ -29,7 +29,7 @@ class ErrorView(VerticalScroll, can_focus=True):
         traceback: The frames of the tool's own code.
     """
 
-    PLACE = "Error"
+    PAGE = "Error"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.error.traceback", "t,enter,space", "unfold", "Traceback", "Unfold or fold the traceback."),
     )

@@ -21,7 +21,7 @@ class MarkdownView(VerticalScroll, can_focus=True):
         text: Untrusted text.
     """
 
-    PLACE = "Markdown"
+    PAGE = "Markdown"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.markdown.more", "enter", "more", "Read on", "Render the next piece of a long text."),
     )

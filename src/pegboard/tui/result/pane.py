@@ -81,7 +81,7 @@ class ResultPane(Widget):
         cancel_key: The key that cancels a call, as the user is told of it.
     """
 
-    PLACE = "Result"
+    PAGE = "Result"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.next_view", "v", "view(1)", "Next view", "Show the result in the next view.", footer=True),
         Command("result.previous_view", "V", "view(-1)", "Previous view", "Show the result in the view before."),

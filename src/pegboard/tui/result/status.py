@@ -164,7 +164,7 @@ PromptKind = Literal["search", "save"]
 class Prompt(Horizontal):
     """A line to type in at the foot of the pane; hidden until it is asked for."""
 
-    PLACE = "Search and save"
+    PAGE = "Search and save"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.prompt.close", "escape", "close", "Close", "Leave the line without doing anything."),
     )

@@ -32,7 +32,7 @@ class TableView(LineView):
         table: The table.
     """
 
-    PLACE = "Table"
+    PAGE = "Table"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.table.open", "enter", "open", "Show in tree", "Show this cell's value in the tree."),
         Command("result.table.up", "up", "move(-1, 0)", "Up", "Move up a row."),

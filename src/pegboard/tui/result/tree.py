@@ -27,7 +27,7 @@ _LEAST_ROOM = 24
 class TreeView(LineView):
     """A JSON value, opened and closed by keys or mouse, with a cursor."""
 
-    PLACE = "Tree"
+    PAGE = "Tree"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.tree.toggle", "enter,space", "open_or_close", "Open or close", "Open or close the value here."),
         Command("result.tree.open", "right", "open", "Open", "Open the value here, or step into it."),

@@ -48,7 +48,7 @@ class _DetailRow:
 class CallsTree(MarkedLines):
     """The script and its calls in starting order. Follows new calls until the user marks one."""
 
-    PLACE = "Calls"
+    PAGE = "Calls"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("calls.up", "up,k", "move(-1)", "Up", "Move to the call above."),
         Command("calls.down", "down,j", "move(1)", "Down", "Move to the call below."),

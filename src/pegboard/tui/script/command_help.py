@@ -24,7 +24,7 @@ class CommandHelp(Dialog[bool]):
         command: The command.
     """
 
-    PLACE = "Command"
+    PAGE = "Command"
     AUTO_FOCUS = "#help"
 
     DEFAULT_CSS = """

@@ -19,13 +19,13 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.api import ScriptCommand
 from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 
 class CommandsPane(Vertical):
     """Filterable list of commands with the usage of the marked one."""
 
-    PLACE = "Commands"
+    PAGE = "Commands"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("commands.clear", "escape", "clear", "Clear", "Clear the filter; without one, go to the editor."),
     )
@@ -46,7 +46,7 @@ class CommandsPane(Vertical):
         super().__init__()
         self.list = PickList()
         self._commands: Sequence[ScriptCommand] = ()
-        self._lines: list[Line] = []
+        self._lines: list[PickLine] = []
         self._about = Static(id="about")
 
     def compose(self) -> ComposeResult:
@@ -64,7 +64,7 @@ class CommandsPane(Vertical):
         """
         marked = self.marked
         self._commands = commands
-        self._lines = [Line(clean_line(command.names[0])) for command in commands]
+        self._lines = [PickLine(clean_line(command.names[0])) for command in commands]
         self.list.empty = empty if not commands else "No matching tools."
         names = [command.names[0] for command in commands]
         index = names.index(marked.names[0]) if marked is not None and marked.names[0] in names else 0

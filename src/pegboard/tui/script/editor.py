@@ -28,7 +28,7 @@ class ScriptEditor(Lines):
         text: Initial text.
     """
 
-    PLACE = "Editor"
+    PAGE = "Editor"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
             "script.indent",

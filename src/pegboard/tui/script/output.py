@@ -23,7 +23,7 @@ _NOTE = "pegboard: "
 class OutputPane(ResultPane):
     """Output of one script as a log, followed by the exit status. JSON output is also shown as a tree."""
 
-    PLACE = "Output"
+    PAGE = "Output"
     TITLES: ClassVar[dict[Shown, str]] = {**ResultPane.TITLES, "log": "Output"}
     EMPTY = "Press {key} to run the script. Its output appears here."
 

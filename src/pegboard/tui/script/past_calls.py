@@ -23,7 +23,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -41,7 +41,7 @@ class PastCallsScreen(Dialog[str | None]):
         runtime: Provides the history.
     """
 
-    PLACE = "Past calls"
+    PAGE = "Past calls"
     AUTO_FOCUS = "PickList"
 
     DEFAULT_CSS = """
@@ -136,10 +136,10 @@ class PastCallsScreen(Dialog[str | None]):
         self._about.update(text)
 
 
-def _line(now: datetime, record: CallRecord) -> Line:
+def _line(now: datetime, record: CallRecord) -> PickLine:
     name = clean_line(record.tool)
     if isinstance(commands := record.args.get("commands"), str) and record.tool == "script.run":
         text = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"
     else:
         text = f"{name}  {preview(record.args, _ARGUMENTS)}" if record.args else name
-    return Line(text, f"{'' if record.ok else '✗ '}{age(now, record.at)}")
+    return PickLine(text, f"{'' if record.ok else '✗ '}{age(now, record.at)}")

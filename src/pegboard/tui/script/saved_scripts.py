@@ -24,7 +24,7 @@ from pegboard.tui.script.open_script import OpenScript
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -41,7 +41,7 @@ class SavedScriptsScreen(Dialog[str | None]):
         script: The open script, which is updated when it is saved, renamed or deleted.
     """
 
-    PLACE = "Saved scripts"
+    PAGE = "Saved scripts"
     AUTO_FOCUS = "PickList"
 
     DEFAULT_CSS = """
@@ -102,8 +102,8 @@ class SavedScriptsScreen(Dialog[str | None]):
             self._show_error(error)
         names = [script.name for script in self._scripts]
         now = datetime.now(UTC)
-        lines = [Line("+ save the open script", pinned=True)]
-        lines += [Line(clean_line(script.name), age(now, script.changed)) for script in self._scripts]
+        lines = [PickLine("+ save the open script", pinned=True)]
+        lines += [PickLine(clean_line(script.name), age(now, script.changed)) for script in self._scripts]
         self._list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
 
     @property

@@ -31,9 +31,9 @@ from pegboard.tui.script.run import CallNode
 from pegboard.tui.script.runner import OpenScriptRunner
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -47,14 +47,14 @@ _PAUSE_SECONDS: Final = 0.3
 """Delay after typing before the script is analyzed, in seconds."""
 
 
-class ScriptScreen(PlaceScreen):
+class ScriptScreen(PageScreen):
     """Editor beside the commands; below, after a run, calls and output.
 
     Args:
         runtime: Runs and analyzes scripts.
     """
 
-    PLACE = "Script"
+    PAGE = "Script"
     LEGEND = (
         ("▶ ✓ ✗ ⊘", "call running, succeeded, failed, stopped"),
         ("∥", "started while another call was running"),
@@ -170,7 +170,7 @@ class ScriptScreen(PlaceScreen):
         self._editor.show_example(EXAMPLE, key_of(self._editor, "script.indent"))
         self._update_title()
         self.document.restore()
-        self.watch(self.app, "wall", self._tools_changed)
+        self.watch(self.app, "tool_scan", self._tools_changed)
 
     async def on_unmount(self) -> None:
         """Save the draft."""
@@ -178,17 +178,17 @@ class ScriptScreen(PlaceScreen):
 
     # Commands
 
-    def _tools_changed(self, wall: Wall) -> None:
+    def _tools_changed(self, scan: ToolScan) -> None:
         # the worker has no arguments: Textual would format all tools for its description
-        del wall
+        del scan
         self._load_commands()
 
     @work(exclusive=True, group="commands")
     async def _load_commands(self) -> None:
         """List the available commands."""
         commands = await self.analyzer.load_commands()
-        wall: Wall = getattr(self.app, "wall", Wall())
-        self._commands.show(commands, wall.empty)
+        scan: ToolScan = getattr(self.app, "tool_scan", ToolScan())
+        self._commands.show(commands, scan.empty)
         self._analyze()
 
     @on(CommandsPane.Inserted)

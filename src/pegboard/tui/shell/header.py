@@ -9,8 +9,8 @@ from textual.widgets import Static
 
 from pegboard.models import Problem
 from pegboard.tui.commands import key_of
-from pegboard.tui.state.health_checks import Known
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.health_checks import HealthState
+from pegboard.tui.state.tool_scan import ToolScan
 
 _WIDE = 100
 """Columns from which the header says in words what awaits approval."""
@@ -80,7 +80,7 @@ class HeaderLine(Horizontal):
 
     def on_mount(self) -> None:
         """Redraws whenever a count changes."""
-        self.watch(self.app, "wall", self._show_wall)
+        self.watch(self.app, "tool_scan", self._show_wall)
         self.watch(self.app, "health", self._show_known)
         self.watch(self.app, "requests", self._show_chat)
         self.watch(self.app, "asking", self._show_chat)
@@ -96,7 +96,7 @@ class HeaderLine(Horizontal):
         """Fit the count of calls awaiting approval to the width."""
         self._show_chat()
 
-    def _show_wall(self, wall: Wall) -> None:
+    def _show_wall(self, wall: ToolScan) -> None:
         tools, packs = wall.catalogue.entries, sum(1 for pack in wall.catalogue.packs if pack.entries)
         self._show_mode("tools", "Tools", "…" if wall.scanning else f"{len(tools):,}")
         found = f"{wall.hidden:,} not allowed" if wall.hidden else plural(packs, "pack")
@@ -130,7 +130,7 @@ class HeaderLine(Horizontal):
     def _show_script(self, running: bool) -> None:
         self._show_mode("script", "Script", "▶" if running else "", "$text-primary bold")
 
-    def _show_known(self, known: Known) -> None:
+    def _show_known(self, known: HealthState) -> None:
         if known.unwell:
             self._show_mode("health", "Health", f"{known.unwell:,}", "$text-warning bold")
         elif known.is_complete:

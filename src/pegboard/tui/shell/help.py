@@ -34,7 +34,7 @@ class HelpScreen(Dialog[None]):
         legend: Marks and what they mean.
     """
 
-    PLACE = "Help"
+    PAGE = "Help"
     AUTO_FOCUS = "#help"
 
     DEFAULT_CSS = """
@@ -104,10 +104,10 @@ class HelpScreen(Dialog[None]):
 
 
 def place_name(node: DOMNode) -> str:
-    """Gives what a part of the screen is called in the help: its `PLACE`, else its class's name."""
+    """Gives what a part of the screen is called in the help: its `PAGE`, else its class's name."""
     if isinstance(node, App):
         return "Everywhere"
-    return str(getattr(type(node), "PLACE", type(node).__name__.removesuffix("Pane").removesuffix("Screen")))
+    return str(getattr(type(node), "PAGE", type(node).__name__.removesuffix("Pane").removesuffix("Screen")))
 
 
 def shown_keys(keys: str) -> str:

@@ -24,7 +24,7 @@ class JumpScreen(Dialog[Widget | None]):
         targets: The widgets that can be gone to, in the order of the focus.
     """
 
-    PLACE = "Jump"
+    PAGE = "Jump"
 
     DEFAULT_CSS = """
     JumpScreen {

@@ -9,7 +9,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 
-class PlaceScreen(Screen[None]):
+class PageScreen(Screen[None]):
     """A place of the app, in which the focus moves at little cost."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)

@@ -18,7 +18,7 @@ _WORD_START = re.compile(r"(?<![^\W_])[^\W_]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class ToolEntry:
     """A tool, ready to be listed and searched."""
 
     spec: ToolSpec
@@ -43,11 +43,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pack:
+class PackEntry:
     """A pack with its tools; one that can't be read has problems and no tools."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[ToolEntry, ...]
     problems: tuple[Problem, ...]
     file: str | None
 
@@ -62,7 +62,7 @@ class Pack:
         return any(problem.severity == "error" for problem in self.problems)
 
 
-Row: TypeAlias = Pack | Entry
+CatalogueRow: TypeAlias = PackEntry | ToolEntry
 """A line of the list."""
 
 
@@ -70,12 +70,12 @@ Row: TypeAlias = Pack | Entry
 class Hits:
     """What a search found."""
 
-    by_name: tuple[Entry, ...]
+    by_name: tuple[ToolEntry, ...]
     """Best first."""
-    by_text: tuple[Entry, ...]
+    by_text: tuple[ToolEntry, ...]
     """Those whose description has the words; by name."""
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ToolEntry]:
         yield from self.by_name
         yield from self.by_text
 
@@ -87,8 +87,8 @@ class Hits:
 class Catalogue:
     """Every tool and pack of one scan; never changes, and equals only itself: comparing all of it takes too long."""
 
-    packs: tuple[Pack, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    packs: tuple[PackEntry, ...] = ()
+    entries: tuple[ToolEntry, ...] = ()
 
     @classmethod
     def of(
@@ -113,23 +113,23 @@ class Catalogue:
             if pack is not None:
                 troubles[pack].append(problem)
                 files.setdefault(pack, problem.file)
-        packs: list[Pack] = []
-        entries: list[Entry] = []
+        packs: list[PackEntry] = []
+        entries: list[ToolEntry] = []
         for name in sorted(files):
             own = tuple(
                 _entry(spec, state(spec), place) for place, spec in enumerate(tools.get(name, ()), len(entries))
             )
             entries += own
-            packs.append(Pack(name, own, tuple(troubles.get(name, ())), files[name]))
+            packs.append(PackEntry(name, own, tuple(troubles.get(name, ())), files[name]))
         return cls(tuple(packs), tuple(entries))
 
-    def rows(self, folded: frozenset[str]) -> list[Row]:
+    def rows(self, folded: frozenset[str]) -> list[CatalogueRow]:
         """Gives the lines of the tree.
 
         Args:
             folded: The names of the packs whose tools are hidden.
         """
-        rows: list[Row] = []
+        rows: list[CatalogueRow] = []
         for pack in self.packs:
             rows.append(pack)
             if pack.name not in folded:
@@ -176,14 +176,14 @@ def match_positions(query: str, name: str) -> Sequence[int]:
     return _offsets(letters, name, starts) or _offsets(letters, name, range(len(name)))
 
 
-def _rank(letters: str) -> Callable[[Entry], int]:
+def _rank(letters: str) -> Callable[[ToolEntry], int]:
     """Ranks names: the whole name, its beginning, a word's beginning, any piece, the words' initials, any order.
 
     Of two in one rank the shorter wins, then the earlier.
     """
     fits = in_order(letters)
 
-    def rank(entry: Entry) -> int:
+    def rank(entry: ToolEntry) -> int:
         name = entry.folded
         at = name.rfind(letters)
         if at < 0:
@@ -222,11 +222,11 @@ def in_order(letters: str) -> Callable[[str], object]:
     return re.compile("".join(f"[^{re.escape(letter)}]*{re.escape(letter)}" for letter in letters)).match
 
 
-def _entry(spec: ToolSpec, state: ToolState, place: int) -> Entry:
+def _entry(spec: ToolSpec, state: ToolState, place: int) -> ToolEntry:
     text = " ".join((spec.description, *spec.aliases)).lower()
     folded = spec.name.lower()
     initials = "".join(_WORD_START.findall(folded))
-    return Entry(spec, state, clean_line(spec.name), clean_line(spec.function), folded, initials, text, place)
+    return ToolEntry(spec, state, clean_line(spec.name), clean_line(spec.function), folded, initials, text, place)
 
 
 def _pack_of(problem: Problem, packs_of_files: dict[str, str]) -> str | None:

@@ -21,7 +21,7 @@ _TAKEN_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class HealthState:
     """What is known at one moment of the things that tools need."""
 
     found: Mapping[Thing, HealthRow] = field(default_factory=lambda: MappingProxyType({}))
@@ -37,7 +37,7 @@ class Known:
         return sum(row.status != "ok" for row in self.found.values())
 
 
-class Checks:
+class HealthChecks:
     """Looks for what tools need, and tells at once, but not for every row, what is known.
 
     Nothing ends a look but its own end: whoever asked may have gone to another place of the screen meanwhile.
@@ -47,7 +47,7 @@ class Checks:
         tell: Takes what is known whenever that changed.
     """
 
-    def __init__(self, runtime: Runtime, tell: Callable[[Known], object]) -> None:
+    def __init__(self, runtime: Runtime, tell: Callable[[HealthState], object]) -> None:
         self._runtime = runtime
         self._tell = tell
         self._needed: dict[Thing, Requirement] = {}
@@ -127,4 +127,4 @@ class Checks:
         self._telling = None
         found = {thing: self._found[thing] for thing in self._needed if thing in self._found}
         looking = frozenset(thing for thing in self._needed if self._looking[thing] > 0)
-        self._tell(Known(MappingProxyType(found), looking, len(found) == len(self._needed)))
+        self._tell(HealthState(MappingProxyType(found), looking, len(found) == len(self._needed)))

@@ -9,7 +9,7 @@ from pegboard.tui.state.catalogue import Catalogue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wall:
+class ToolScan:
     """Tools and problems at one moment; equals only itself, as the catalogue does."""
 
     catalogue: Catalogue = field(default_factory=Catalogue)

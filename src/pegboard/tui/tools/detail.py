@@ -15,7 +15,7 @@ from pegboard.models import Hints, Problem, ToolSpec, ToolUses
 from pegboard.results.clean import clean_line
 from pegboard.tui.result.markdown_lines import MarkedView
 from pegboard.tui.shell.header import plural
-from pegboard.tui.state.catalogue import Entry, Pack, Row
+from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.definition import token_weight
 from pegboard.tui.tools.tool_list import STATE_SYMBOLS
 from pegboard.tui.widgets.problem_text import problem_line
@@ -40,7 +40,7 @@ class DetailPane(Vertical):
     }
     """
 
-    subject: var[Row | None] = var(None, init=False)
+    subject: var[CatalogueRow | None] = var(None, init=False)
     """What is shown: a tool, a pack, or nothing."""
     lacking: var[tuple[Problem, ...]] = var((), init=False)
     """What of the things that the tool needs is missing, or may be."""
@@ -66,11 +66,11 @@ class DetailPane(Vertical):
     def watch_subject(self) -> None:
         """Shows the marked row."""
         match self.subject:
-            case Entry(spec=spec):
+            case ToolEntry(spec=spec):
                 self.border_title = Content(self.subject.name)
                 self._signature.update(coloured_signature(clean_line(spec.signature or spec.name)))
                 self._show_problems((*self.lacking, *spec.problems))
-            case Pack() as pack:
+            case PackEntry() as pack:
                 self.border_title = Content(clean_line(pack.name))
                 where = clean_line(Path(pack.file).name) if pack.file else ""
                 self._signature.update(Content(f"{plural(len(pack.entries), 'tool')} in {where}" if where else ""))
@@ -87,15 +87,15 @@ class DetailPane(Vertical):
 
     def describe(self) -> None:
         """Lays out the description, which costs too much to be done for everything that is passed over."""
-        text = self.subject.spec.description.strip() if isinstance(self.subject, Entry) else ""
+        text = self.subject.spec.description.strip() if isinstance(self.subject, ToolEntry) else ""
         self._about.display = bool(text)
         self._about.show(_shortened(text))
 
     def watch_uses(self) -> None:
         """Shows the facts again with what the history says."""
         subject = self.subject
-        self._facts.display = isinstance(subject, Entry)
-        if isinstance(subject, Entry):
+        self._facts.display = isinstance(subject, ToolEntry)
+        if isinstance(subject, ToolEntry):
             facts = _facts(subject, self.uses)
             width = self._facts.content_size.width
             same = width > 0 and len(facts.wrap(width)) == self._facts.content_size.height
@@ -116,7 +116,7 @@ def _shortened(text: str) -> str:
     return text if more <= 0 else f"{text[:_LONGEST_DESCRIPTION]}…\n\n*{more:,} more characters in the file.*"
 
 
-def _facts(entry: Entry, uses: ToolUses | None) -> Content:
+def _facts(entry: ToolEntry, uses: ToolUses | None) -> Content:
     spec = entry.spec
     good = entry.state == "ready"
     facts = [

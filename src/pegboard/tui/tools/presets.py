@@ -21,7 +21,7 @@ from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.pick_list import Line, PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -39,7 +39,7 @@ class PresetsScreen(Dialog[Preset | None]):
         form: What can be saved.
     """
 
-    PLACE = "Presets"
+    PAGE = "Presets"
     AUTO_FOCUS = "PickList"
 
     DEFAULT_CSS = """
@@ -97,8 +97,8 @@ class PresetsScreen(Dialog[Preset | None]):
         """Lists the presets that there are now, one of them marked."""
         self._presets = tuple(await asyncio.to_thread(self._runtime.presets.list, self._spec.name))
         names = [preset.name for preset in self._presets]
-        lines = [Line("+ save what is in the form", pinned=True)]
-        lines += [Line(clean_line(preset.name), _summary(preset.arguments)) for preset in self._presets]
+        lines = [PickLine("+ save what is in the form", pinned=True)]
+        lines += [PickLine(clean_line(preset.name), _summary(preset.arguments)) for preset in self._presets]
         self._list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
 
     @property

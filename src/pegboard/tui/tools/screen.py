@@ -23,10 +23,10 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine, plural
 from pegboard.tui.shell.help import shown_key
-from pegboard.tui.shell.page import PlaceScreen
+from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.catalogue import Catalogue, Entry, Pack, Row
-from pegboard.tui.state.tool_scan import Wall
+from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, PackEntry, ToolEntry
+from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import RegistryPane
 
@@ -39,14 +39,14 @@ _SETTLE_SECONDS = 0.2
 _FREED_AT_ONCE = 100
 
 
-class ToolsScreen(PlaceScreen):
+class ToolsScreen(PageScreen):
     """Left the registry, right the tool: detail, form, result.
 
     Args:
         runtime: What finds and calls the tools.
     """
 
-    PLACE = "Tools"
+    PAGE = "Tools"
     LEGEND = LEGEND
     AUTO_FOCUS = "ToolList"
     ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
@@ -111,9 +111,9 @@ class ToolsScreen(PlaceScreen):
     class Listed(Message):
         """Something else was found, or is wrong."""
 
-        def __init__(self, wall: Wall) -> None:
+        def __init__(self, scan: ToolScan) -> None:
             super().__init__()
-            self.wall = wall
+            self.scan = scan
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class ToolsScreen(PlaceScreen):
         self._hidden = 0
         self._listing = asyncio.Lock()
         self._bench: Bench | None = None
-        self._settled: Row | None = None
+        self._settled: CatalogueRow | None = None
         self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -194,8 +194,8 @@ class ToolsScreen(PlaceScreen):
 
     def _tell(self) -> None:
         """Tells the other places what there is."""
-        wall = Wall(self.catalogue, self.problems, self._hidden, self.empty, self.scanning)
-        self.post_message(self.Listed(wall))
+        scan = ToolScan(self.catalogue, self.problems, self._hidden, self.empty, self.scanning)
+        self.post_message(self.Listed(scan))
 
     def _why_empty(self) -> str:
         if self._hidden:
@@ -350,7 +350,7 @@ class ToolsScreen(PlaceScreen):
     def action_definition(self) -> None:
         """Shows the tool's definition."""
         row = self.registry.list.row
-        if isinstance(row, Entry):
+        if isinstance(row, ToolEntry):
             from pegboard.tui.dialogs.definition import DefinitionScreen
 
             self.app.push_screen(DefinitionScreen(row.spec))
@@ -359,9 +359,9 @@ class ToolsScreen(PlaceScreen):
     async def action_source(self) -> None:
         """Opens the file of the marked tool or pack."""
         match self.registry.list.row:
-            case Entry(spec=spec) if spec.location.file:
+            case ToolEntry(spec=spec) if spec.location.file:
                 await self._edit(spec.location.file, spec.location.line)
-            case Pack(file=str(file), problems=problems):
+            case PackEntry(file=str(file), problems=problems):
                 await self._edit(file, next((problem.line for problem in problems if problem.line), None))
             case _:
                 self.notify("It has no file.", severity="warning")
@@ -413,7 +413,7 @@ class ToolsScreen(PlaceScreen):
             self._bench.focus_form()
 
 
-def _let_go(entries: list[Entry]) -> None:
+def _let_go(entries: list[ToolEntry]) -> None:
     """Frees tools of an earlier scan a few at a time: all at once they would keep the loop waiting, whatever thread."""
     while entries:
         del entries[-_FREED_AT_ONCE:]

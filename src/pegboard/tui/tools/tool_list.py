@@ -19,7 +19,7 @@ from textual.strip import Strip
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.state.catalogue import Catalogue, Entry, Hits, Pack, Row, match_positions
+from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, Hits, PackEntry, ToolEntry, match_positions
 from pegboard.tui.widgets.paste import may_be_call
 
 STATE_SYMBOLS = {"ready": "●", "degraded": "◐", "blocked": "○"}
@@ -43,7 +43,7 @@ _VIM_KEYS = {"j": "move(1)", "k": "move(-1)", "g": "move_to(0)", "G": "move_to(-
 class ToolList(ScrollView, can_focus=True):
     """Packs that fold and their tools; typing filters to the best matches."""
 
-    PLACE = "List"
+    PAGE = "List"
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "tool-list--pack",
@@ -120,13 +120,13 @@ class ToolList(ScrollView, can_focus=True):
     class Moved(Message):
         """Another row is marked, or none."""
 
-        row: Row | None
+        row: CatalogueRow | None
 
     @dataclass
     class Opened(Message):
         """A tool was chosen to work with."""
 
-        entry: Entry
+        entry: ToolEntry
 
     @dataclass
     class Filtered(Message):
@@ -139,16 +139,16 @@ class ToolList(ScrollView, can_focus=True):
     def __init__(self, *, vim_keys: bool = False, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.set_reactive(ToolList.vim_keys, vim_keys)
-        self._rows: list[Row] = []
+        self._rows: list[CatalogueRow] = []
         self._folded: frozenset[str] = frozenset()
         self._hover: int | None = None
-        self._told: Row | None = None
+        self._told: CatalogueRow | None = None
         self._searches: dict[str, Hits] = {}
         """What the filter and its beginnings found."""
         self.show_horizontal_scrollbar = False
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> CatalogueRow | None:
         """The marked row."""
         return self._rows[self.cursor] if 0 <= self.cursor < len(self._rows) else None
 
@@ -186,7 +186,7 @@ class ToolList(ScrollView, can_focus=True):
         if query.strip():
             self._show(None)
             return
-        if isinstance(row, Entry):
+        if isinstance(row, ToolEntry):
             self._unfold(row.spec.pack)
         self._show(row.key if row else None)
 
@@ -200,7 +200,7 @@ class ToolList(ScrollView, can_focus=True):
         self.refresh()
         self._tell()
 
-    def _list(self) -> list[Row]:
+    def _list(self) -> list[CatalogueRow]:
         query = " ".join(self.sought.split())
         if not query:
             return self.catalogue.rows(self._folded)
@@ -232,7 +232,7 @@ class ToolList(ScrollView, can_focus=True):
             return next((index for index, row in enumerate(self._rows) if row.key == key), nearest)
         if self.sought.strip():
             return 0
-        return next((index for index, row in enumerate(self._rows) if isinstance(row, Entry)), 0)
+        return next((index for index, row in enumerate(self._rows) if isinstance(row, ToolEntry)), 0)
 
     def _resize(self, lines: int) -> None:
         """Takes over the number of lines as a layout would, but without laying out the whole screen."""
@@ -272,20 +272,20 @@ class ToolList(ScrollView, can_focus=True):
     def action_fold(self) -> None:
         """Hides the tools of the marked row's pack, and marks the pack."""
         match self.row:
-            case Entry(spec=spec) if not self.sought.strip():
+            case ToolEntry(spec=spec) if not self.sought.strip():
                 self._folded |= {spec.pack}
                 self._show(("pack", spec.pack))
-            case Pack(name=name) if not self.sought.strip():
+            case PackEntry(name=name) if not self.sought.strip():
                 self._folded |= {name}
                 self._show(("pack", name))
 
     def action_unfold(self) -> None:
         """Shows the tools of the marked pack."""
         match self.row:
-            case Pack(name=name) as pack if name in self._folded:
+            case PackEntry(name=name) as pack if name in self._folded:
                 self._unfold(name)
                 self._show(pack.key)
-            case Pack(entries=entries) if entries:
+            case PackEntry(entries=entries) if entries:
                 self.action_move(1)
 
     def action_open(self) -> None:
@@ -293,11 +293,11 @@ class ToolList(ScrollView, can_focus=True):
         if self.typing and self.vim_keys:
             self.typing = False
         match self.row:
-            case Entry() as entry:
+            case ToolEntry() as entry:
                 self.post_message(self.Opened(entry))
-            case Pack(name=name) if name in self._folded:
+            case PackEntry(name=name) if name in self._folded:
                 self.action_unfold()
-            case Pack():
+            case PackEntry():
                 self.action_fold()
 
     def action_filter(self) -> None:
@@ -370,7 +370,7 @@ class ToolList(ScrollView, can_focus=True):
             return
         again = line == self.cursor and event.chain > 1
         self.cursor = line
-        if isinstance(self.row, Pack) or again:
+        if isinstance(self.row, PackEntry) or again:
             self.action_open()
 
     # What is seen
@@ -389,7 +389,7 @@ class ToolList(ScrollView, can_focus=True):
             over = self.get_component_rich_style("tool-list--cursor")
         elif index == self._hover:
             over = Style(bgcolor=self.get_component_rich_style("tool-list--hover").bgcolor)
-        left, right = self._pack_line(row) if isinstance(row, Pack) else self._tool_line(row)
+        left, right = self._pack_line(row) if isinstance(row, PackEntry) else self._tool_line(row)
         room = max(0, width - sum(segment.cell_length for segment in right))
         line = Strip(_fit(left, room, self.get_component_rich_style("tool-list--tool")) + right)
         return line.apply_style(over) if index != self.cursor and over else _paint(line, over)
@@ -400,7 +400,7 @@ class ToolList(ScrollView, can_focus=True):
         muted = self.get_component_rich_style("tool-list--muted")
         return Strip([Segment(" " + lines[y] if y < len(lines) else "", muted)]).adjust_cell_length(width, muted)
 
-    def _pack_line(self, pack: Pack) -> tuple[list[Segment], list[Segment]]:
+    def _pack_line(self, pack: PackEntry) -> tuple[list[Segment], list[Segment]]:
         style = self.get_component_rich_style
         if not pack.entries:
             name = [Segment("✖ ", style("tool-list--error")), Segment(clean_line(pack.name), style("tool-list--pack"))]
@@ -415,7 +415,7 @@ class ToolList(ScrollView, can_focus=True):
             Segment(clean_line(pack.name), style("tool-list--pack")),
         ], right
 
-    def _tool_line(self, entry: Entry) -> tuple[list[Segment], list[Segment]]:
+    def _tool_line(self, entry: ToolEntry) -> tuple[list[Segment], list[Segment]]:
         style = self.get_component_rich_style
         searching = bool(self.sought.strip())
         state = style("tool-list--good" if entry.state == "ready" else "tool-list--warning")

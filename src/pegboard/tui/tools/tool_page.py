@@ -24,7 +24,7 @@ from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import CallPasted, CallPastedAsText, TextBox, TextLine
 from pegboard.tui.messages import Called
 from pegboard.tui.result import ResultPane
-from pegboard.tui.state.catalogue import Entry, Row
+from pegboard.tui.state.catalogue import CatalogueRow, ToolEntry
 from pegboard.tui.tools.detail import DetailPane
 from pegboard.tui.widgets.paste import may_be_call
 
@@ -80,7 +80,7 @@ class Bench(Vertical):
     }
     """
 
-    subject: var[Row | None] = var(None, init=False)
+    subject: var[CatalogueRow | None] = var(None, init=False)
     """The tool or pack that is looked at."""
     uses: var[ToolUses | None] = var(None, init=False)
     """How often the tool was used; None while that isn't known."""
@@ -133,7 +133,7 @@ class Bench(Vertical):
         """Whether the tool that is shown has a form with fields."""
         return self._form.form is not None and bool(self._form.form.fields)
 
-    def look(self, subject: Row | None) -> None:
+    def look(self, subject: CatalogueRow | None) -> None:
         """Shows what a tool or pack is; its form waits until it is to stay."""
         if subject is not self.subject:
             self.uses = None
@@ -142,11 +142,11 @@ class Bench(Vertical):
             self.lacking = tuple(sorted(problems, key=lambda problem: problem.rank))
             self.subject = subject
 
-    def show(self, subject: Row | None) -> None:
+    def show(self, subject: CatalogueRow | None) -> None:
         """Shows the form of a tool, the result it gave last, and what the history says of it."""
         self.look(subject)
         self._detail.describe()
-        spec = subject.spec if isinstance(subject, Entry) else None
+        spec = subject.spec if isinstance(subject, ToolEntry) else None
         if spec is None:
             self._form.clear()
             self._form.display = False
@@ -393,8 +393,8 @@ class Bench(Vertical):
             self.post_message(self.Asked(spec.name, call.arguments, said))
 
 
-def _lacks_something(subject: Row | None) -> TypeGuard[Entry]:
-    return isinstance(subject, Entry) and subject.state != "ready"
+def _lacks_something(subject: CatalogueRow | None) -> TypeGuard[ToolEntry]:
+    return isinstance(subject, ToolEntry) and subject.state != "ready"
 
 
 def _why_blocked(spec: ToolSpec, missing: Sequence[Problem]) -> str:

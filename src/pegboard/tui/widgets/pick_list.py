@@ -24,7 +24,7 @@ from pegboard.tui.state.catalogue import in_order, match_positions
 _LONGEST_FILTER = 200
 
 
-class Line(NamedTuple):
+class PickLine(NamedTuple):
     """One thing to pick."""
 
     text: str
@@ -35,7 +35,7 @@ class Line(NamedTuple):
     """Whether it stays whatever is typed."""
 
 
-def ranked(query: str, lines: Sequence[Line]) -> list[int]:
+def ranked(query: str, lines: Sequence[PickLine]) -> list[int]:
     """Finds the lines that have the query's letters in order.
 
     Args:
@@ -77,7 +77,7 @@ class PickList(ScrollView, can_focus=True):
         own_keys: Printable characters that don't filter, since they do something.
     """
 
-    PLACE = "List to pick from"
+    PAGE = "List to pick from"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("pick.up", "up", "move(-1)", "Up", "Go to the line above."),
         Command("pick.down", "down", "move(1)", "Down", "Go to the line below."),
@@ -153,7 +153,7 @@ class PickList(ScrollView, can_focus=True):
         super().__init__()
         self._sign = sign
         self._own_keys = own_keys
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[PickLine] = ()
         self._shown: list[int] = []
         self._hover: int | None = None
         self.show_horizontal_scrollbar = False
@@ -168,7 +168,7 @@ class PickList(ScrollView, can_focus=True):
         """How many lines are shown."""
         return len(self._shown)
 
-    def show(self, lines: Sequence[Line], marked: int = 0, *, sought: str = "") -> None:
+    def show(self, lines: Sequence[PickLine], marked: int = 0, *, sought: str = "") -> None:
         """Shows other lines.
 
         Args:

@@ -1,4 +1,4 @@
-"""Holding the screen back while much of it changes, so that it is laid out and painted once and not in between."""
+"""A pause in painting while much of the screen changes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 _LONGEST_SECONDS = 0.2
-"""After which it rises whatever is still to come."""
 
 
-class Curtain:
-    """Is down between `fall` and `rise`.
+class PaintHold:
+    """Layout and painting of one screen, paused between `hold` and `release`.
 
     Args:
-        widget: Whose screen is held back.
+        widget: Any widget of the screen.
     """
 
     def __init__(self, widget: Widget) -> None:
@@ -23,19 +22,19 @@ class Curtain:
         self._held = ExitStack()
         self._timer: Timer | None = None
 
-    def fall(self) -> None:
-        """Holds the screen back, for a fifth of a second at most."""
+    def hold(self) -> None:
+        """Pause layout and painting for 0.2 seconds at most."""
         if self._timer is None:
             self._held.enter_context(self._widget.app.batch_update())
-            self._timer = self._widget.set_timer(_LONGEST_SECONDS, self.rise)
+            self._timer = self._widget.set_timer(_LONGEST_SECONDS, self.release)
 
-    def rise(self) -> None:
-        """Lets the screen go on."""
+    def release(self) -> None:
+        """Resume layout and painting."""
         if self._timer is None:
             return
         self._timer.stop()
         self._timer = None
         self._held.close()
-        # Textual tells only the app that the batch is over; the screen would wait for its next message.
+        # Textual notifies only the app that the batch has ended; the screen would wait for its next message.
         if self._widget.is_attached:
             self._widget.screen.check_idle()
