@@ -164,8 +164,8 @@ class LocalModels:
 class WithModels(GivenRuntime):
     """Runtime with two local model servers and one key."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        super().__init__(folder, settings=settings)
         self.models = LocalModels()
 
 

@@ -292,5 +292,5 @@ async def test_quitting_the_app_cancels_the_script(tmp_path: Path) -> None:
         await stage.write("work.wait /nowhere")
         await stage.press("ctrl+r")
         await stage.until(lambda: begun(stage) == [["▶", "work.wait"]], "it runs")
-        runtime, call_id = stage.runtime, stage.place._call_id
+        runtime, call_id = stage.runtime, stage.place.runner.call_id
     assert not await runtime.cancel(call_id)

@@ -76,4 +76,4 @@ def test_any_line_is_scanned_in_any_state(line: str) -> None:
 
 def test_placeholders_are_marked_and_redirections_are_not() -> None:
     line = "fs.read_file <path> <in >out"
-    assert [line[start:end] for start, end, kind in pieces(line, NOTHING) if kind == "gap"] == ["<path>"]
+    assert [line[start:end] for start, end, kind in pieces(line, NOTHING) if kind == "placeholder"] == ["<path>"]

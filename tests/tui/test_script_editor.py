@@ -21,9 +21,9 @@ def looks(editor: ScriptEditor, row: int) -> dict[str, set[str]]:
     """Return the highlighted pieces of a line by kind."""
     line = editor.get_line(row)
     found: dict[str, set[str]] = {}
-    for kind in ("tool", "unknown", "string", "comment", "keyword", "gap"):
-        ink = editor._ink(kind)
-        pieces = {line.plain[span.start : span.end] for span in line.spans if span.style == ink}
+    for kind in ("tool", "unknown", "string", "comment", "keyword", "placeholder"):
+        style = editor._style_of(kind)
+        pieces = {line.plain[span.start : span.end] for span in line.spans if span.style == style}
         found |= {kind: pieces} if pieces else {}
     return found
 
@@ -42,7 +42,7 @@ async def test_tools_and_unknown_commands_are_highlighted(tmp_path: Path) -> Non
         assert looks(stage.editor, 0) == {"tool": {"work.say"}, "string": {'"a"'}, "comment": {"# work.say"}}
         assert looks(stage.editor, 1) == {"tool": {"work_look"}, "unknown": {"work.lok"}, "keyword": {"if"}}
         assert looks(stage.editor, 2) == {"string": {"'work.say"}}
-        assert looks(stage.editor, 3) == {"string": {"work.look'"}, "gap": {"<path>"}}
+        assert looks(stage.editor, 3) == {"string": {"work.look'"}, "placeholder": {"<path>"}}
 
 
 async def test_a_command_is_not_marked_as_unknown_while_it_is_typed(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ async def test_a_new_session_has_a_new_id(runtime: Runtime) -> None:
         for keys in (["home"], [*"nobody said this"]):
             closed = await open_list(stage, runtime)
             await stage.press(*("space" if key == " " else key for key in keys))
-            await stage.until(lambda: stage.app.screen.query_one(SessionList).is_searched, "all is searched")
+            await stage.until(lambda: stage.app.screen.query_one(SessionList).is_search_complete, "all is searched")
             await stage.press("enter")
             await has_closed(stage, closed)
             ids += closed

@@ -56,7 +56,8 @@ class OpenScriptRunner:
         self._output = output
         self._changed = changed
         self._text = ""
-        self._call_id = ""
+        self.call_id = ""
+        """ID of the last run."""
 
     def start(self, text: str) -> None:
         """Run a script, after confirmation if it calls destructive tools."""
@@ -67,7 +68,7 @@ class OpenScriptRunner:
 
     async def cancel(self) -> None:
         """Cancel the running script and its calls."""
-        await self._runtime.cancel(self._call_id)
+        await self._runtime.cancel(self.call_id)
 
     async def _start(self) -> None:
         text = self._text
@@ -89,7 +90,7 @@ class OpenScriptRunner:
     async def _run(self, text: str) -> None:
         call = ToolCall(name=_TOOL, args={"commands": text}, source="script")
         run = ScriptRun(call)
-        self._call_id = call.id
+        self.call_id = call.id
         self._calls.show(run)
         self._output.start(call)
         self._page.add_class("-ran")
