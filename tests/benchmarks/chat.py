@@ -159,7 +159,7 @@ async def _talk(app: PegboardApp, frames: _Frames, rate: int) -> tuple[list[floa
 
     def drawn(transcript: Transcript) -> None:
         draw(transcript)
-        block = screen._story.blocks[-1]
+        block = screen.open_session.story.blocks[-1]
         if isinstance(block, TextBlock):
             shown[:] = [block.text]
 
@@ -311,7 +311,7 @@ async def _long() -> list[Row]:
         assert isinstance(screen, ChatScreen)
         for session, title in (("turns", f"{_TURNS} turns"), ("calls", f"{_CALLS} calls and 1 MB")):
             begun = time.monotonic()
-            screen._open(session, limit=10_000)
+            screen.open_session.open(session, limit=10_000)
             while screen.session != session or not frames.painted > begun:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.002)
             await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The Chat place on a stage: the real runtime over a pack of the test's own, and a model that plays a script."""
+"""Driver for tests of the Chat page, with a real runtime, a pack for tests and a scripted model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pegboard.models.conversation import Message, ModelMessage, ToolMessage, Use
 from pegboard.ports import Model
 from pegboard.runtime import Runtime
 from pegboard.tui.app import PegboardApp
-from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, UserBlock
+from pegboard.tui.chat.blocks import Block, NoteBlock, TextBlock, UserBlock
+from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.screen import ChatScreen
 from pegboard.tui.chat.transcript import Transcript
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 PACK = '''
-"""Does things."""
+"""Tools for tests."""
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -35,32 +36,32 @@ from pegboard.sdk import call_tool, hints, log, progress
 
 @hints(read_only=True)
 def look(*, where: str = "here", often: int = 1) -> str:
-    """Looks somewhere."""
+    """Look somewhere."""
     return f"seen {where}"
 
 @hints(destructive=True)
 def remove(*, path: str, force: bool = False) -> str:
-    """Removes something for good."""
+    """Remove something permanently."""
     return f"removed {path}"
 
 def change(*, path: str, times: int = 1) -> str:
-    """Changes something."""
+    """Change something."""
     return f"changed {path} {times} times"
 
 @hints(read_only=True)
 def both(*, first: str, second: str) -> list:
-    """Has two things changed at once."""
+    """Change two paths concurrently."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(lambda path: call_tool("work.change", path=path), (first, second)))
 
 @hints(read_only=True)
 def outer(*, path: str) -> str:
-    """Has something removed."""
+    """Remove something with another tool."""
     return call_tool("work.remove", path=path)
 
 @hints(read_only=True)
 def wait(*, gate: str, lines: int = 0) -> str:
-    """Waits until a file is there."""
+    """Wait until a file exists."""
     for number in range(lines):
         log(f"line {number}")
     log("now I wait")
@@ -71,17 +72,17 @@ def wait(*, gate: str, lines: int = 0) -> str:
 
 @hints(read_only=True)
 def fail(*, message: str = "No such thing.") -> str:
-    """Fails."""
+    """Fail."""
     raise ValueError(message)
 
 @hints(read_only=True)
 def big(*, lines: int = 0, letters: int = 0) -> object:
-    """Gives much."""
+    """Return much data."""
     return "x" * letters if letters else [f"line {number}" for number in range(lines)]
 
 @hints(read_only=True)
 def say(*, text: str) -> str:
-    """Says it back, prints it, and in a progress too."""
+    """Return a text, print it and report it as progress."""
     print(text)
     progress(1, 2, text)
     return text
@@ -91,13 +92,13 @@ BlockT = TypeVar("BlockT", bound=Block)
 
 
 class ChatStage(Stage):
-    """The Chat place, driven by keys and mouse.
+    """The Chat page, driven by keys and mouse.
 
     Args:
         app: The app.
-        pilot: Who presses the keys.
-        runtime: What it shows.
-        model: Who answers.
+        pilot: Presses the keys.
+        runtime: The runtime of the app.
+        model: The scripted model.
     """
 
     def __init__(self, app: PegboardApp, pilot: Pilot[None], runtime: Runtime, model: ScriptedModel) -> None:
@@ -107,7 +108,7 @@ class ChatStage(Stage):
 
     @property
     def chat(self) -> ChatScreen:
-        """The place, be there a question over it or not."""
+        """The page, even below a dialog."""
         screen = self.app.get_screen_stack("chat")[0]
         assert isinstance(screen, ChatScreen)
         return screen
@@ -119,78 +120,78 @@ class ChatStage(Stage):
 
     @property
     def line(self) -> AskLine:
-        """The line to type in."""
+        """The prompt."""
         return self.chat.query_one(AskLine)
 
     @property
     def status(self) -> str:
-        """The line of facts."""
+        """Text of the status line."""
         return str(self.chat.query_one("#status", Static).content)
 
     @property
     def rows(self) -> list[str]:
-        """All rows of the conversation, seen or not, without what is empty at their ends."""
+        """All rows of the conversation without trailing spaces."""
         return [self.talk.row(number)[0].rstrip() for number in range(self.talk.row_count)]
 
     def blocks(self, kind: type[BlockT]) -> list[BlockT]:
-        """The parts of the conversation of one kind."""
+        """Return the blocks of one class."""
         return [block for block in self.talk._blocks if isinstance(block, kind)]
 
     @property
     def cards(self) -> list[CallBlock]:
-        """The calls."""
+        """Cards of calls."""
         return self.blocks(CallBlock)
 
     @property
     def answers(self) -> list[str]:
-        """What the model said, as it wrote it."""
+        """Texts of the model."""
         return [block.text.strip() for block in self.blocks(TextBlock)]
 
     @property
     def notes(self) -> list[str]:
-        """What we said."""
+        """Notices of Pegboard."""
         return [block.text for block in self.blocks(NoteBlock)]
 
     @property
     def users(self) -> list[str]:
-        """What the user said."""
-        return [block.said for block in self.blocks(UserBlock)]
+        """User messages."""
+        return [block.message for block in self.blocks(UserBlock)]
 
     @property
     def kept(self) -> list[Message]:
-        """The messages of the session."""
+        """Stored messages of the session."""
         return [entry.message for entry in self.runtime.sessions.entries(self.chat.session)]
 
     @property
-    def told(self) -> list[ToolMessage]:
-        """The results in the session as the model reads them."""
+    def tool_messages(self) -> list[ToolMessage]:
+        """Stored results as the model reads them."""
         return [message for message in self.kept if isinstance(message, ToolMessage)]
 
     async def say(self, text: str) -> None:
-        """Types something into the line, at once, and sends it."""
+        """Put a message into the prompt and send it."""
         self.line.put(text)
         self.line.focus()
         await self.press("enter")
 
     async def idle(self) -> None:
-        """Waits until nothing is asked any more and all of it is on the screen."""
-        await self.until(lambda: not self.chat.running, "nothing is asked any more")
+        """Wait until no ask is running and the screen is drawn."""
+        await self.until(lambda: not self.chat.running, "the ask is finished")
         await self.drawn()
 
     async def ask(self, text: str) -> None:
-        """Says something and waits until the model has answered."""
+        """Send a message and wait for the answer."""
         await self.say(text)
         await self.idle()
 
     async def drawn(self) -> None:
-        """Waits until what has changed is on the screen."""
-        await self.until(lambda: self.talk._frame is None, "the next frame is there")
+        """Wait until all changes are drawn."""
+        await self.until(lambda: self.talk._frame is None, "the next frame is drawn")
         await self.pilot.pause()
 
     async def asked(self) -> CallBlock:
-        """Waits until the user is asked about a call and gives its card."""
-        await self.until(lambda: self.app.requests, "the user is asked")
-        await self.until(lambda: any(card.state == "asking" for card in self.cards), "a card asks")
+        """Wait until a call awaits approval and return its card."""
+        await self.until(lambda: self.app.requests, "a call awaits approval")
+        await self.until(lambda: any(card.state == "asking" for card in self.cards), "its card is shown")
         await self.drawn()
         return next(card for card in self.cards if card.state == "asking")
 
@@ -209,18 +210,18 @@ class ChatStage(Stage):
         return card is not None and card.asks_about in self.talk.guard._seen_at
 
     async def running_card(self) -> CallBlock:
-        """Waits until a call runs and gives its card."""
+        """Wait until a call runs and return its card."""
         await self.until(lambda: any(card.state == "running" for card in self.cards), "a call runs")
         return next(card for card in self.cards if card.state == "running")
 
     def consistent(self) -> None:
-        """Sees to it that every call that stands in the session has its answer."""
+        """Assert that every stored call has a stored result."""
         proposed = [call.provider_id for one in self.kept if isinstance(one, ModelMessage) for call in one.calls]
-        assert proposed == [message.provider_id for message in self.told]
+        assert proposed == [message.provider_id for message in self.tool_messages]
 
 
 def pack(folder: Path, source: str = PACK) -> Path:
-    """Writes the pack `work`, and gives its folder."""
+    """Write the pack `work` and return its folder."""
     packs = folder / "packs"
     packs.mkdir(exist_ok=True)
     (packs / "work.py").write_text(textwrap.dedent(source), encoding="utf-8")
@@ -234,7 +235,7 @@ def chat_app(
     sessions: Sequence[tuple[str, Sequence[Message]]] = (),
     allow: str | None = None,
 ) -> tuple[PegboardApp, Runtime, ScriptedModel]:
-    """Builds the app on its runtime and the model that answers; see `on_chat`."""
+    """Return the app, its runtime and the scripted model; see `on_chat`."""
     Path(os.environ["PEGBOARD_CONFIG"]).write_text(config, encoding="utf-8")
     runtime = Runtime.from_environment(packs=[pack(folder)], tool_allow=allow)
     model = ScriptedModel(*turns)
@@ -252,9 +253,9 @@ def chat_app(
 
 
 async def entered(stage: ChatStage) -> None:
-    """Goes to the Chat place."""
+    """Open the Chat page and wait for the tools."""
     await stage.pilot.press("f6")
-    await stage.until(lambda: stage.chat._weights and stage.line.has_focus, "the tools are known")
+    await stage.until(lambda: stage.chat.weights and stage.line.has_focus, "the tools are known")
     await stage.pilot.pause()
 
 
@@ -266,14 +267,14 @@ async def on_chat(
     config: str = "",
     sessions: Sequence[tuple[str, Sequence[Message]]] = (),
 ) -> AsyncIterator[ChatStage]:
-    """Opens the Chat place.
+    """Open the Chat page.
 
     Args:
-        folder: Where the pack is written to.
-        turns: What the model says, turn after turn.
-        size: Of the terminal.
-        config: The configuration.
-        sessions: What was said earlier, by the sessions' ids.
+        folder: Folder for the pack.
+        turns: Events of the model's turns.
+        size: Size of the terminal.
+        config: Text of the configuration file.
+        sessions: Stored messages by session ID.
     """
     app, runtime, model = chat_app(folder, *turns, config=config, sessions=sessions)
     async with app.run_test(size=size, notifications=True) as pilot:
@@ -283,15 +284,15 @@ async def on_chat(
 
 
 def user(text: str) -> UserMessage:
-    """Something that the user said."""
+    """Return a user message."""
     return UserMessage(text=text)
 
 
 def answer(text: str) -> ModelMessage:
-    """Something that the model answered."""
+    """Return a message of the model."""
     return ModelMessage(text=text)
 
 
 async def opened(gate: Path) -> None:
-    """Lets the tool `wait` go on."""
+    """Let the tool `wait` finish."""
     await asyncio.to_thread(gate.touch)

@@ -1,4 +1,4 @@
-"""The Script place on a stage: the real runtime over a pack of the test's own."""
+"""Driver for tests of the Script page, with a real runtime and a pack for tests."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from pegboard.tui.script.output import OutputPane
 from pegboard.tui.script.screen import ScriptScreen
 
 PACK = '''
-"""Does things."""
+"""Tools for tests."""
 import time
 from pathlib import Path
 from pegboard.sdk import ToolFailed, call_tool, hints, log, progress
 
 @hints(read_only=True)
 def look(*, where: str, often: int = 1) -> dict:
-    """Looks somewhere.
+    """Look somewhere.
 
     Args:
-        where: The place to look at.
+        where: Where to look.
     """
     return {"seen": where, "often": often}
 
 @hints(destructive=True)
 def remove(*, path: str) -> str:
-    """Removes something for good."""
+    """Remove something permanently."""
     return f"removed {path}\\n"
 
 @hints(read_only=True)
 def outer(*, where: str) -> object:
-    """Has somebody else look."""
+    """Look with another tool."""
     return call_tool("work.look", where=where)
 
 @hints(read_only=True)
 def wait(*, gate: str, word: str = "open") -> str:
-    """Waits until a file is there."""
+    """Wait until a file exists."""
     for number in range(8):
         log(f"line {number}")
     progress(1, 3, "one of three")
@@ -59,111 +59,111 @@ def wait(*, gate: str, word: str = "open") -> str:
 
 @hints(read_only=True)
 def fail(*, message: str = "No such thing.") -> str:
-    """Fails."""
+    """Fail."""
     raise ToolFailed(message, code="not_found")
 
 @hints(read_only=True)
 def big(*, size: int) -> str:
-    """Gives a text of that many characters."""
+    """Return a text of a length."""
     return "x" * size
 
 @hints(read_only=True)
 def say(*, text: str) -> str:
-    """Says it back."""
+    """Return a text."""
     return text
 '''
 
 
 class ScriptStage(Stage):
-    """The Script place, driven by keys and mouse."""
+    """The Script page, driven by keys and mouse."""
 
     @property
     def place(self) -> ScriptScreen:
-        """The place, be there a question over it or not."""
+        """The page, even below a dialog."""
         screen = self.app.get_screen_stack("script")[0]
         assert isinstance(screen, ScriptScreen)
         return screen
 
     @property
     def editor(self) -> ScriptEditor:
-        """Where the script is written."""
+        """The editor."""
         return self.place.query_one(ScriptEditor)
 
     @property
     def commands(self) -> CommandsPane:
-        """What may be called."""
+        """The sidebar with the commands."""
         return self.place.query_one(CommandsPane)
 
     @property
     def tree(self) -> CallsTree:
-        """The calls."""
+        """The tree of calls."""
         return self.place.query_one(CallsTree)
 
     @property
     def output(self) -> OutputPane:
-        """What was printed."""
+        """The output pane."""
         return self.place.query_one(OutputPane)
 
     @property
     def runtime(self) -> Runtime:
-        """What it shows."""
+        """The runtime of the app."""
         return self.app.runtime
 
     @property
-    def said(self) -> str:
-        """What is said of the script before it runs."""
+    def findings(self) -> str:
+        """Text of the findings below the editor."""
         findings = self.place.query_one("#findings", Static)
         return str(findings.content) if findings.display else ""
 
     @property
     def title(self) -> str:
-        """What stands over the editor."""
+        """Title of the editor."""
         return Content.from_markup(str(self.place.query_one("#writing").border_title)).plain
 
     @property
     def calls(self) -> list[str]:
-        """The rows of the tree, without what is empty at their ends."""
+        """Rows of the tree with single spaces."""
         return [" ".join(self.tree.row(number)[0].split()) for number in range(self.tree.row_count)]
 
     @property
     def printed(self) -> list[str]:
-        """The rows of the output."""
+        """Rows of the output."""
         view = next(view for view in self.output.query(TextView) if view.display)
         return [view.row(number)[0].rstrip() for number in range(view.row_count)]
 
     @property
     def records(self) -> list[CallRecord]:
-        """The calls that are recorded, newest first."""
+        """Recorded calls, newest first."""
         return [*self.runtime.history.records()]
 
     async def write(self, script: str) -> None:
-        """Puts a script into the editor."""
+        """Put a script into the editor."""
         self.editor.load_text(textwrap.dedent(script))
         await self.pilot.pause()
 
     async def looked_at(self, part: str) -> None:
-        """Waits until something is said of the script."""
-        await self.until(lambda: part in self.said, f"{part!r} is said; it is {self.said!r}")
+        """Wait until the findings contain a text."""
+        await self.until(lambda: part in self.findings, f"{part!r} in the findings {self.findings!r}")
 
     async def idle(self) -> None:
-        """Waits until nothing runs any more and all of it is on the screen."""
-        await self.until(lambda: not self.place.running and not self.place._is_starting, "the script has ended")
+        """Wait until no script is running and the screen is drawn."""
+        await self.until(lambda: not self.place.running and not self.place.runner.is_starting, "the script has ended")
         await self.drawn()
 
     async def drawn(self) -> None:
-        """Waits until what has changed is on the screen."""
-        await self.until(lambda: self.tree._frame is None, "the next frame is there")
+        """Wait until all changes are drawn."""
+        await self.until(lambda: self.tree._frame is None, "the next frame is drawn")
         await self.pilot.pause()
 
     async def run(self, script: str) -> None:
-        """Runs a script to its end."""
+        """Run a script to its end."""
         await self.write(script)
         await self.press("ctrl+r")
         await self.idle()
 
 
 def write_work(folder: Path) -> Path:
-    """Writes the pack `work`, and gives its folder."""
+    """Write the pack `work` and return its folder."""
     packs = folder / "packs"
     packs.mkdir(exist_ok=True)
     (packs / "work.py").write_text(textwrap.dedent(PACK), encoding="utf-8")
@@ -171,16 +171,16 @@ def write_work(folder: Path) -> Path:
 
 
 def script_app(folder: Path, *, config: str = "", allow: str | None = None) -> PegboardApp:
-    """Builds the app on its runtime; see `on_script`."""
+    """Return the app with its runtime; see `on_script`."""
     Path(os.environ["PEGBOARD_CONFIG"]).write_text(config, encoding="utf-8")
     return PegboardApp(Runtime.from_environment(packs=[write_work(folder)], tool_allow=allow))
 
 
 async def entered(stage: ScriptStage) -> None:
-    """Goes to the Script place."""
+    """Open the Script page and wait for the commands and the draft."""
     await stage.pilot.press("f7")
-    await stage.until(lambda: "work.say" in stage.place._names, "the commands are known")
-    await stage.until(lambda: stage.place._is_restored, "the draft is read")
+    await stage.until(lambda: "work.say" in stage.place.analyzer.names, "the commands are known")
+    await stage.until(lambda: stage.place.document.is_restored, "the draft is read")
     await stage.pilot.pause()
 
 
@@ -188,13 +188,13 @@ async def entered(stage: ScriptStage) -> None:
 async def on_script(
     folder: Path, *, size: tuple[int, int] = (120, 40), config: str = "", allow: str | None = None
 ) -> AsyncIterator[ScriptStage]:
-    """Opens the Script place.
+    """Open the Script page.
 
     Args:
-        folder: Where the pack is written to.
-        size: Of the terminal.
-        config: The configuration.
-        allow: Which tools may be used.
+        folder: Folder for the pack.
+        size: Size of the terminal.
+        config: Text of the configuration file.
+        allow: Patterns of allowed tools.
     """
     app = script_app(folder, config=config, allow=allow)
     async with app.run_test(size=size, notifications=True) as pilot:

@@ -1,4 +1,4 @@
-"""Hostile typing and clicking around calls that ask: only a deliberate act approves one."""
+"""Hostile typing and clicking around calls awaiting approval: only a deliberate act approves one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stage import GivenRuntime, on_stage
 from textual import events
 from textual.widgets import Button
 
-from pegboard.tui.chat.blocks import CallBlock
+from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.widgets import answer_guard
@@ -54,7 +54,7 @@ def place(stage: ChatStage, text: str) -> tuple[int, int]:
 
 
 async def end(stage: ChatStage) -> None:
-    """Interrupt what still runs."""
+    """Interrupt the running ask."""
     while stage.chat.running:
         await stage.press("escape")
         await stage.pilot.pause()
@@ -62,8 +62,8 @@ async def end(stage: ChatStage) -> None:
 
 
 def approved(stage: ChatStage) -> list[str]:
-    """Return what tools did, as the model reads it."""
-    return [message.text for message in stage.told if message.text.startswith("removed")]
+    """Return the results of tools as the model reads them."""
+    return [message.text for message in stage.tool_messages if message.text.startswith("removed")]
 
 
 def selected(stage: ChatStage) -> CallBlock | None:
@@ -72,11 +72,11 @@ def selected(stage: ChatStage) -> CallBlock | None:
 
 
 async def both(stage: ChatStage) -> tuple[CallBlock, CallBlock]:
-    """Wait until two cards ask and return them, the one that asked first before the other."""
+    """Wait until two cards await approval and return them, the earlier one first."""
     await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
     await stage.until(lambda: all(card.asks_about for card in stage.cards), "both cards ask")
     await stage.drawn()
-    first, second = (stage.chat._story.block_of(request.call) for request in stage.app.requests)
+    first, second = (stage.chat.open_session.story.block_of(request.call) for request in stage.app.requests)
     assert first is not None
     assert second is not None
     return first, second
@@ -84,9 +84,7 @@ async def both(stage: ChatStage) -> tuple[CallBlock, CallBlock]:
 
 @pytest.mark.promise("SEC-2", "ASK-7")
 @pytest.mark.parametrize("typed", ["also do this", "And then Stop", "a", "A", "s", "sA", "erase", "R"])
-async def test_what_is_typed_into_an_empty_prompt_stays_a_message_when_a_card_appears(
-    tmp_path: Path, typed: str
-) -> None:
+async def test_text_typed_into_an_empty_prompt_stays_a_message_when_a_card_appears(tmp_path: Path, typed: str) -> None:
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done")) as stage:
         await stage.say("Go")
@@ -149,9 +147,7 @@ async def test_keys_pressed_before_the_selection_do_not_count_however_late_they_
 
 
 @pytest.mark.promise("SEC-2")
-async def test_who_types_on_a_selected_card_answers_nothing_as_long_as_they_type(
-    tmp_path: Path, clock: StandingClock
-) -> None:
+async def test_continuous_typing_on_a_selected_card_answers_nothing(tmp_path: Path, clock: StandingClock) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
         await stage.say("Go")
         await stage.asked()
@@ -207,7 +203,7 @@ async def test_a_click_on_an_answer_selects_only_and_the_next_one_counts_after_t
         x, y = place(stage, "r reject")
         await stage.pilot.click(offset=(x + 2, y))
         await stage.idle()
-        assert "rejected" in stage.told[0].text
+        assert "rejected" in stage.tool_messages[0].text
 
 
 @pytest.mark.promise("SEC-2")
@@ -257,7 +253,7 @@ async def test_a_card_that_finishes_moves_or_appears_never_shifts_the_selection(
 
 
 @pytest.mark.promise("SEC-2")
-async def test_a_call_that_asks_within_the_selected_card_has_to_be_selected_itself(
+async def test_a_nested_call_in_the_selected_card_has_to_be_selected_itself(
     tmp_path: Path, clock: StandingClock
 ) -> None:
     turn = calls(("work_both", {"first": "one", "second": "two"}))
@@ -364,7 +360,7 @@ async def test_f12_leaves_an_open_dialog_alone(tmp_path: Path) -> None:
         await stage.until_seen("Close this dialog first")
         assert "Approve the selected call" not in stage.text
         await stage.press("escape", "f12", "f1")
-        await stage.until_seen("Approve the selected call, this time.")
+        await stage.until_seen("Approve the selected call once.")
         await stage.press("escape")
         await end(stage)
 

@@ -38,7 +38,7 @@ def rules(stage: ChatStage) -> tuple[Rule, ...]:
 
 
 def results(stage: ChatStage) -> list[str]:
-    return [message.text for message in stage.told]
+    return [message.text for message in stage.tool_messages]
 
 
 @pytest.mark.promise("ASK-7", "SEC-2")
@@ -51,7 +51,7 @@ async def test_the_default_is_exactly_these_arguments_in_this_session(tmp_path: 
         assert "In memory" in preview(screen)
         await stage.press("ctrl+s")
         await stage.until_seen("Rule added for this session")
-        await stage.until(lambda: len(stage.told) == 2, "the same call runs without asking")
+        await stage.until(lambda: len(stage.tool_messages) == 2, "the same call runs without asking")
         card = await stage.asked()
         assert card.asked_for is not None
         assert card.asked_for.args == other[1], "one with another argument asks"
@@ -123,7 +123,7 @@ async def test_a_pattern_is_edited_and_must_match_the_call(tmp_path: Path) -> No
         await stage.until(lambda: not screen.query_one("#allow", Button).disabled, "it matches")
         assert "allow work.change where path = src/*, times = 1 in calls of models" in preview(screen)
         await stage.press("ctrl+s")
-        await stage.until(lambda: len(stage.told) == 2, "the second runs without asking")
+        await stage.until(lambda: len(stage.tool_messages) == 2, "the second runs without asking")
         await stage.select()
         await stage.press("r")
         await stage.idle()
@@ -141,11 +141,11 @@ async def test_s_allows_any_arguments_of_a_tool_unless_it_is_destructive(tmp_pat
         await stage.until_seen(f"s allows {'exactly these' if destructive else 'any'} arguments in this session")
         await stage.press("s")
         if destructive:
-            await stage.until(lambda: len(stage.told) == 2, "the same call runs")
+            await stage.until(lambda: len(stage.tool_messages) == 2, "the same call runs")
             await stage.select()
             await stage.press("r")
         await stage.idle()
-        assert len(stage.told) == 3
+        assert len(stage.tool_messages) == 3
         assert ("rejected" in results(stage)[2]) is destructive
         assert not rules(stage)
 
@@ -166,7 +166,7 @@ async def test_hostile_arguments_stay_text_and_exactly_means_exactly(tmp_path: P
         assert "\x1b" not in stage.text
         assert "\u202e" not in stage.text
         await stage.press("up", "enter", "ctrl+s")
-        await stage.until(lambda: len(stage.told) == 2, "the same call runs")
+        await stage.until(lambda: len(stage.tool_messages) == 2, "the same call runs")
         await stage.select()
         await stage.press("r")
         await stage.idle()

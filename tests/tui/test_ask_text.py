@@ -1,4 +1,4 @@
-"""The dialog that edits a text of several lines."""
+"""The dialog for a text of several lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Closed = list[str | None]
 
 
 async def ask(stage: Stage, text: str) -> Closed:
-    """Open the dialog, and return a list that receives its result."""
+    """Open the dialog and append its result to a list."""
     closed: Closed = []
     await stage.app.push_screen(AskText("System prompt [red]", text, "It holds [bold]from now on."), closed.append)
     await stage.until(lambda: isinstance(stage.app.focused, Lines), "it can be typed")
@@ -28,7 +28,7 @@ async def has_closed(stage: Stage, closed: Closed) -> None:
     await stage.until(lambda: closed, "it is answered")
 
 
-async def test_a_text_of_several_lines_is_typed_and_accepted(given: GivenRuntime) -> None:
+async def test_a_text_of_several_lines_is_typed_and_submitted(given: GivenRuntime) -> None:
     async with on_stage(given, size=(80, 24)) as stage:
         closed = await ask(stage, "Be brief.")
         await stage.until_seen("It holds [bold]from now on.")
@@ -43,7 +43,7 @@ async def test_a_text_of_several_lines_is_typed_and_accepted(given: GivenRuntime
     ["", " \r\n x\n\n", "\x1b[2J\u202e", "word " * 30_000],
     ids=["nothing", "ends of lines", "signs that steer", "a very long one"],
 )
-async def test_an_unchanged_text_keeps_its_line_ends(given: GivenRuntime, text: str) -> None:
+async def test_an_unchanged_text_is_returned_unchanged(given: GivenRuntime, text: str) -> None:
     async with on_stage(given) as stage:
         closed = await ask(stage, text)
         await stage.press("ctrl+s")
@@ -55,7 +55,7 @@ async def test_an_unchanged_text_keeps_its_line_ends(given: GivenRuntime, text: 
     assert closed == [None]
 
 
-async def test_discarding_changes_must_be_confirmed(given: GivenRuntime) -> None:
+async def test_changes_are_discarded_only_after_confirmation(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         closed = await ask(stage, "Be brief.")
         await stage.press("x", "escape")
@@ -74,7 +74,7 @@ async def test_discarding_changes_must_be_confirmed(given: GivenRuntime) -> None
     assert closed == [None]
 
 
-async def test_a_text_is_edited_in_the_editor_of_the_user(
+async def test_a_text_is_edited_in_the_external_editor(
     given: GivenRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @contextmanager
@@ -87,7 +87,7 @@ async def test_a_text_is_edited_in_the_editor_of_the_user(
     monkeypatch.setenv("EDITOR", str(editor))
     monkeypatch.delenv("VISUAL", raising=False)
     async with on_stage(given) as stage:
-        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to give away
+        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to suspend
         closed = await ask(stage, "Be brief")
         await stage.press("f4")
         await stage.until_seen("Be brief and")

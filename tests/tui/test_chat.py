@@ -1,4 +1,4 @@
-"""Talking with a model: what streams, what is typed meanwhile, what goes wrong, and what nobody may interpret."""
+"""The Chat page: streaming, the queue, model errors, the prompt, and untrusted text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pegboard.models.conversation import (
 )
 
 HOSTILE = "[bold]b[/bold] [@click=app.quit]x[/] \x1b[31mred\x07 \u202eover \u200bnone &#27;[0m \ud800 [/"
-"""Markup, escape sequences, a bell, a turned direction, a character of no width, half a character, a broken tag."""
+"""Markup, escape sequences, a bell, a direction override, a zero-width space, a lone surrogate, a broken tag."""
 
 
 def is_clean(text: str) -> bool:
@@ -33,7 +33,7 @@ def is_clean(text: str) -> bool:
 
 
 @pytest.mark.promise("ASK-4", "TUI-1")
-async def test_words_stream_as_markdown_and_stand_in_the_session(tmp_path: Path) -> None:
+async def test_text_streams_as_markdown_and_is_stored_in_the_session(tmp_path: Path) -> None:
     more, end = asyncio.Event(), asyncio.Event()
     text = "# Found\n\nIt is **there**:\n\n- one\n- two"
     turn: list[Said] = [
@@ -57,7 +57,7 @@ async def test_words_stream_as_markdown_and_stand_in_the_session(tmp_path: Path)
         assert "Where is it?" in stage.status, "the session is called by its first message"
 
 
-async def test_what_the_model_thinks_aloud_is_a_line_that_unfolds(tmp_path: Path) -> None:
+async def test_thoughts_are_collapsed_to_a_line_that_expands(tmp_path: Path) -> None:
     turn: list[Said] = [ThinkingDelta(text="I wonder "), ThinkingDelta(text="[why]\x1b."), *says("So.")]
     async with on_chat(tmp_path, turn) as stage:
         await stage.ask("Think")
@@ -67,21 +67,23 @@ async def test_what_the_model_thinks_aloud_is_a_line_that_unfolds(tmp_path: Path
 
 
 @pytest.mark.promise("ASK-4", "TUI-2")
-async def test_esc_interrupts_an_answer_and_what_was_said_so_far_stays(tmp_path: Path) -> None:
+async def test_esc_interrupts_an_answer_and_keeps_the_text_so_far(tmp_path: Path) -> None:
     never = asyncio.Event()
     async with on_chat(tmp_path, [TextDelta(text="Once upon a "), never], says("The end")) as stage:
         await stage.say("Tell")
         await stage.until_seen("Once upon a")
         await stage.press("escape")
         await stage.idle()
-        assert stage.notes == ["You interrupted it."]
+        assert stage.notes == ["You interrupted the model."]
         assert stage.kept == [UserMessage(text="Tell"), ModelMessage(text="Once upon a ")]
         await stage.ask("Go on")
         assert stage.answers[-1] == "The end"
         assert stage.model.prompts[-1].messages[-1] == UserMessage(text="Go on")
 
 
-async def test_esc_right_after_sending_gives_the_message_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_esc_right_after_sending_returns_the_message_to_the_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ready = threading.Event()
     async with on_chat(tmp_path, says("Yes")) as stage:
         ask = stage.runtime.ask
@@ -104,7 +106,7 @@ async def test_esc_right_after_sending_gives_the_message_back(tmp_path: Path, mo
         assert stage.answers == ["Yes"]
 
 
-async def test_what_is_typed_meanwhile_is_queued_and_sent_in_order(tmp_path: Path) -> None:
+async def test_messages_sent_during_an_answer_are_queued_and_sent_in_order(tmp_path: Path) -> None:
     go_on = asyncio.Event()
     async with on_chat(tmp_path, [go_on, *says("One")], says("Two"), says("Three")) as stage:
         await stage.say("First")
@@ -112,14 +114,14 @@ async def test_what_is_typed_meanwhile_is_queued_and_sent_in_order(tmp_path: Pat
         await stage.say("Third")
         assert "2 messages queued" in stage.status
         go_on.set()
-        await stage.until(lambda: "Three" in stage.answers, "all is answered")
+        await stage.until(lambda: "Three" in stage.answers, "all messages are answered")
         await stage.idle()
         assert stage.users == ["First", "Second", "Third"]
         assert [one.text for one in stage.kept] == ["First", "One", "Second", "Two", "Third", "Three"]
         assert "queued" not in stage.status
 
 
-async def test_what_is_queued_can_be_taken_back(tmp_path: Path) -> None:
+async def test_queued_messages_return_to_the_prompt(tmp_path: Path) -> None:
     go_on = asyncio.Event()
     async with on_chat(tmp_path, [go_on, *says("One")]) as stage:
         await stage.say("First")
@@ -132,7 +134,7 @@ async def test_what_is_queued_can_be_taken_back(tmp_path: Path) -> None:
         assert stage.users == ["First"]
 
 
-async def test_a_failure_of_the_model_is_shown_with_what_to_do_and_the_next_message_goes_on(tmp_path: Path) -> None:
+async def test_a_model_error_is_shown_with_its_fix_and_the_next_message_is_answered(tmp_path: Path) -> None:
     failure = ModelError("The key was [refused]\x1b.", code="auth", fix="Run `pegboard auth`.")
     async with on_chat(tmp_path, [TextDelta(text="I beg"), failure], says("Here")) as stage:
         await stage.ask("Hello")
@@ -144,7 +146,7 @@ async def test_a_failure_of_the_model_is_shown_with_what_to_do_and_the_next_mess
         assert [one.text for one in stage.kept] == ["Hello", "I beg", "And now?", "Here"]
 
 
-async def test_a_model_that_fails_in_the_middle_of_a_call_leaves_no_open_card(tmp_path: Path) -> None:
+async def test_a_model_that_fails_in_the_middle_of_a_call_leaves_no_unfinished_card(tmp_path: Path) -> None:
     turn: list[Said] = [
         CallDelta(index=0, name="work_look"),
         CallDelta(index=0, arguments='{"whe'),
@@ -159,7 +161,7 @@ async def test_a_model_that_fails_in_the_middle_of_a_call_leaves_no_open_card(tm
 
 
 @pytest.mark.promise("TUI-4")
-async def test_nothing_of_what_the_model_says_is_interpreted(tmp_path: Path) -> None:
+async def test_text_of_the_model_is_never_interpreted(tmp_path: Path) -> None:
     text = (
         f"{HOSTILE}\n\n    {HOSTILE}\n\n```{HOSTILE}\n{HOSTILE}\n```\n\n[{HOSTILE}](http://x/{HOSTILE})\n\n<b>{HOSTILE}"
     )
@@ -175,7 +177,7 @@ async def test_nothing_of_what_the_model_says_is_interpreted(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("TUI-2")
-async def test_a_line_of_a_megabyte_and_a_thousand_pieces_are_shown_in_time(tmp_path: Path) -> None:
+async def test_a_line_of_a_megabyte_and_a_thousand_chunks_are_shown_in_time(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     huge = "word" * 250_000
     turn: list[Said] = [*[TextDelta(text=f"piece {number} ") for number in range(1_000)], TextDelta(text=f"\n\n{huge}")]
@@ -188,7 +190,7 @@ async def test_a_line_of_a_megabyte_and_a_thousand_pieces_are_shown_in_time(tmp_
         assert "".join(row.strip() for row in stage.rows).count("word") >= 240_000
 
 
-async def test_scrolled_up_it_stays_where_it_is_while_text_streams(tmp_path: Path) -> None:
+async def test_the_viewport_stays_when_scrolled_up_while_text_streams(tmp_path: Path) -> None:
     first, more, end = ("\n\n".join(f"{word} {number}" for number in range(60)) for word in ("a", "b", "c"))
     gate, done = asyncio.Event(), asyncio.Event()
     turn: list[Said] = [TextDelta(text=first), gate, TextDelta(text=f"\n\n{more}"), done, TextDelta(text=f"\n\n{end}")]
@@ -208,7 +210,7 @@ async def test_scrolled_up_it_stays_where_it_is_while_text_streams(tmp_path: Pat
         await stage.idle()
 
 
-async def test_another_size_while_it_runs_breaks_the_lines_anew(tmp_path: Path) -> None:
+async def test_resizing_during_an_answer_wraps_the_lines_again(tmp_path: Path) -> None:
     gate, done = asyncio.Event(), asyncio.Event()
     text = " ".join(f"word{number}" for number in range(300))
     turn: list[Said] = [TextDelta(text=text), gate, TextDelta(text=" more"), done, TextDelta(text=" end")]
@@ -228,10 +230,10 @@ async def test_another_size_while_it_runs_breaks_the_lines_anew(tmp_path: Path) 
         assert "more end" in stage.text
 
 
-# The line to type in
+# The prompt
 
 
-async def test_up_and_down_recall_what_was_sent_and_come_back_to_what_was_being_typed(tmp_path: Path) -> None:
+async def test_up_and_down_recall_sent_messages_and_return_to_the_draft(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("2")) as stage:
         await stage.ask("one")
         await stage.ask("two\nlines")
@@ -244,7 +246,7 @@ async def test_up_and_down_recall_what_was_sent_and_come_back_to_what_was_being_
         assert stage.line.text == "draft"
 
 
-async def test_in_a_long_line_up_and_down_move_before_they_recall(tmp_path: Path) -> None:
+async def test_up_and_down_move_within_a_wrapped_line_before_they_recall(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), size=(60, 20)) as stage:
         await stage.ask("one")
         text = "word " * 40
@@ -256,7 +258,7 @@ async def test_in_a_long_line_up_and_down_move_before_they_recall(tmp_path: Path
         assert stage.line.text == "one"
 
 
-async def test_lines_are_begun_and_pasted_without_being_sent(tmp_path: Path) -> None:
+async def test_line_breaks_and_pasted_lines_do_not_send_the_message(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1")) as stage:
         await stage.type("a")
         await stage.press("ctrl+j")
@@ -271,7 +273,7 @@ async def test_lines_are_begun_and_pasted_without_being_sent(tmp_path: Path) -> 
         assert stage.line.text == ""
 
 
-async def test_nothing_but_spaces_is_not_sent(tmp_path: Path) -> None:
+async def test_a_blank_message_is_not_sent(tmp_path: Path) -> None:
     async with on_chat(tmp_path) as stage:
         await stage.say(" \n ")
         assert not stage.chat.running
@@ -279,7 +281,7 @@ async def test_nothing_but_spaces_is_not_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-2")
-async def test_a_very_long_paste_is_sent_whole_and_shown_from_its_beginning(tmp_path: Path) -> None:
+async def test_a_very_long_paste_is_sent_in_full_and_shown_from_its_start(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     paste = "\n".join(f"line {number}" for number in range(100_000))
     async with on_chat(tmp_path, says("Much")) as stage:
@@ -292,15 +294,15 @@ async def test_a_very_long_paste_is_sent_whole_and_shown_from_its_beginning(tmp_
         assert stage.kept[0] == UserMessage(text=paste)
         assert "more characters" in stage.text
         await stage.press("shift+tab", "up", "space")
-        await stage.until(lambda: stage.talk.row_count > 100_000, "all of it is shown")
+        await stage.until(lambda: stage.talk.row_count > 100_000, "the whole message is shown")
         await stage.press("space")
-        await stage.until(lambda: stage.talk.row_count < 300, "it is folded again")
+        await stage.until(lambda: stage.talk.row_count < 300, "it is collapsed again")
 
 
-# Elsewhere
+# Other pages
 
 
-async def test_other_places_leave_it_running_and_it_is_there_when_one_comes_back(tmp_path: Path) -> None:
+async def test_an_ask_continues_while_another_page_is_open(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     async with on_chat(tmp_path, calls(("work_wait", {"gate": str(gate)})), says("Open")) as stage:
         await stage.say("Wait")
@@ -308,7 +310,7 @@ async def test_other_places_leave_it_running_and_it_is_there_when_one_comes_back
         await stage.press("f8")
         await stage.press("f5")
         await opened(gate)
-        await stage.until(lambda: not stage.chat.running, "it is done behind the scene")
+        await stage.until(lambda: not stage.chat.running, "the ask is finished in the background")
         await stage.press("f6")
         await stage.until_seen("Open")
         assert stage.line.has_focus
@@ -324,7 +326,7 @@ async def test_pegboard_can_be_quit_while_a_call_runs(tmp_path: Path) -> None:
     assert session
 
 
-async def test_pegboard_can_be_quit_while_a_call_asks(tmp_path: Path) -> None:
+async def test_pegboard_can_be_quit_while_a_call_awaits_approval(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_remove", {"path": "a"}))) as stage:
         await stage.say("Remove")
         await stage.asked()
@@ -333,7 +335,7 @@ async def test_pegboard_can_be_quit_while_a_call_asks(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-2")
-async def test_keys_that_come_at_once_are_taken_in_their_order(tmp_path: Path) -> None:
+async def test_keys_in_quick_succession_are_handled_in_order(tmp_path: Path) -> None:
     said = "where is the hammer that hung on the second peg from the left yesterday evening?"
     async with on_chat(tmp_path, says("There."), says("And there.")) as stage:
         for message in (said, "and the saw"):

@@ -1,4 +1,4 @@
-"""A call that asks: what can be said to it, and that nothing is said by accident."""
+"""Calls awaiting approval: the answers and their effects."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ REMOVE = ("work_remove", {"path": "a.txt"})
 
 
 def results(stage: ChatStage) -> list[str]:
-    """Gives what the model was told of each call."""
-    return [message.text for message in stage.told]
+    """Return the results as the model reads them."""
+    return [message.text for message in stage.tool_messages]
 
 
 async def click(stage: ChatStage, text: str) -> None:
@@ -31,7 +31,7 @@ async def click(stage: ChatStage, text: str) -> None:
 
 
 async def form(stage: ChatStage) -> EditCallScreen:
-    """Waits for the form over the place."""
+    """Wait for the dialog with the form."""
     await stage.until(lambda: isinstance(stage.app.screen, EditCallScreen), "the form is open")
     screen = stage.app.screen
     assert isinstance(screen, EditCallScreen)
@@ -41,7 +41,7 @@ async def form(stage: ChatStage) -> EditCallScreen:
 
 
 @pytest.mark.promise("ASK-7", "TUI-7")
-async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(tmp_path: Path) -> None:
+async def test_a_call_awaiting_approval_shows_all_arguments_and_a_runs_it_once(tmp_path: Path) -> None:
     long = " ".join(f"part{number}" for number in range(100))
     turns = (calls(("work_remove", {"path": long})), calls(REMOVE), says("Done"))
     async with on_chat(tmp_path, *turns, size=(80, 24)) as stage:
@@ -55,7 +55,7 @@ async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(t
         assert "a once" in stage.text
         assert "part99" in stage.text
         await stage.press("a")
-        await stage.until(lambda: len(stage.told) == 1, "it has run")
+        await stage.until(lambda: len(stage.tool_messages) == 1, "it has run")
         await stage.select()
         await stage.press("a")
         await stage.idle()
@@ -65,7 +65,7 @@ async def test_a_call_that_asks_shows_all_its_arguments_and_a_lets_it_run_once(t
 
 
 @pytest.mark.promise("ASK-7")
-async def test_s_lets_the_tool_run_in_this_session_and_not_in_another(tmp_path: Path) -> None:
+async def test_s_approves_the_tool_in_this_session_only(tmp_path: Path) -> None:
     turns = (calls(REMOVE, REMOVE), says("Done"), calls(REMOVE), says("Done"))
     async with on_chat(tmp_path, *turns) as stage:
         await stage.say("Remove")
@@ -83,7 +83,7 @@ async def test_s_lets_the_tool_run_in_this_session_and_not_in_another(tmp_path: 
 
 
 @pytest.mark.promise("ASK-7")
-async def test_r_rejects_and_the_model_goes_on(tmp_path: Path) -> None:
+async def test_r_rejects_the_call_and_the_model_continues(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("As you like")) as stage:
         await stage.say("Remove")
         await stage.select()
@@ -113,7 +113,7 @@ async def test_capital_r_rejects_with_a_reason_that_the_model_reads(tmp_path: Pa
 
 
 @pytest.mark.promise("ASK-7", "TUI-3")
-async def test_e_edits_the_arguments_first_and_the_model_is_told(tmp_path: Path) -> None:
+async def test_e_edits_the_arguments_and_the_model_reads_the_edited_ones(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("Ah")) as stage:
         await stage.say("Remove")
         await stage.select()
@@ -134,7 +134,7 @@ async def test_e_edits_the_arguments_first_and_the_model_is_told(tmp_path: Path)
         assert any("work.remove" in line and "edited" in line for line in stage.lines)
 
 
-async def test_edited_arguments_with_faults_do_not_run_and_unchanged_ones_are_not_told_as_edited(
+async def test_invalid_edited_arguments_do_not_run_and_unchanged_ones_are_not_marked_as_edited(
     tmp_path: Path,
 ) -> None:
     async with on_chat(tmp_path, calls(("work_change", {"path": "a", "times": 2})), says("Ah")) as stage:
@@ -151,7 +151,7 @@ async def test_edited_arguments_with_faults_do_not_run_and_unchanged_ones_are_no
 
 
 @pytest.mark.promise("ASK-7")
-async def test_a_call_within_a_call_asks_in_the_card_of_the_outer_one(tmp_path: Path) -> None:
+async def test_a_nested_call_awaits_approval_in_the_card_of_the_outer_one(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_outer", {"path": "deep.txt"})), says("Done")) as stage:
         await stage.say("Go")
         card = await stage.asked()
@@ -173,14 +173,14 @@ async def test_a_click_on_an_answer_selects_first_and_answers_then(tmp_path: Pat
         await click(stage, "r reject")
         assert stage.cards[0].state == "asking"
         assert stage.talk.selected is stage.cards[0]
-        await click(stage, "may delete or overwrite")  # elsewhere, so that the next click is no double click
+        await click(stage, "may delete or overwrite")  # elsewhere, to avoid a double click
         assert stage.cards[0].state == "asking"
         await click(stage, "r reject")
         await stage.idle()
         assert "rejected" in results(stage)[0]
 
 
-async def test_esc_takes_a_waiting_question_away_and_the_session_goes_on(tmp_path: Path) -> None:
+async def test_esc_cancels_a_pending_approval_and_the_session_continues(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE, REMOVE), says("Done")) as stage:
         await stage.say("Go")
         await stage.asked()
@@ -194,13 +194,13 @@ async def test_esc_takes_a_waiting_question_away_and_the_session_goes_on(tmp_pat
         stage.consistent()
 
 
-async def test_two_calls_at_once_are_answered_each_for_itself(tmp_path: Path) -> None:
+async def test_concurrent_calls_are_answered_separately(tmp_path: Path) -> None:
     turn = calls(("work_outer", {"path": "one"}), ("work_outer", {"path": "two"}))
     async with on_chat(tmp_path, turn, says("Done"), config="[ask]\nparallel = true") as stage:
         await stage.say("Go")
         await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
         await stage.until(lambda: all(card.state == "asking" for card in stage.cards), "both cards ask")
-        first, second = (stage.chat._story.block_of(request.call) for request in stage.app.requests)
+        first, second = (stage.chat.open_session.story.block_of(request.call) for request in stage.app.requests)
         assert first is not None
         assert second is not None
         assert "? 2 calls await approval: f12" in stage.status
@@ -210,11 +210,11 @@ async def test_two_calls_at_once_are_answered_each_for_itself(tmp_path: Path) ->
         assert await stage.select() is second
         await stage.press("a")
         await stage.idle()
-        assert "rejected" in first.told
-        assert second.told in {"removed one", "removed two"}
+        assert "rejected" in first.model_text
+        assert second.model_text in {"removed one", "removed two"}
 
 
-async def test_a_call_that_asks_while_the_user_is_on_another_page_is_reached_from_there(tmp_path: Path) -> None:
+async def test_a_call_awaiting_approval_is_reached_from_another_page(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *calls(REMOVE)], says("Done")) as stage:
         await stage.say("Go")
@@ -224,7 +224,7 @@ async def test_a_call_that_asks_while_the_user_is_on_another_page_is_reached_fro
         await stage.asked()
         await stage.until_seen("1 call awaits approval: f12")
         await stage.press("a")
-        assert not stage.told
+        assert not stage.tool_messages
         await stage.select()
         await stage.until_seen("a once")
         await stage.press("a")
@@ -233,7 +233,7 @@ async def test_a_call_that_asks_while_the_user_is_on_another_page_is_reached_fro
 
 
 @pytest.mark.promise("TUI-4", "ASK-7")
-async def test_arguments_that_play_tricks_are_shown_as_they_are(tmp_path: Path) -> None:
+async def test_hostile_arguments_are_shown_as_text(tmp_path: Path) -> None:
     path = HOSTILE.replace("\ud800", "")
     async with on_chat(tmp_path, calls(("work_remove", {"path": f"{path}\n  a once\n{path}"})), says("Done")) as stage:
         await stage.say("Go")
@@ -249,7 +249,7 @@ async def test_arguments_that_play_tricks_are_shown_as_they_are(tmp_path: Path) 
         await stage.idle()
 
 
-async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginning_and_can_be_read(
+async def test_arguments_longer_than_the_screen_show_their_start_and_can_be_scrolled(
     tmp_path: Path,
 ) -> None:
     long = "\n".join(f"line {number}" for number in range(400))
@@ -262,7 +262,7 @@ async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginn
         await stage.press("end")
         await stage.until_seen("a once")
         await stage.press("a")
-        await stage.until(lambda: stage.told, "it has run")
+        await stage.until(lambda: stage.tool_messages, "it has run")
         await stage.select()
         await stage.press("r")
         await stage.idle()
@@ -271,7 +271,7 @@ async def test_a_question_with_arguments_longer_than_the_screen_shows_its_beginn
 
 
 @pytest.mark.promise("ASK-7")
-async def test_two_calls_within_one_ask_one_after_the_other_and_the_shown_one_is_answered(tmp_path: Path) -> None:
+async def test_nested_calls_await_approval_in_turn_and_the_shown_one_is_answered(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_both", {"first": "one", "second": "two"})), says("Done")) as stage:
         await stage.say("Go")
         await stage.until(lambda: len(stage.app.requests) == 2, "both ask")
@@ -294,7 +294,7 @@ async def test_two_calls_within_one_ask_one_after_the_other_and_the_shown_one_is
 
 
 @pytest.mark.promise("ASK-7", "TUI-7")
-async def test_the_status_line_shows_the_way_to_a_call_that_is_not_selected(tmp_path: Path) -> None:
+async def test_the_status_line_shows_the_key_that_selects_a_call(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
         await stage.say("Remove")
         await stage.select()

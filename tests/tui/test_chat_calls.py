@@ -1,4 +1,4 @@
-"""The cards of calls: how they fill, run, fold and unfold, and what can be done with them."""
+"""Cards of calls: progress, expanding, results and actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pegboard.tui.dialogs.result import ResultScreen
 
 
 @pytest.mark.promise("ASK-4", "TUI-1")
-async def test_a_card_appears_with_its_name_fills_runs_and_folds_to_a_line(tmp_path: Path) -> None:
+async def test_a_card_shows_name_arguments_and_progress_and_collapses_at_the_end(tmp_path: Path) -> None:
     gate, more, end = tmp_path / "gate", asyncio.Event(), asyncio.Event()
     arguments = json.dumps({"gate": str(gate), "lines": 20})
     proposed = ProposedCall(provider_id="1", name="work_wait", arguments=arguments)
@@ -56,7 +56,7 @@ async def test_a_card_appears_with_its_name_fills_runs_and_folds_to_a_line(tmp_p
         assert stage.answers == ["It opened"]
 
 
-async def test_space_unfolds_a_call_and_z_all_of_them(tmp_path: Path) -> None:
+async def test_space_expands_a_call_and_z_expands_all(tmp_path: Path) -> None:
     turn = calls(("work_look", {"where": "left"}), ("work_look", {"where": "right"}))
     async with on_chat(tmp_path, turn, says("Done")) as stage:
         await stage.ask("Look")
@@ -73,7 +73,7 @@ async def test_space_unfolds_a_call_and_z_all_of_them(tmp_path: Path) -> None:
         assert "seen" not in stage.text
 
 
-async def test_a_click_on_the_head_of_a_call_unfolds_it(tmp_path: Path) -> None:
+async def test_a_click_on_the_title_of_a_call_expands_it(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_look", {})), says("Done")) as stage:
         await stage.ask("Look")
         row = next(number for number, line in enumerate(stage.lines) if "work.look" in line)
@@ -84,14 +84,16 @@ async def test_a_click_on_the_head_of_a_call_unfolds_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("unfold", "seen"), [("never", (False, False)), ("failed", (False, True)), ("always", (True, True))]
 )
-async def test_which_calls_are_shown_in_full_is_a_setting(tmp_path: Path, unfold: str, seen: tuple[bool, bool]) -> None:
+async def test_a_setting_determines_which_calls_are_expanded(
+    tmp_path: Path, unfold: str, seen: tuple[bool, bool]
+) -> None:
     turn = calls(("work_look", {}), ("work_fail", {}))
     async with on_chat(tmp_path, turn, says("Done"), config=f'[ui]\nunfold = "{unfold}"') as stage:
         await stage.ask("Look")
         assert ("seen here" in stage.text, "No such thing." in stage.text) == seen
 
 
-async def test_enter_opens_the_whole_result(tmp_path: Path) -> None:
+async def test_enter_opens_the_full_result(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_big", {"lines": 500})), says("Done")) as stage:
         await stage.ask("Look")
         await stage.press("shift+tab", "up", "space")
@@ -105,13 +107,13 @@ async def test_enter_opens_the_whole_result(tmp_path: Path) -> None:
         await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
 
 
-async def test_a_result_of_an_earlier_session_opens_whole_from_the_history(tmp_path: Path) -> None:
+async def test_a_result_of_an_earlier_session_opens_in_full_from_the_history(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_big", {"lines": 9000})), says("Done"), says("And?")) as stage:
         await stage.ask("Look")
         session = stage.chat.session
         await stage.press("ctrl+n")
         await stage.until(lambda: stage.chat.session != session, "a new one")
-        stage.chat._open(session)
+        stage.chat.open_session.open(session)
         await stage.until(lambda: stage.chat.session == session and stage.cards, "the old one is back")
         await stage.drawn()
         assert "✓ work.big" in stage.text
@@ -131,11 +133,11 @@ async def test_o_opens_the_call_in_the_form_with_its_arguments(tmp_path: Path) -
         assert stage.marked == "work.look"
 
 
-async def test_a_tool_that_is_gone_keeps_its_card_and_its_result(tmp_path: Path) -> None:
+async def test_a_removed_tool_keeps_its_card_and_its_result(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_look", {})), says("Done"), calls(("work_look", {})), says("Oh")) as stage:
         await stage.ask("Look")
         pack(tmp_path, PACK.replace("def look", "def glance"))
-        await stage.until(lambda: "work.look" not in stage.chat._weights, "the tool is gone")
+        await stage.until(lambda: "work.look" not in stage.chat.weights, "the tool is gone")
         await stage.press("shift+tab", "up", "enter")
         await stage.until_seen("Result of work.look")
         await stage.press("escape")
@@ -147,7 +149,7 @@ async def test_a_tool_that_is_gone_keeps_its_card_and_its_result(tmp_path: Path)
         stage.consistent()
 
 
-async def test_a_call_that_the_model_writes_as_text_is_marked_so_and_waits_for_approval(tmp_path: Path) -> None:
+async def test_a_call_in_the_text_of_the_model_is_marked_and_awaits_approval(tmp_path: Path) -> None:
     turn = says('```json\n{"name": "work_look", "arguments": {"where": "there"}}\n```')
     async with on_chat(tmp_path, turn, says("Done"), config="[model]\ntext_calls = true\n") as stage:
         await stage.say("Look")
@@ -155,7 +157,7 @@ async def test_a_call_that_the_model_writes_as_text_is_marked_so_and_waits_for_a
         assert (card.name, card.from_text) == ("work.look", True)
 
 
-async def test_arguments_that_cannot_be_read_are_shown_as_written_and_are_not_run(tmp_path: Path) -> None:
+async def test_invalid_json_arguments_are_shown_as_written_and_not_run(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_look", '{"where": ')), says("Sorry")) as stage:
         await stage.ask("Look")
         (card,) = stage.cards
@@ -167,7 +169,7 @@ async def test_arguments_that_cannot_be_read_are_shown_as_written_and_are_not_ru
         await stage.until_seen('{"where":')
 
 
-async def test_esc_interrupts_a_running_call_and_the_session_goes_on(tmp_path: Path) -> None:
+async def test_esc_interrupts_a_running_call_and_the_session_continues(tmp_path: Path) -> None:
     turn = calls(("work_wait", {"gate": str(tmp_path / "never")}), ("work_look", {}))
     async with on_chat(tmp_path, turn, says("Well")) as stage:
         await stage.say("Wait")
@@ -176,7 +178,7 @@ async def test_esc_interrupts_a_running_call_and_the_session_goes_on(tmp_path: P
         await stage.idle()
         assert [card.state for card in stage.cards] == ["done", "done"]
         assert stage.text.count("⊘") == 2
-        assert stage.notes == ["You interrupted it."]
+        assert stage.notes == ["You interrupted the model."]
         stage.consistent()
         await stage.ask("And now?")
         assert stage.answers == ["Well"]
@@ -184,7 +186,7 @@ async def test_esc_interrupts_a_running_call_and_the_session_goes_on(tmp_path: P
 
 
 @pytest.mark.promise("TUI-4")
-async def test_nothing_of_a_call_is_interpreted(tmp_path: Path) -> None:
+async def test_text_of_a_call_is_never_interpreted(tmp_path: Path) -> None:
     turn = calls(
         (HOSTILE, {"a": HOSTILE}),
         ("work_say", {"text": HOSTILE.replace("\ud800", "")}),
@@ -208,14 +210,14 @@ async def test_nothing_of_a_call_is_interpreted(tmp_path: Path) -> None:
             await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
 
 
-async def test_the_state_of_a_call_is_seen_however_long_its_name(tmp_path: Path) -> None:
+async def test_the_status_of_a_call_is_visible_beside_a_long_name(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("x" * 5_000, {})), says("Done"), size=(80, 24)) as stage:
         await stage.ask("Go")
         assert any("✗ xxx" in line and line.rstrip().endswith("tool_not_found") for line in stage.lines)
 
 
 @pytest.mark.promise("TUI-2")
-async def test_a_result_of_a_megabyte_says_that_there_is_more(tmp_path: Path) -> None:
+async def test_a_result_of_a_megabyte_is_truncated_with_a_note(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_big", {"letters": 1_000_000})), says("Done")) as stage:
         await stage.ask("Go")
         await stage.press("shift+tab", "up", "space")
@@ -234,9 +236,9 @@ async def test_ten_thousand_lines_of_log_show_the_last_ones(tmp_path: Path) -> N
         await stage.idle()
 
 
-async def test_tools_that_are_switched_off_are_not_offered(tmp_path: Path) -> None:
+async def test_hidden_tools_are_not_offered_to_the_model(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_look", {})), says("No")) as stage:
-        stage.chat.without = frozenset({"work.look"})
+        stage.chat.hidden_tools = frozenset({"work.look"})
         await stage.ask("Look")
         offered = {tool.name for tool in stage.model.prompts[0].tools}
         assert "work_look" not in offered
@@ -246,11 +248,11 @@ async def test_tools_that_are_switched_off_are_not_offered(tmp_path: Path) -> No
         assert not stage.cards[0].result.ok
 
 
-async def test_calls_of_an_earlier_session_bear_the_tools_own_names(tmp_path: Path) -> None:
+async def test_calls_of_a_stored_session_show_the_names_of_the_tools(tmp_path: Path) -> None:
     asked = ModelMessage(calls=(ProposedCall(provider_id="1", name="work_look", arguments='{"where": "x"}'),))
     told = ToolMessage(provider_id="1", name="work_look", text="seen x")
     async with on_chat(tmp_path, sessions=[("old", [user("Look"), asked, told, answer("There")])]) as stage:
-        stage.chat._open("old")
+        stage.chat.open_session.open("old")
         await stage.until(lambda: stage.cards, "it is shown")
         await stage.drawn()
         assert "✓ work.look" in stage.text
@@ -258,10 +260,10 @@ async def test_calls_of_an_earlier_session_bear_the_tools_own_names(tmp_path: Pa
         await stage.until_seen("seen x")
 
 
-async def test_keys_before_the_next_frame_is_drawn_do_no_harm(tmp_path: Path) -> None:
+async def test_keys_before_the_next_frame_are_handled(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *says("Done")]) as stage:
-        stage.chat._submit("Go")
+        stage.chat.runner.send_next("Go")
         stage.talk.enter()
         stage.talk.action_move(-1)
         stage.talk.action_move(1)
@@ -272,14 +274,14 @@ async def test_keys_before_the_next_frame_is_drawn_do_no_harm(tmp_path: Path) ->
         await stage.idle()
 
 
-async def test_tools_are_switched_off_in_a_dialog_and_counted_in_the_line_of_facts(tmp_path: Path) -> None:
+async def test_tools_are_hidden_in_a_dialog_and_counted_in_the_status_line(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("No")) as stage:
-        total = len(stage.chat._weights)
+        total = len(stage.chat.weights)
         await stage.press("ctrl+t")
         await stage.until(lambda: isinstance(stage.app.screen, OfferedScreen), "they are listed")
         await stage.until_seen("type to filter")
         await stage.type("work.look")
         await stage.press("space", "ctrl+s")
         await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
-        assert stage.chat.without == {"work.look"}
+        assert stage.chat.hidden_tools == {"work.look"}
         assert f"{total - 1} of {total} tools" in stage.status

@@ -11,8 +11,8 @@ from models import calls, says
 from test_chat import HOSTILE, is_clean
 from textual.pilot import Pilot
 
-from pegboard.tui.chat import blocks, screen
-from pegboard.tui.chat.blocks import CallBlock
+from pegboard.tui.chat import call_block, status
+from pegboard.tui.chat.call_block import CallBlock
 
 OFFERED = "[scripts]\noffer = true"
 SCRIPT = """\
@@ -27,19 +27,19 @@ eval "$(work.look)"
 """
 
 
-async def looked_into(stage: ChatStage, said: str) -> CallBlock:
-    """Waits until a script asks and what it calls is known."""
+async def analyzed(stage: ChatStage, said: str) -> CallBlock:
+    """Wait until the card of a script shows a text of its analysis."""
     card = await stage.asked()
-    await stage.until(lambda: any(said in row for row in stage.rows), "it is known what it calls")
+    await stage.until(lambda: any(said in row for row in stage.rows), "the script is analyzed")
     await stage.drawn()
     return card
 
 
 @pytest.mark.promise("ASK-7", "SCR-5", "SCR-7")
-async def test_a_script_shows_what_it_calls_and_what_cannot_be_known_before_it_is_approved(tmp_path: Path) -> None:
+async def test_a_script_awaiting_approval_shows_its_calls_and_the_limits_of_the_analysis(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("script_run", {"commands": SCRIPT})), says("Done"), config=OFFERED) as stage:
         await stage.say("Tidy up")
-        await looked_into(stage, "It calls:")
+        await analyzed(stage, "It calls:")
         rows = [row.removeprefix("▌").strip() for row in stage.rows]
         start = rows.index("It calls:")
         assert rows[start : start + 9] == [
@@ -51,22 +51,22 @@ async def test_a_script_shows_what_it_calls_and_what_cannot_be_known_before_it_i
             "• work.remove 'old archive.tar' --force",
             "• work.look",
             "! eval runs a text that is only known when the script runs.",
-            "! So it may call other tools, too.",
+            "! It may call other tools too.",
         ]
         after = [row.removeprefix("│ ") for row in rows[start + 9 :]]
         assert after[: SCRIPT.count("\n")] == SCRIPT.splitlines(), "all of it"
         await stage.select()
         await stage.press("r")
         await stage.idle()
-        assert "rejected" in stage.told[0].text
+        assert "rejected" in stage.tool_messages[0].text
 
 
 @pytest.mark.promise("SCR-5", "SCR-7")
-async def test_what_a_script_that_was_approved_calls_still_asks_for_itself(tmp_path: Path) -> None:
+async def test_calls_of_an_approved_script_still_require_approval(tmp_path: Path) -> None:
     turns = (calls(("script_run", {"commands": "work.remove a.txt; work.look"})), says("Done"))
     async with on_chat(tmp_path, *turns, config=OFFERED) as stage:
         await stage.say("Tidy up")
-        await looked_into(stage, "• work.remove a.txt")
+        await analyzed(stage, "• work.remove a.txt")
         await stage.select()
         await stage.press("a")
         await stage.until(lambda: "It calls work.remove:" in stage.text, "the call within asks")
@@ -74,33 +74,35 @@ async def test_what_a_script_that_was_approved_calls_still_asks_for_itself(tmp_p
         await stage.select()
         await stage.press("a")
         await stage.idle()
-        assert "removed a.txtseen here" in stage.told[0].text
+        assert "removed a.txtseen here" in stage.tool_messages[0].text
 
 
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo nothing", "No call of a tool stands in it."),
-        ("if then", "It can't be read to its end: "),
-        ("time " * 20_000, "It can't be read to its end: it is nested too deeply"),
+        ("echo nothing", "No tool calls found."),
+        ("if then", "The script can't be parsed: "),
+        ("time " * 20_000, "The script can't be parsed: it is nested too deeply"),
     ],
 )
-async def test_a_script_that_calls_nothing_or_cannot_be_read_says_so(tmp_path: Path, script: str, said: str) -> None:
+async def test_a_script_without_calls_or_with_a_syntax_error_is_reported(
+    tmp_path: Path, script: str, said: str
+) -> None:
     async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
         await stage.say("Go")
-        await looked_into(stage, said)
+        await analyzed(stage, said)
         await stage.select()
         await stage.press("r")
         await stage.idle()
 
 
 @pytest.mark.promise("TUI-4", "SCR-5")
-async def test_a_script_that_plays_tricks_is_shown_as_it_is(tmp_path: Path) -> None:
+async def test_a_hostile_script_is_shown_as_text(tmp_path: Path) -> None:
     hostile = HOSTILE.replace("\ud800", "").replace("'", "")
     script = f"work.look '{hostile}\n  a once   s session'\n# {hostile}"
     async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
         await stage.say("Go")
-        await looked_into(stage, "It calls:")
+        await analyzed(stage, "It calls:")
         assert is_clean("\n".join(stage.rows))
         assert sum("A always…" in row for row in stage.rows) == 1
         await stage.select()
@@ -108,11 +110,11 @@ async def test_a_script_that_plays_tricks_is_shown_as_it_is(tmp_path: Path) -> N
         await stage.idle()
 
 
-async def test_of_the_many_calls_that_a_script_makes_the_card_shows_the_last(tmp_path: Path) -> None:
+async def test_the_card_of_a_script_shows_its_last_calls(tmp_path: Path) -> None:
     script = "for i in {1..50}; do work.look --where $i; done >/dev/null"
     async with on_chat(tmp_path, calls(("script_run", {"commands": script})), says("Ah"), config=OFFERED) as stage:
         await stage.say("Go")
-        await looked_into(stage, "It calls:")
+        await analyzed(stage, "It calls:")
         await stage.select()
         await stage.press("a")
         await stage.idle()
@@ -126,8 +128,8 @@ async def test_of_the_many_calls_that_a_script_makes_the_card_shows_the_last(tmp
 def test_a_script_that_asks(
     snap_compare: Callable[..., bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
-    monkeypatch.setattr(screen, "duration", lambda _: "1.2 s")
+    monkeypatch.setattr(call_block, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(status, "duration", lambda _: "1.2 s")
     turn = calls(("script_run", {"commands": SCRIPT}), text="I do it in one go.")
     app, runtime, model = chat_app(tmp_path, turn, config=OFFERED, allow="work.*,script.run")
 
@@ -135,7 +137,7 @@ def test_a_script_that_asks(
         stage = ChatStage(app, pilot, runtime, model)
         await entered(stage)
         await stage.say("Tidy up")
-        await looked_into(stage, "It calls:")
+        await analyzed(stage, "It calls:")
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run)

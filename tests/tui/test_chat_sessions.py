@@ -1,4 +1,4 @@
-"""Sessions in the Chat place: new ones, earlier ones, asking again, editing, branching."""
+"""Sessions on the Chat page: new and stored ones, asking again, editing, branching."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ TALK: Sequence[Message] = [user("one"), answer("1"), user("two"), answer("2"), u
 
 
 async def opened(stage: ChatStage, session: str) -> None:
-    """Goes to a session as the dialog does."""
-    stage.chat._open(session)
+    """Open a session as the dialog does."""
+    stage.chat.open_session.open(session)
     await stage.until(lambda: stage.chat.session == session, "it is open")
     await stage.drawn()
 
 
 def said(stage: ChatStage, session: str) -> list[str]:
-    """Gives what was said in a session."""
+    """Return the texts of a session's messages."""
     return [entry.message.text for entry in stage.runtime.sessions.entries(session)]
 
 
-async def rewritten(stage: ChatStage, text: str) -> None:
-    """Puts another text into the dialog and closes it with it."""
+async def submit_edited(stage: ChatStage, text: str) -> None:
+    """Replace the text of the dialog and submit it."""
     await stage.until(lambda: stage.app.screen is not stage.chat and stage.app.screen.query(TextArea), "it is open")
     stage.app.screen.query_one(TextArea).load_text(text)
     await stage.press("ctrl+s")
@@ -40,7 +40,7 @@ async def rewritten(stage: ChatStage, text: str) -> None:
 
 
 @pytest.mark.promise("ASK-6")
-async def test_a_new_session_begins_empty_and_the_old_one_is_kept(tmp_path: Path) -> None:
+async def test_a_new_session_is_empty_and_the_old_one_is_kept(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("2")) as stage:
         await stage.ask("one")
         old = stage.chat.session
@@ -54,7 +54,7 @@ async def test_a_new_session_begins_empty_and_the_old_one_is_kept(tmp_path: Path
         assert said(stage, stage.chat.session) == ["two", "2"]
 
 
-async def test_what_is_sent_right_after_a_new_session_was_begun_stands_in_it(tmp_path: Path) -> None:
+async def test_a_message_sent_right_after_starting_a_session_belongs_to_it(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("2")) as stage:
         await stage.ask("one")
         old = stage.chat.session
@@ -69,14 +69,14 @@ async def test_what_is_sent_right_after_a_new_session_was_begun_stands_in_it(tmp
         assert stage.answers == ["2"]
 
 
-async def test_no_session_is_left_while_the_model_is_at_work(tmp_path: Path) -> None:
+async def test_the_session_stays_open_while_the_model_is_running(tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with on_chat(tmp_path, [gate, *says("1")]) as stage:
         await stage.say("one")
         session = stage.chat.session
         await stage.press("ctrl+n", "ctrl+r")
         assert stage.chat.session == session
-        await stage.until_seen("The model is still at work")
+        await stage.until_seen("The model is still running")
         gate.set()
         await stage.idle()
         assert said(stage, session) == ["one", "1"]
@@ -95,7 +95,7 @@ async def test_asking_again_drops_the_last_answer(tmp_path: Path) -> None:
         assert said(stage, "old") == ["one", "1", "two", "2", "three", "3", "four", "good"]
 
 
-async def test_asking_again_after_a_failure_goes_on(tmp_path: Path) -> None:
+async def test_asking_again_after_an_error_works(tmp_path: Path) -> None:
     async with on_chat(tmp_path, [ModelError("Busy.", code="rate_limited")], says("good")) as stage:
         await stage.ask("one")
         await stage.press("ctrl+r")
@@ -105,17 +105,17 @@ async def test_asking_again_after_a_failure_goes_on(tmp_path: Path) -> None:
         assert stage.notes == []
 
 
-async def test_asking_again_where_nothing_was_asked_says_so(tmp_path: Path) -> None:
+async def test_asking_again_without_a_message_shows_a_note(tmp_path: Path) -> None:
     async with on_chat(tmp_path) as stage:
         await stage.press("ctrl+r")
-        await stage.until_seen("Nothing was asked yet.")
+        await stage.until_seen("No message to resend yet.")
 
 
 async def test_the_last_message_is_edited_in_its_place(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("drei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         await stage.press("ctrl+up")
-        await rewritten(stage, "THREE")
+        await submit_edited(stage, "THREE")
         await stage.until(lambda: stage.answers[-1:] == ["drei"], "it is asked")
         await stage.idle()
         assert stage.chat.session == "old"
@@ -126,7 +126,7 @@ async def test_an_earlier_message_is_edited_in_a_new_session(tmp_path: Path) -> 
     async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         await stage.press("shift+tab", "up", "up", "up", "e")
-        await rewritten(stage, "TWO")
+        await submit_edited(stage, "TWO")
         await stage.until(lambda: stage.answers[-1:] == ["zwei"], "it is asked")
         await stage.idle()
         assert stage.chat.session != "old"
@@ -134,7 +134,7 @@ async def test_an_earlier_message_is_edited_in_a_new_session(tmp_path: Path) -> 
         assert said(stage, "old") == ["one", "1", "two", "2", "three", "3"]
 
 
-async def test_a_branch_from_a_message_has_what_came_before_it_and_the_message_to_go_on_with(tmp_path: Path) -> None:
+async def test_a_branch_from_a_message_contains_the_earlier_messages_and_drafts_this_one(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         await stage.press("shift+tab", "up", "up", "up", "b")
@@ -148,7 +148,7 @@ async def test_a_branch_from_a_message_has_what_came_before_it_and_the_message_t
         assert len(said(stage, "old")) == 6
 
 
-async def test_a_branch_from_an_answer_has_the_answer_too(tmp_path: Path) -> None:
+async def test_a_branch_from_an_answer_contains_the_answer(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("zwei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         await stage.press("shift+tab", "up", "up", "b")
@@ -159,7 +159,7 @@ async def test_a_branch_from_an_answer_has_the_answer_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.promise("ASK-6", "TUI-2")
-async def test_of_a_long_session_the_last_messages_are_shown_and_more_on_demand(tmp_path: Path) -> None:
+async def test_a_long_session_shows_its_last_messages_and_more_on_demand(tmp_path: Path) -> None:
     long: list[Message] = [
         message for number in range(300) for message in (user(f"ask {number}"), answer(f"say {number}"))
     ]
@@ -172,7 +172,7 @@ async def test_of_a_long_session_the_last_messages_are_shown_and_more_on_demand(
         await stage.press("up")
         await stage.until(lambda: len(stage.users) == 200, "more are shown")
         await stage.drawn()
-        assert "ask 200" in stage.text, "one goes on reading where one was"
+        assert "ask 200" in stage.text, "the viewport stays at the same message"
         await stage.press("home")
         row = next(number for number, line in enumerate(stage.lines) if "earlier messages" in line)
         await stage.pilot.click(offset=(6, row))
@@ -183,32 +183,32 @@ async def test_of_a_long_session_the_last_messages_are_shown_and_more_on_demand(
         assert "ask 0" in stage.text
 
 
-async def test_messages_of_an_earlier_session_are_recalled_in_the_line(tmp_path: Path) -> None:
+async def test_messages_of_a_stored_session_are_recalled_in_the_prompt(tmp_path: Path) -> None:
     async with on_chat(tmp_path, sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         await stage.press("up", "up")
         assert stage.line.text == "two"
 
 
-async def test_the_system_prompt_of_a_session_reaches_the_model_from_then_on(tmp_path: Path) -> None:
+async def test_an_edited_system_prompt_reaches_the_model_from_the_next_message_on(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("2"), says("3")) as stage:
         await stage.ask("one")
         stage.chat.action_system()
-        await rewritten(stage, "Speak like a pirate.")
+        await submit_edited(stage, "Speak like a pirate.")
         await stage.ask("two")
         await stage.ask("three")
-        told = [prompt.messages[0] for prompt in stage.model.prompts]
-        assert told[0] == SystemMessage(text=stage.runtime.models.system_prompt)
-        assert told[1:] == [SystemMessage(text="Speak like a pirate.")] * 2
+        prompts = [prompt.messages[0] for prompt in stage.model.prompts]
+        assert prompts[0] == SystemMessage(text=stage.runtime.models.system_prompt)
+        assert prompts[1:] == [SystemMessage(text="Speak like a pirate.")] * 2
 
 
 @pytest.mark.promise("ASK-6")
-async def test_a_session_that_somebody_else_asks_in_says_so_and_goes_on_when_they_are_done(tmp_path: Path) -> None:
+async def test_a_message_waits_until_another_client_of_the_session_finishes(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("4"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         with stage.runtime.sessions.held("old"):
             await stage.say("four")
-            await stage.until_seen("Somebody else asks in this session")
+            await stage.until_seen("Another client uses this session")
             assert len(said(stage, "old")) == 6
         await stage.idle()
         assert stage.notes == []
@@ -216,12 +216,12 @@ async def test_a_session_that_somebody_else_asks_in_says_so_and_goes_on_when_the
 
 
 @pytest.mark.promise("ASK-6")
-async def test_a_message_that_was_never_sent_is_given_back_and_asking_again_harms_nothing(tmp_path: Path) -> None:
+async def test_an_unsent_message_returns_to_the_prompt(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("drei"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         with stage.runtime.sessions.held("old"):
             await stage.say("four")
-            await stage.until_seen("Somebody else asks in this session")
+            await stage.until_seen("Another client uses this session")
             await stage.press("escape")
             await stage.idle()
         assert stage.users == ["one", "two", "three"]
@@ -230,7 +230,7 @@ async def test_a_message_that_was_never_sent_is_given_back_and_asking_again_harm
 
 
 @pytest.mark.promise("TUI-4")
-async def test_names_and_words_of_a_session_are_not_interpreted(tmp_path: Path) -> None:
+async def test_names_and_messages_of_a_session_are_never_interpreted(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("Hm"), sessions=[("old", [user(HOSTILE), answer(HOSTILE)])]) as stage:
         stage.runtime.sessions.rename("old", "[bold]name[/bold] [/")
         await opened(stage, "old")
@@ -238,7 +238,7 @@ async def test_names_and_words_of_a_session_are_not_interpreted(tmp_path: Path) 
         assert "[bold]name[/bold] [/" in stage.status
 
 
-async def test_what_somebody_else_said_in_a_session_is_not_dropped_by_asking_again(tmp_path: Path) -> None:
+async def test_asking_again_keeps_messages_of_other_clients(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("3!"), says("3?"), sessions=[("old", TALK)]) as stage:
         await opened(stage, "old")
         for message in (user("theirs"), answer("to them")):
@@ -254,7 +254,7 @@ async def test_what_somebody_else_said_in_a_session_is_not_dropped_by_asking_aga
 
 
 @pytest.mark.promise("ASK-6", "TUI-7")
-async def test_another_session_is_chosen_from_the_list_and_none_changes_nothing(tmp_path: Path) -> None:
+async def test_another_session_is_chosen_from_the_list_and_closing_changes_nothing(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("1"), says("4"), sessions=[("old", TALK)]) as stage:
         await stage.ask("mine")
         session = stage.chat.session
@@ -262,7 +262,9 @@ async def test_another_session_is_chosen_from_the_list_and_none_changes_nothing(
         await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
         await stage.until_seen("mine")
         await stage.press("escape")
-        await stage.until(lambda: stage.app.screen is stage.chat and not stage.chat._is_moving, "it is closed")
+        await stage.until(
+            lambda: stage.app.screen is stage.chat and not stage.chat.open_session.is_loading, "it is closed"
+        )
         assert stage.chat.session == session
         assert stage.users == ["mine"]
         await stage.press("ctrl+s")
@@ -276,14 +278,14 @@ async def test_another_session_is_chosen_from_the_list_and_none_changes_nothing(
 
 
 @pytest.mark.promise("ASK-6")
-async def test_a_session_gone_back_to_is_answered_by_its_model_and_shows_how_its_calls_went(tmp_path: Path) -> None:
+async def test_a_reopened_session_uses_its_model_and_shows_the_results_of_its_calls(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_fail", {"message": "Not today."})), says("Sorry.")) as stage:
         await stage.ask("try")
         [before] = stage.cards
         assert before.result is not None
         assert before.result.meta.duration_ms
         old = stage.chat.session
-        stage.chat._model = ("offline", None)
+        stage.chat.open_session.model = ("offline", None)
         await stage.press("ctrl+n")
         await stage.until(lambda: stage.chat.session != old, "a new one")
         await opened(stage, old)

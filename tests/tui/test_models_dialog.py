@@ -1,4 +1,4 @@
-"""The list of models: configured, of this machine, of well-known providers, and typed."""
+"""The dialog of models: configured, local, of known providers, and typed."""
 
 from __future__ import annotations
 
@@ -24,19 +24,14 @@ STUDIO = LocalServer(provider="lmstudio", title="LM Studio", base_url="http://12
 
 
 class Machine(Runtime):
-    """A runtime on a machine with two model servers, the second of which answers when it is told to."""
-
-    async def models_here(self) -> AsyncGenerator[LocalServer]:
-        yield OLLAMA
-        await self.go_on.wait()
-        yield STUDIO
+    """A runtime with two local model servers, the second of which responds once `go_on` is set."""
 
     go_on: asyncio.Event
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Without any key, and with a configured model."""
+    """Return a runtime without keys and with a configured model."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     return built(ModelSettings(name="ollama:qwen3:8b"))
@@ -46,11 +41,18 @@ def built(model: ModelSettings) -> Machine:
     machine = Machine(Settings(model=model), Paths.from_environment())
     machine.go_on = asyncio.Event()
     machine.go_on.set()
+
+    async def local_servers() -> AsyncGenerator[LocalServer]:
+        yield OLLAMA
+        await machine.go_on.wait()
+        yield STUDIO
+
+    machine.models.local_servers = local_servers  # type: ignore[method-assign]
     return machine
 
 
 async def open_list(stage: Stage, runtime: Runtime, current: str = "offline") -> list[ModelChoice | None]:
-    """Opens the list and waits until the providers are listed; what it closes with comes into the list given."""
+    """Open the dialog, wait for the providers, and append the result to a list."""
     closed: list[ModelChoice | None] = []
     await stage.app.push_screen(ModelsScreen(runtime, current), closed.append)
     await stage.until_seen("vllm:…")
@@ -58,7 +60,7 @@ async def open_list(stage: Stage, runtime: Runtime, current: str = "offline") ->
 
 
 def shown(stage: Stage) -> list[str]:
-    """Gives the lines of the list, without what is at their right ends."""
+    """Return the lines of the list without their notes."""
     models = stage.app.screen.query_one(ModelList)
     return [line.split("  ")[0] for y in range(models.size.height) if (line := models.render_line(y).text.strip())]
 
@@ -68,15 +70,15 @@ async def has_closed(stage: Stage, closed: list[ModelChoice | None]) -> None:
 
 
 @pytest.mark.promise("ASK-5", "TUI-4")
-async def test_servers_of_this_machine_are_listed_one_by_one_as_they_answer(machine: Machine) -> None:
+async def test_local_servers_are_listed_as_they_respond(machine: Machine) -> None:
     machine.go_on.clear()
     async with on_stage(machine) as stage:
         closed = await open_list(stage, machine)
-        await stage.until_seen("On this machine: Ollama (2 models) · looking for model servers")
+        await stage.until_seen("Local servers: Ollama (2 models) · looking for local model servers")
         assert shown(stage)[:4] == ["ollama:qwen3:8b", "● offline", "ollama:[red]x␛[2J", "openai:…"]
         await stage.press("down")
         machine.go_on.set()
-        await stage.until_seen("On this machine: Ollama (2 models), LM Studio (1 model)")
+        await stage.until_seen("Local servers: Ollama (2 models), LM Studio (1 model)")
         assert "looking" not in stage.text
         assert "lmstudio:phi" in shown(stage)
         await stage.until_seen("Ollama at 127.0.0.1:11434")
@@ -85,7 +87,7 @@ async def test_servers_of_this_machine_are_listed_one_by_one_as_they_answer(mach
     assert closed == [ModelChoice("ollama:[red]x\x1b[2J", OLLAMA.base_url)]
 
 
-async def test_the_configured_model_is_listed_once_unless_it_is_elsewhere(machine: Machine) -> None:
+async def test_the_configured_model_is_listed_once_unless_its_base_url_differs(machine: Machine) -> None:
     async with on_stage(machine) as stage:
         closed = await open_list(stage, machine)
         await stage.press("home", "enter")
@@ -103,7 +105,7 @@ async def test_the_configured_model_is_listed_once_unless_it_is_elsewhere(machin
 
 
 @pytest.mark.promise("ASK-5", "STO-2")
-async def test_a_provider_says_what_is_missing_and_where_its_key_comes_from(
+async def test_a_provider_shows_its_requirements_and_the_origin_of_its_key(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-hush")
@@ -111,9 +113,9 @@ async def test_a_provider_says_what_is_missing_and_where_its_key_comes_from(
         closed = await open_list(stage, machine)
         await stage.until_seen("needs OPENROUTER_API_KEY")
         assert "key from environment" in stage.text
-        assert "answers here" in stage.text
+        assert "running locally" in stage.text
         await stage.type("openai")
-        await stage.until_seen("✗ OPENAI_API_KEY is not set: `pegboard auth set OPENAI_API_KEY`")
+        await stage.until_seen("✗ OPENAI_API_KEY is not set. Run `pegboard auth set OPENAI_API_KEY`.")
         await stage.press("ctrl+u")
         await stage.type("anthr")
         await stage.until_seen("✓ ANTHROPIC_API_KEY from environment")
@@ -127,19 +129,19 @@ async def test_a_provider_says_what_is_missing_and_where_its_key_comes_from(
     assert closed == [ModelChoice("anthropic:claude-opus-4-5", None)]
 
 
-async def test_a_server_that_does_not_answer_says_what_starts_it(machine: Machine) -> None:
+async def test_a_server_that_does_not_respond_shows_how_to_start_it(machine: Machine) -> None:
     async with on_stage(machine) as stage:
         await open_list(stage, machine)
         await stage.type("llamacpp")
-        await stage.until_seen("Its server is started by `llama-server -m MODEL.gguf`.")
+        await stage.until_seen("Start its server with `llama-server -m MODEL.gguf`.")
         await stage.press("ctrl+u")
         await stage.type("lmstudio:x")
         await stage.until_seen("LM Studio at 127.0.0.1:1234")
-        assert "is started by" not in stage.text
+        assert "Start its server" not in stage.text
 
 
 @pytest.mark.promise("ASK-5")
-async def test_a_provider_that_nobody_knows_is_refused_with_the_nearest_one(machine: Machine) -> None:
+async def test_an_unknown_provider_is_rejected_with_a_suggestion(machine: Machine) -> None:
     async with on_stage(machine) as stage:
         closed = await open_list(stage, machine)
         await stage.type("opnai:gpt-5")
@@ -153,7 +155,7 @@ async def test_a_provider_that_nobody_knows_is_refused_with_the_nearest_one(mach
     assert closed == [None]
 
 
-async def test_what_is_typed_stays_marked_while_servers_answer(machine: Machine) -> None:
+async def test_a_typed_name_stays_marked_while_servers_respond(machine: Machine) -> None:
     machine.go_on.clear()
     async with on_stage(machine) as stage:
         closed = await open_list(stage, machine)
@@ -167,14 +169,14 @@ async def test_what_is_typed_stays_marked_while_servers_answer(machine: Machine)
 
 
 @pytest.mark.promise("ASK-8")
-async def test_without_servers_there_is_the_offline_model(
+async def test_without_servers_the_offline_model_is_available(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("pegboard.ask.providers.servers.USUAL_PORTS", {})
     runtime = Runtime(Settings(), Paths.from_environment())
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
-        await stage.until_seen("No model server answers here.")
+        await stage.until_seen("No local model server responds.")
         assert shown(stage)[0] == "● offline"
         await stage.until_seen("It doesn't reason")
         await stage.press("enter")
@@ -182,7 +184,7 @@ async def test_without_servers_there_is_the_offline_model(
     assert closed == [ModelChoice("offline", None)]
 
 
-def test_the_dialog_itself_loads_no_library() -> None:
+def test_the_dialog_imports_no_client_library() -> None:
     code = "import sys, pegboard.tui.chat.models; print(sys.modules.keys() & {'httpx', 'openai', 'pydantic_ai'})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"

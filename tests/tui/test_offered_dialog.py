@@ -1,4 +1,4 @@
-"""The tools that a model sees: ticked one by one, pack by pack, all at once."""
+"""The dialog of the tools that the model sees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Closed = list[frozenset[str] | None]
 
 
 async def open_list(stage: Stage, without: Sequence[str] = (), specs: Sequence[ToolSpec] = TOOLS) -> Closed:
-    """Opens the list; what it closes with comes into the list that is given."""
+    """Open the dialog and append its result to a list."""
     closed: Closed = []
     await stage.app.push_screen(OfferedScreen(specs, frozenset(without), WEIGHTS), closed.append)
     await stage.until(lambda: stage.app.screen.query_one(PickList).found, "the tools are listed")
@@ -25,7 +25,7 @@ async def open_list(stage: Stage, without: Sequence[str] = (), specs: Sequence[T
 
 
 def shown(stage: Stage) -> list[str]:
-    """Gives the lines of the list, with single spaces."""
+    """Return the lines of the list with single spaces."""
     tools = stage.app.screen.query_one(PickList)
     lines = [" ".join(tools.render_line(y).text.split()) for y in range(tools.size.height)]
     return [line for line in lines if line]
@@ -36,7 +36,7 @@ async def has_closed(stage: Stage, closed: Closed) -> None:
 
 
 @pytest.mark.promise("TUI-7")
-async def test_tools_and_packs_are_ticked_and_the_cost_is_said(given: GivenRuntime) -> None:
+async def test_tools_and_packs_are_selected_and_their_tokens_are_counted(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         closed = await open_list(stage, ["fs.remove"])
         await stage.until_seen("4 of 5 tools, 1.6k tokens")
@@ -63,7 +63,7 @@ async def test_tools_and_packs_are_ticked_and_the_cost_is_said(given: GivenRunti
     assert closed == [frozenset({"fs.list_dir", "fs.read_file", "fs.remove"})]
 
 
-async def test_all_that_the_filter_lets_through_are_ticked_or_none_of_them(given: GivenRuntime) -> None:
+async def test_all_matching_tools_are_selected_or_none(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         closed = await open_list(stage, ["time.now"])
         await stage.type("re")
@@ -79,7 +79,7 @@ async def test_all_that_the_filter_lets_through_are_ticked_or_none_of_them(given
     assert closed == [frozenset(WEIGHTS)]
 
 
-async def test_names_that_nobody_knows_are_kept_and_what_is_not_changed_is_not_told(given: GivenRuntime) -> None:
+async def test_unknown_names_are_kept_and_no_change_returns_nothing(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
         closed = await open_list(stage, ["gone.tool"])
         await stage.press("space", "space", "escape")
@@ -92,7 +92,7 @@ async def test_names_that_nobody_knows_are_kept_and_what_is_not_changed_is_not_t
 
 
 @pytest.mark.promise("TUI-7")
-async def test_tools_are_ticked_by_mouse(given: GivenRuntime) -> None:
+async def test_tools_are_selected_by_mouse(given: GivenRuntime) -> None:
     async with on_stage(given, size=(80, 24)) as stage:
         closed = await open_list(stage)
         await stage.pilot.click(PickList, offset=(5, 3))
@@ -103,7 +103,7 @@ async def test_tools_are_ticked_by_mouse(given: GivenRuntime) -> None:
 
 
 @pytest.mark.promise("TUI-2", "TUI-4")
-async def test_ten_thousand_tools_and_hostile_names_keep_no_key_waiting(given: GivenRuntime, tmp_path: Path) -> None:
+async def test_ten_thousand_tools_with_hostile_names_do_not_delay_keys(given: GivenRuntime, tmp_path: Path) -> None:
     many = [tool(f"pack{number % 100}.tool_{number}") for number in range(10_000)]
     async with on_stage(given) as stage:
         closed = await open_list(stage, specs=[*many, tool("p.x[red]y", "[bold]evil\x1b[2J")])

@@ -1,4 +1,4 @@
-"""Pictures of the Chat place at both sizes, compared with those kept beside this file."""
+"""Snapshots of the Chat page at two sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textual.widgets import Input, TextArea
 
 from pegboard.errors import ModelError
 from pegboard.models.conversation import TextDelta
-from pegboard.tui.chat import blocks, screen
+from pegboard.tui.chat import call_block, status
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.edit_call import EditCallScreen
 
@@ -41,14 +41,14 @@ def keep(name: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "monotonic", lambda: 0.0)
-    monkeypatch.setattr(blocks, "duration", lambda _: "12 ms")
-    monkeypatch.setattr(screen, "duration", lambda _: "1.2 s")
+    monkeypatch.setattr(call_block, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(call_block, "duration", lambda _: "12 ms")
+    monkeypatch.setattr(status, "duration", lambda _: "1.2 s")
 
 
 @pytest.fixture(params=[(120, 40), (80, 24)], ids=["120x40", "80x24"])
 def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path) -> Callable[..., bool]:
-    """Plays a conversation at one of two sizes and compares what is seen in the end."""
+    """Play a conversation at one of two sizes and compare the last screen."""
 
     def compare(steps: Steps, *turns: Iterable[Said]) -> bool:
         app, runtime, model = chat_app(tmp_path, *turns, allow="work.*")

@@ -1,4 +1,4 @@
-"""Pictures of what opens over the Chat place: sessions, models, the tools it sees, a text."""
+"""Snapshots of the dialogs of the Chat page."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TALKS: dict[str, tuple[timedelta, str, tuple[Message, ...]]] = {
 
 
 class WithSessions(GivenRuntime):
-    """A runtime with four sessions."""
+    """Runtime with four sessions."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -82,7 +82,7 @@ def given(tmp_path: Path) -> WithSessions:
 
 
 class Bare(ThemedApp):
-    """An app in Pegboard's dress with nothing behind the dialogs.
+    """App with Pegboard's themes and without pages.
 
     Args:
         runtime: For its paths and settings.
@@ -94,10 +94,10 @@ class Bare(ThemedApp):
 
 
 def after(screen: Callable[[], Screen[Answer]], steps: Steps) -> Callable[[Pilot[None]], Awaitable[None]]:
-    """Gives what opens a dialog once the app is ready, takes these steps, and holds still what moves by itself."""
+    """Return a function that opens a dialog, takes steps in it, and stops blinking cursors."""
 
     async def run(pilot: Pilot[None]) -> None:
-        stage = Stage(cast("PegboardApp", pilot.app), pilot)  # all that is used of it is that it is an app
+        stage = Stage(cast("PegboardApp", pilot.app), pilot)  # the stage uses only methods of `App`
         await pilot.app.push_screen(screen())
         await steps(stage)
         await pilot.pause(0.4)
@@ -112,18 +112,18 @@ def after(screen: Callable[[], Screen[Answer]], steps: Steps) -> Callable[[Pilot
 
 
 async def listed(stage: Stage) -> None:
-    """Shows the end of the session that is open."""
+    """Preview the end of the open session."""
     await stage.until_seen("so it can go")
 
 
 async def searched(stage: Stage) -> None:
-    """Finds what was said."""
+    """Search the messages."""
     await stage.type("whale")
-    await stage.until_seen("Where it was said")
+    await stage.until_seen("Matches")
 
 
 async def exporting(stage: Stage) -> None:
-    """Asks what to export a session as."""
+    """Choose a format to export."""
     await listed(stage)
     await stage.press("ctrl+e")
     await stage.until_seen("Export as")
@@ -136,11 +136,11 @@ def test_sessions(snap_compare: Compare, given: WithSessions, steps: Steps, size
     assert snap_compare(Bare(given), terminal_size=size, run_before=opened)
 
 
-class WithModels(GivenRuntime):
-    """A runtime on a machine with two model servers, and with one key."""
+class LocalModels:
+    """The models facet with two local servers and one key."""
 
-    async def models_here(self) -> AsyncGenerator[LocalServer]:
-        """Finds two servers."""
+    async def local_servers(self) -> AsyncGenerator[LocalServer]:
+        """Yield two servers."""
         yield LocalServer(
             provider="ollama",
             title="Ollama",
@@ -149,34 +149,42 @@ class WithModels(GivenRuntime):
         )
         yield LocalServer(provider="lmstudio", title="LM Studio", base_url="http://127.0.0.1:1234/v1", models=())
 
-    def model_providers(self) -> Sequence[str]:
-        """Gives those that are known."""
+    def providers(self) -> Sequence[str]:
+        """Return the known providers."""
         return tuple(PROVIDERS)
 
-    def model_needs(self, name: str, base_url: str | None = None) -> ModelNeeds:
-        """Finds one key, and no library of Google's."""
+    def requirements(self, name: str, base_url: str | None = None) -> ModelNeeds:
+        """Return one key and a missing library."""
         if name == "offline":
             return ModelNeeds(title="Built in")
         its = needs(name, base_url, lambda secret: "environment" if secret == "ANTHROPIC_API_KEY" else None)
         return its.model_copy(update={"extra": "google" if its.title == "Google" else ""})
 
 
+class WithModels(GivenRuntime):
+    """Runtime with two local model servers and one key."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        super().__init__(folder, settings=settings)
+        self.models = LocalModels()
+
+
 async def of_this_machine(stage: Stage) -> None:
-    """Lists all that there is."""
+    """List all models."""
     await stage.until_seen("LM Studio (0 models)")
     await stage.until(lambda: stage.app.screen.query_one(ModelList).found == 13, "all are listed")
     await stage.until_seen("Ollama at")
 
 
 async def without_key(stage: Stage) -> None:
-    """Marks a provider that lacks two things."""
+    """Mark a provider with two missing requirements."""
     await of_this_machine(stage)
     await stage.type("goo")
     await stage.until_seen("GOOGLE_API_KEY is not set")
 
 
 async def unknown(stage: Stage) -> None:
-    """Types the name of a provider that nobody knows."""
+    """Type the name of an unknown provider."""
     await of_this_machine(stage)
     await stage.type("antropic:xyz")
     await stage.until_seen("Did you mean")
@@ -191,13 +199,13 @@ def test_models(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple
 
 
 async def some(stage: Stage) -> None:
-    """Marks a tool that the model doesn't see."""
+    """Mark a hidden tool."""
     await stage.press("down", "down", "down")
     await stage.until_seen("Deletes a file")
 
 
 async def filtered(stage: Stage) -> None:
-    """Switches off what a filter lets through."""
+    """Hide the matching tools."""
     await stage.type("re")
     await stage.press("ctrl+a", "ctrl+a")
     await stage.until_seen("3 of 5 tools")
@@ -212,12 +220,12 @@ def test_offered(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tupl
 
 
 async def text(stage: Stage) -> None:
-    """Shows a text."""
+    """Show a text."""
     await stage.until_seen("Be brief.")
 
 
 async def leaving(stage: Stage) -> None:
-    """Leaves a text that was changed."""
+    """Close a changed text."""
     await text(stage)
     await stage.press("x", "escape")
     await stage.until_seen("Discard the changes?")
@@ -228,5 +236,5 @@ async def leaving(stage: Stage) -> None:
 def test_text(snap_compare: Compare, tmp_path: Path, steps: Steps, size: tuple[int, int]) -> None:
     said = "You know a town's open data.\n\nBe brief. [bold]Name[/bold] what you looked at." + " Again." * 20
     note = "It holds in this session, from the next message on."
-    opened = after(lambda: AskText("What the model is told beforehand", said, note), steps)
+    opened = after(lambda: AskText("System prompt", said, note), steps)
     assert snap_compare(Bare(GivenRuntime(tmp_path)), terminal_size=size, run_before=opened)

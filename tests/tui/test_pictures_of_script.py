@@ -1,4 +1,4 @@
-"""Pictures of the Script place at both sizes, compared with those kept beside this file."""
+"""Snapshots of the Script page at two sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pegboard.tui.script.saved_scripts import SavedScriptsScreen
 Compare = Callable[..., bool]
 Steps = Callable[[ScriptStage], Awaitable[None]]
 ORDERS = """\
-# Whoever waits for a part that is out of stock is told so.
+# Notify customers who wait for a part that is out of stock.
 for user in Ada Grace; do
   name=$(work.look "$user" | jq -r .seen)
   work.outer "$name" &
@@ -50,7 +50,7 @@ def _time_stands_still(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(params=[(120, 40), (80, 24)], ids=["120x40", "80x24"])
 def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path) -> Callable[..., bool]:
-    """Does something at one of two sizes and compares what is seen in the end."""
+    """Run steps at one of two sizes and compare the last screen."""
 
     def compare(steps: Steps) -> bool:
         app = script_app(tmp_path, allow="work.*,text.count")
@@ -68,7 +68,7 @@ def looks(request: pytest.FixtureRequest, snap_compare: Compare, tmp_path: Path)
 
 
 async def written(stage: ScriptStage, script: str, said: str) -> None:
-    """Writes a script and waits until something is said of it."""
+    """Write a script and wait for its findings."""
     await stage.write(script)
     await stage.looked_at(said)
 
@@ -81,7 +81,7 @@ def test_empty(looks: Callable[..., bool]) -> None:
 
 def test_a_script_that_has_run(looks: Callable[..., bool]) -> None:
     async def steps(stage: ScriptStage) -> None:
-        # one after the other, so that the picture is always the same
+        # sequential calls make the picture deterministic
         await written(stage, ORDERS.replace(" &\n", "\n"), "will call")
         await stage.press("ctrl+r")
         await stage.idle()
@@ -101,7 +101,7 @@ def test_a_script_that_runs(looks: Callable[..., bool]) -> None:
     assert looks(steps)
 
 
-def test_what_is_wrong_with_a_script(looks: Callable[..., bool]) -> None:
+def test_errors_of_a_script(looks: Callable[..., bool]) -> None:
     async def steps(stage: ScriptStage) -> None:
         script = 'work.big many\nwork.lok <where>\nwork.look <where> "two\nlines" # and no more\neval "$x"\n'
         await written(stage, script, "line 3: fill in <where>")
@@ -123,7 +123,7 @@ def test_the_help_of_a_command(looks: Callable[..., bool]) -> None:
     async def steps(stage: ScriptStage) -> None:
         await written(stage, "work.look a\n", "will call")
         await stage.press("f2")
-        await stage.until_seen("The place to look at.")
+        await stage.until_seen("Where to look.")
 
     assert looks(steps)
 

@@ -1,4 +1,4 @@
-"""The Script place: running a script, watching its calls, reading what it printed."""
+"""The Script page: running a script, its calls, its output."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pegboard.tui.tools.screen import ToolsScreen
 
 
 def begun(stage: ScriptStage) -> list[list[str]]:
-    """The sign and the name of each call."""
+    """Return sign and name of each call."""
     return [row.replace("∥ ", "").split()[:2] for row in stage.calls[1:]]
 
 
 @pytest.mark.promise("SCR-6", "TUI-1")
-async def test_a_script_is_run_and_its_calls_and_output_are_seen(tmp_path: Path) -> None:
+async def test_a_script_runs_and_shows_its_calls_and_output(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("work.look here | jq -r .seen\necho oops >&2; exit 3")
         assert stage.calls[0].startswith("✗ script exit 3")
@@ -31,7 +31,7 @@ async def test_a_script_is_run_and_its_calls_and_output_are_seen(tmp_path: Path)
 
 
 @pytest.mark.promise("SCR-6", "TUI-1")
-async def test_calls_at_once_are_seen_so_with_their_log_and_esc_ends_them(tmp_path: Path) -> None:
+async def test_concurrent_calls_are_marked_and_esc_cancels_them(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         gate = tmp_path / "gate"
         await stage.write(f"work.wait {gate} & work.wait /nowhere & wait; work.wait /nowhere")
@@ -55,7 +55,7 @@ async def test_calls_at_once_are_seen_so_with_their_log_and_esc_ends_them(tmp_pa
 
 
 @pytest.mark.promise("SCR-6")
-async def test_the_marked_call_tells_why_it_failed_and_what_it_printed_last(tmp_path: Path) -> None:
+async def test_the_marked_call_shows_its_error_and_its_last_log_lines(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         (tmp_path / "gate").touch()
         await stage.run(
@@ -72,7 +72,7 @@ async def test_the_marked_call_tells_why_it_failed_and_what_it_printed_last(tmp_
 
 
 @pytest.mark.promise("SCR-6")
-async def test_what_a_tool_calls_stands_below_it(tmp_path: Path) -> None:
+async def test_nested_calls_are_listed_below_their_caller(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("work.outer there; work.say x")
         assert begun(stage) == [["✓", "work.outer"], ["✓", "work.look"], ["✓", "work.say"]]
@@ -81,7 +81,7 @@ async def test_what_a_tool_calls_stands_below_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("SCR-6", "TUI-1")
-async def test_a_call_is_opened_whole_goes_into_its_form_and_to_the_chat(tmp_path: Path) -> None:
+async def test_a_call_opens_its_full_result_its_form_and_the_chat(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("work.big 20000 | wc -c; work.look 'a b' --often 3")
         stage.tree.focus()
@@ -101,7 +101,7 @@ async def test_a_call_is_opened_whole_goes_into_its_form_and_to_the_chat(tmp_pat
 
 
 @pytest.mark.promise("SCR-6", "TUI-2")
-async def test_hundreds_of_calls_are_all_there_and_the_end_is_followed(tmp_path: Path) -> None:
+async def test_hundreds_of_calls_are_listed_and_the_end_is_followed(tmp_path: Path) -> None:
     async with on_script(tmp_path, size=(80, 24)) as stage:
         await stage.run("for i in $(seq 300); do work.say $i; done | wc -l")
         assert stage.tree.border_title == "Calls  300"
@@ -114,7 +114,7 @@ async def test_hundreds_of_calls_are_all_there_and_the_end_is_followed(tmp_path:
         assert stage.tree.cursor is not None
 
 
-async def test_who_scrolls_up_while_calls_come_is_left_there(tmp_path: Path) -> None:
+async def test_the_viewport_stays_when_scrolled_up_while_calls_arrive(tmp_path: Path) -> None:
     async with on_script(tmp_path, size=(80, 24)) as stage:
         gates = [tmp_path / "one", tmp_path / "two"]
         loop = "for i in $(seq 30); do work.say $i; done >/dev/null"
@@ -133,7 +133,7 @@ async def test_who_scrolls_up_while_calls_come_is_left_there(tmp_path: Path) -> 
         assert stage.tree.is_vertical_scroll_end
 
 
-async def test_a_click_marks_a_call_and_a_second_one_opens_it(tmp_path: Path) -> None:
+async def test_a_click_marks_a_call_and_a_second_click_opens_it(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("work.say a; work.say b")
         await stage.pilot.click(stage.tree, offset=(8, 2))
@@ -145,7 +145,7 @@ async def test_a_click_marks_a_call_and_a_second_one_opens_it(tmp_path: Path) ->
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize(("answer", "calls"), [("n", 0), ("ctrl+y", 2)])
-async def test_a_script_that_may_delete_things_asks_once(tmp_path: Path, answer: str, calls: int) -> None:
+async def test_a_destructive_script_is_confirmed_once(tmp_path: Path, answer: str, calls: int) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write('x=b.txt; work.remove a.txt; work.remove "$x"; work.say x')
         await stage.press("ctrl+r")
@@ -158,21 +158,21 @@ async def test_a_script_that_may_delete_things_asks_once(tmp_path: Path, answer:
         assert sum(record.tool == "work.remove" for record in stage.records) == calls
 
 
-async def test_a_script_that_runs_is_not_run_again_and_none_is_no_script(tmp_path: Path) -> None:
+async def test_a_running_script_is_not_started_again_and_an_empty_one_does_not_run(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.press("ctrl+r")
-        await stage.until_seen("There is nothing to run yet: type a script.")
+        await stage.until_seen("The editor is empty. Type a script to run.")
         await stage.write("work.wait /nowhere")
         await stage.press("ctrl+j")
         await stage.until(lambda: stage.place.running, "it runs")
         await stage.press("ctrl+r")
-        await stage.until_seen("The script is still running: esc ends it.")
+        await stage.until_seen("A script is still running. Press esc to cancel it.")
         await stage.press("escape")
         await stage.idle()
         assert len(stage.records) == 2
 
 
-async def test_who_is_elsewhere_is_told_that_the_script_has_ended(tmp_path: Path) -> None:
+async def test_the_end_of_a_script_is_announced_on_other_pages(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write(f"work.wait {tmp_path / 'gate'}; exit 4")
         await stage.press("ctrl+r", "f5")
@@ -182,7 +182,7 @@ async def test_who_is_elsewhere_is_told_that_the_script_has_ended(tmp_path: Path
 
 
 @pytest.mark.promise("TUI-7")
-async def test_every_pane_gets_the_whole_screen_and_esc_gives_it_back(tmp_path: Path) -> None:
+async def test_every_pane_is_maximized_and_restored_with_esc(tmp_path: Path) -> None:
     async with on_script(tmp_path, size=(80, 24)) as stage:
         await stage.run("work.say a")
         await stage.press("ctrl+b")
@@ -201,7 +201,7 @@ async def test_every_pane_gets_the_whole_screen_and_esc_gives_it_back(tmp_path: 
 
 @pytest.mark.promise("TUI-7")
 @pytest.mark.parametrize("size", [(120, 40), (80, 24), (60, 16), (200, 60), (100, 20), (70, 50)])
-async def test_every_pane_is_seen_at_every_size_whatever_has_the_focus(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_every_pane_is_visible_at_every_size_with_any_focus(tmp_path: Path, size: tuple[int, int]) -> None:
     async with on_script(tmp_path, size=size) as stage:
         await stage.run("work.say a")
         for widget in (stage.editor, stage.tree, stage.output):
@@ -213,11 +213,11 @@ async def test_every_pane_is_seen_at_every_size_whatever_has_the_focus(tmp_path:
             assert all(len(line) <= size[0] for line in stage.lines)
 
 
-# What it printed
+# Output
 
 
 @pytest.mark.promise("TUI-1")
-async def test_json_is_seen_as_a_tree_or_a_table_too_and_copied_as_it_was_printed(tmp_path: Path) -> None:
+async def test_json_output_is_shown_as_tree_or_table_and_copied_unchanged(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("for i in 1 2 3; do work.look p$i; done")
         assert "[Output 3]" in stage.text
@@ -234,7 +234,7 @@ async def test_json_is_seen_as_a_tree_or_a_table_too_and_copied_as_it_was_printe
 
 
 @pytest.mark.promise("TUI-1")
-async def test_the_output_is_searched(tmp_path: Path) -> None:
+async def test_the_output_is_searchable(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run("for i in $(seq 200); do echo line $i; done")
         stage.output.focus()
@@ -255,7 +255,9 @@ async def test_the_output_is_searched(tmp_path: Path) -> None:
         ("for i in $(seq 2000); do printf '%01000d' 1; done", 125, "stdout was cut after 1,000,000 bytes"),
     ],
 )
-async def test_why_a_script_was_stopped_or_cut_is_seen(tmp_path: Path, script: str, code: int, reason: str) -> None:
+async def test_the_reason_why_a_script_was_stopped_or_truncated_is_shown(
+    tmp_path: Path, script: str, code: int, reason: str
+) -> None:
     async with on_script(tmp_path, size=(160, 40), config="[scripts]\nseconds = 2\n") as stage:
         await stage.run(script)
         assert any(f"│ {'✗' if code else '✓'} exit {code} · " in line for line in stage.lines)
@@ -263,7 +265,7 @@ async def test_why_a_script_was_stopped_or_cut_is_seen(tmp_path: Path, script: s
 
 
 @pytest.mark.promise("SCR-5")
-async def test_a_tool_that_hangs_is_ended_and_the_script_goes_on(tmp_path: Path) -> None:
+async def test_a_tool_that_hangs_is_cancelled_and_the_script_continues(tmp_path: Path) -> None:
     async with on_script(tmp_path, config="[tools]\ntimeout = 0.3\n") as stage:
         await stage.run('work.wait /nowhere || echo "code $?"')
         assert stage.printed[-1] == "  code 124"
@@ -272,7 +274,7 @@ async def test_a_tool_that_hangs_is_ended_and_the_script_goes_on(tmp_path: Path)
 
 
 @pytest.mark.promise("TUI-4")
-async def test_what_a_script_and_its_tools_print_reaches_the_screen_as_text(tmp_path: Path) -> None:
+async def test_output_of_scripts_and_tools_is_shown_as_text(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.run(
             "work.say $'[bold]a\\x1b[2J\\u202eb'; work.fail --message $'\\x1b]0;own\\x07[red]x'; echo '[link=x]y'"
@@ -285,10 +287,10 @@ async def test_what_a_script_and_its_tools_print_reaches_the_screen_as_text(tmp_
         assert "[red]x" in "\n".join(stage.calls)
 
 
-async def test_leaving_the_app_ends_the_script(tmp_path: Path) -> None:
+async def test_quitting_the_app_cancels_the_script(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write("work.wait /nowhere")
         await stage.press("ctrl+r")
         await stage.until(lambda: begun(stage) == [["▶", "work.wait"]], "it runs")
-        runtime, call_id = stage.runtime, stage.place._call_id
+        runtime, call_id = stage.runtime, stage.place.runner.call_id
     assert not await runtime.cancel(call_id)

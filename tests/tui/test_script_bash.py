@@ -1,4 +1,4 @@
-"""What the script's editor makes of bash, line by line."""
+"""The incremental scanner of bash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pegboard.tui.script.bash import KEYWORDS, NOTHING, SHELL, pieces, scan
 
 
 def commands(script: str) -> list[str]:
-    """The words in the place of commands, of all lines."""
+    """Return the words in command position of all lines."""
     found: list[str] = []
     before = NOTHING
     for line in script.split("\n"):
@@ -48,16 +48,16 @@ def commands(script: str) -> list[str]:
         ("time a.b; ! c.d", ["a.b", "c.d"]),
     ],
 )
-def test_commands_are_found_and_nothing_else(script: str, found: list[str]) -> None:
+def test_only_commands_are_found(script: str, found: list[str]) -> None:
     assert commands(script) == found
 
 
-def test_functions_are_known_by_their_definitions() -> None:
+def test_function_definitions_are_found() -> None:
     assert scan("f() { :; }", NOTHING).functions == ("f",)
     assert scan("function g {", NOTHING).functions == ("g",)
 
 
-def test_what_the_shell_has_of_its_own_is_known() -> None:
+def test_builtin_commands_are_known() -> None:
     names = set(Bash().execute_sync("compgen -c").stdout.split())
     assert names - KEYWORDS == SHELL
 
@@ -65,7 +65,7 @@ def test_what_the_shell_has_of_its_own_is_known() -> None:
 @pytest.mark.parametrize(
     "line", ["", "'", '"$(', "${", "((", "<<", "\\", "case x in", "$'", "`", "a=(", "[[", "x" * 5_000]
 )
-def test_any_line_can_be_read_whatever_is_open(line: str) -> None:
+def test_any_line_is_scanned_in_any_state(line: str) -> None:
     for before in ("", "'", '"', "$(", "case x in\n", "<<E\n", "x=(", "(("):
         opened = NOTHING
         for part in f"{before}{line}\n{line}".split("\n"):
@@ -74,6 +74,6 @@ def test_any_line_can_be_read_whatever_is_open(line: str) -> None:
             opened = scan(part, opened).after
 
 
-def test_what_is_to_be_filled_in_is_marked_and_a_redirection_is_not() -> None:
+def test_placeholders_are_marked_and_redirections_are_not() -> None:
     line = "fs.read_file <path> <in >out"
-    assert [line[start:end] for start, end, kind in pieces(line, NOTHING) if kind == "gap"] == ["<path>"]
+    assert [line[start:end] for start, end, kind in pieces(line, NOTHING) if kind == "placeholder"] == ["<path>"]

@@ -1,4 +1,4 @@
-"""What opens over a script: those that are saved, past calls, ways to copy it."""
+"""Dialogs of the Script page: saved scripts, past calls, copy."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from pegboard.tui.script.saved_scripts import SavedScriptsScreen
 
 
 async def save_as(stage: ScriptStage, name: str) -> None:
-    """Saves a new script."""
+    """Save a new script."""
     await stage.press("ctrl+s")
     await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
     await stage.type(name)
     await stage.press("enter")
-    await stage.until(lambda: stage.place.script_name == name, "it is saved")
+    await stage.until(lambda: stage.place.document.name == name, "it is saved")
 
 
 async def listed(stage: ScriptStage) -> None:
-    """Opens the list of saved scripts."""
+    """Open the dialog of saved scripts."""
     await stage.press("ctrl+l")
     await stage.until(lambda: isinstance(stage.app.screen, SavedScriptsScreen), "the list is open")
-    await stage.until(lambda: "Reading…" not in stage.text, "they are read")
+    await stage.until(lambda: "Loading…" not in stage.text, "they are read")
     await stage.pilot.pause()
 
 
 async def confirmed(stage: ScriptStage, answer: str) -> None:
-    """Answers a question."""
+    """Answer a confirmation."""
     await stage.until(lambda: isinstance(stage.app.screen, Confirm), "it asks")
     await stage.press(answer)
 
@@ -73,7 +73,7 @@ async def test_a_script_is_saved_changed_saved_again_and_opened(tmp_path: Path) 
 
 
 @pytest.mark.promise("TUI-1")
-async def test_changes_are_not_dropped_without_a_word(tmp_path: Path) -> None:
+async def test_changes_are_discarded_only_after_confirmation(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await asyncio.to_thread(stage.runtime.scripts.saved.write, "other", "work.say other")
         await stage.type("work.say mine")
@@ -90,7 +90,7 @@ async def test_changes_are_not_dropped_without_a_word(tmp_path: Path) -> None:
         await stage.until(lambda: stage.editor.text == "work.say other", "the other is opened")
 
 
-async def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten_without_a_word(tmp_path: Path) -> None:
+async def test_a_script_changed_by_another_program_is_overwritten_only_after_confirmation(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         saved = stage.runtime.scripts.saved
         await stage.type("a")
@@ -98,7 +98,7 @@ async def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten_witho
         await asyncio.to_thread(saved.write, "mine", "theirs")
         await stage.type("b")
         await stage.press("ctrl+s")
-        await stage.until_seen("changed elsewhere")
+        await stage.until_seen("Another program changed")
         await confirmed(stage, "n")
         assert await asyncio.to_thread(saved.read, "mine") == "theirs"
         await stage.press("ctrl+s")
@@ -108,7 +108,7 @@ async def test_what_somebody_else_has_changed_meanwhile_is_not_overwritten_witho
 
 
 @pytest.mark.promise("TUI-1")
-async def test_saved_scripts_are_renamed_deleted_and_saved_over(tmp_path: Path) -> None:
+async def test_saved_scripts_are_renamed_deleted_and_overwritten(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         saved = stage.runtime.scripts.saved
         await asyncio.to_thread(saved.write, "one", "work.say one")
@@ -118,7 +118,7 @@ async def test_saved_scripts_are_renamed_deleted_and_saved_over(tmp_path: Path) 
         await listed(stage)
         assert "● mine" in stage.text
         await stage.press("f2", "2", "enter")
-        await stage.until(lambda: stage.place.script_name == "mine" and "mine2" in stage.text, "it is renamed")
+        await stage.until(lambda: stage.place.document.name == "mine" and "mine2" in stage.text, "it is renamed")
         await stage.type("one")
         await stage.press("delete")
         await confirmed(stage, "ctrl+y")
@@ -142,16 +142,16 @@ async def test_a_deleted_script_stays_in_the_editor_as_a_new_one(tmp_path: Path)
         await save_as(stage, "mine")
         await listed(stage)
         await stage.press("delete")
-        await stage.until_seen("It stays in the editor, as a new one.")
+        await stage.until_seen("It stays in the editor as a new script.")
         await confirmed(stage, "ctrl+y")
         await stage.until(lambda: "● mine" not in stage.text, "it is gone")
         await stage.press("escape")
         assert stage.title == "Script"
         assert stage.editor.text == "x"
-        assert stage.place.is_changed
+        assert stage.place.document.is_changed
 
 
-async def test_a_name_that_wont_do_is_refused_with_a_sentence(tmp_path: Path) -> None:
+async def test_an_invalid_name_is_rejected_with_a_message(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.type("x")
         await stage.press("ctrl+s")
@@ -166,10 +166,10 @@ async def test_a_name_that_wont_do_is_refused_with_a_sentence(tmp_path: Path) ->
 
 
 @pytest.mark.promise("STO-1", "TUI-1")
-async def test_past_calls_become_lines_in_the_order_in_which_they_were_made(tmp_path: Path) -> None:
+async def test_past_calls_become_lines_in_chronological_order(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.press("ctrl+t")
-        await stage.until_seen("No tool was called yet.")
+        await stage.until_seen("No calls recorded yet.")
         await stage.press("escape")
         for name, args in (("work.say", {"text": "a b"}), ("work.look", {"where": "x"}), ("work.big", {"size": 3})):
             await stage.runtime.result(ToolCall(name=name, args=args, source="form"))
@@ -188,7 +188,7 @@ async def test_past_calls_become_lines_in_the_order_in_which_they_were_made(tmp_
         assert "  before" in stage.printed
 
 
-async def test_without_a_tick_the_chosen_call_is_taken(tmp_path: Path) -> None:
+async def test_without_a_selection_the_chosen_call_is_inserted(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         for text in ("a", "b"):
             await stage.runtime.result(ToolCall(name="work.say", args={"text": text}, source="form"))
@@ -203,10 +203,10 @@ async def test_without_a_tick_the_chosen_call_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-5")
-async def test_a_script_is_copied_in_every_way(tmp_path: Path) -> None:
+async def test_a_script_is_copied_in_every_format(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.press("ctrl+right_square_bracket")
-        await stage.until_seen("There is nothing to copy yet")
+        await stage.until_seen("The editor is empty")
         await stage.write("work.say 'a b'\n")
         for downs, part in ((0, "work.say 'a b'\n"), (1, "script run"), (2, '"script.run"'), (3, "orchestrator()")):
             await stage.press("ctrl+right_square_bracket")
@@ -225,7 +225,7 @@ TEXTS = st.one_of(
 
 @settings(max_examples=60, deadline=None)
 @given(TEXTS)
-def test_a_copied_command_gives_a_shell_the_script_that_it_was_made_of(script: str) -> None:
+def test_a_copied_command_passes_the_script_unchanged_to_the_shell(script: str) -> None:
     command = copied_as("cli", script, ["/my packs"])
     fake = 'pegboard() { [ "$*" = "script run --packs /my packs -" ] || echo "not so: $*"; cat; }\n'
     done = subprocess.run(
@@ -236,7 +236,7 @@ def test_a_copied_command_gives_a_shell_the_script_that_it_was_made_of(script: s
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
-def test_a_copied_program_and_call_have_the_script_that_they_were_made_of(script: str) -> None:
+def test_a_copied_program_and_call_contain_the_script_unchanged(script: str) -> None:
     program = copied_as("python", script, ["/p"])
     found: dict[str, object] = {}
     exec(program[program.index("SCRIPT = ") : program.index("\n\n\nasync def main")], found)

@@ -1,4 +1,4 @@
-"""Writing a script: the editor, the commands beside it, what is said before it runs, the draft."""
+"""The editor of the Script page: highlighting, commands, findings, draft."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from pegboard.tui.script.screen import EXAMPLE
 
 
 def looks(editor: ScriptEditor, row: int) -> dict[str, set[str]]:
-    """The pieces of a line that wear a colour of their own, by kind."""
+    """Return the highlighted pieces of a line by kind."""
     line = editor.get_line(row)
     found: dict[str, set[str]] = {}
-    for kind in ("tool", "unknown", "string", "comment", "keyword", "gap"):
-        ink = editor._ink(kind)
-        pieces = {line.plain[span.start : span.end] for span in line.spans if span.style == ink}
+    for kind in ("tool", "unknown", "string", "comment", "keyword", "placeholder"):
+        style = editor._style_of(kind)
+        pieces = {line.plain[span.start : span.end] for span in line.spans if span.style == style}
         found |= {kind: pieces} if pieces else {}
     return found
 
 
 @pytest.mark.promise("TUI-1")
-async def test_tools_stand_out_and_what_is_nothing_at_all(tmp_path: Path) -> None:
+async def test_tools_and_unknown_commands_are_highlighted(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write("""\
             work.say "a" | jq . # work.say
@@ -42,10 +42,10 @@ async def test_tools_stand_out_and_what_is_nothing_at_all(tmp_path: Path) -> Non
         assert looks(stage.editor, 0) == {"tool": {"work.say"}, "string": {'"a"'}, "comment": {"# work.say"}}
         assert looks(stage.editor, 1) == {"tool": {"work_look"}, "unknown": {"work.lok"}, "keyword": {"if"}}
         assert looks(stage.editor, 2) == {"string": {"'work.say"}}
-        assert looks(stage.editor, 3) == {"string": {"work.look'"}, "gap": {"<path>"}}
+        assert looks(stage.editor, 3) == {"string": {"work.look'"}, "placeholder": {"<path>"}}
 
 
-async def test_a_name_is_not_found_fault_with_while_it_is_typed(tmp_path: Path) -> None:
+async def test_a_command_is_not_marked_as_unknown_while_it_is_typed(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.type("work.sa")
         assert looks(stage.editor, 0) == {}
@@ -53,7 +53,7 @@ async def test_a_name_is_not_found_fault_with_while_it_is_typed(tmp_path: Path) 
         assert looks(stage.editor, 0) == {"unknown": {"work.sa"}}
 
 
-async def test_what_is_opened_above_changes_the_lines_below(tmp_path: Path) -> None:
+async def test_an_open_quote_changes_the_lines_below(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write("\nwork.say x\nwork.say y")
         assert "tool" in looks(stage.editor, 2)
@@ -64,7 +64,7 @@ async def test_what_is_opened_above_changes_the_lines_below(tmp_path: Path) -> N
 
 
 @pytest.mark.promise("TUI-2")
-async def test_keys_that_come_faster_than_they_are_handled_stay_in_order(tmp_path: Path) -> None:
+async def test_keys_in_quick_succession_are_handled_in_order(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         for key, sign in (("a", "a"), ("b", "b"), ("enter", None), ("tab", None), ("c", "c"), ("backspace", None)):
             stage.app.post_message(Key(key, sign))
@@ -83,7 +83,7 @@ async def test_a_new_line_is_indented_like_the_one_before_and_tab_indents(tmp_pa
 
 
 @pytest.mark.promise("TUI-7")
-async def test_tab_takes_the_example_which_runs(tmp_path: Path) -> None:
+async def test_tab_inserts_the_example_and_it_runs(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         assert "tab takes this example" in stage.text
         await stage.press("tab")
@@ -93,11 +93,11 @@ async def test_tab_takes_the_example_which_runs(tmp_path: Path) -> None:
         await stage.press("ctrl+r")
         await stage.idle()
         assert stage.calls[0].startswith("✓ script exit 0")
-        assert stage.printed[-1] == "  There is no such file."
+        assert stage.printed[-1] == "  File not found."
 
 
 @pytest.mark.promise("TUI-7")
-async def test_every_place_is_reached_from_the_editor_and_the_focus_leaves_it(tmp_path: Path) -> None:
+async def test_every_page_is_reached_from_the_editor_and_the_focus_leaves_it(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         for key, mode in (("f6", "chat"), ("f7", "script"), ("f5", "tools"), ("f7", "script"), ("f8", "health")):
             await stage.press(key)
@@ -113,9 +113,7 @@ async def test_every_place_is_reached_from_the_editor_and_the_focus_leaves_it(tm
         assert stage.commands.list.has_focus
 
 
-async def test_the_editor_of_the_users_own_changes_the_script_and_that_can_be_undone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changes_of_the_external_editor_can_be_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def suspend() -> Iterator[None]:
         yield
@@ -126,7 +124,7 @@ async def test_the_editor_of_the_users_own_changes_the_script_and_that_can_be_un
     monkeypatch.setenv("EDITOR", str(editor))
     monkeypatch.delenv("VISUAL", raising=False)
     async with on_script(tmp_path) as stage:
-        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to give away
+        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to suspend
         await stage.write("work.say a\n")
         await stage.press("f4")
         await stage.until(lambda: stage.editor.text == "work.say a\nwork.say more\n", "it is edited")
@@ -134,11 +132,11 @@ async def test_the_editor_of_the_users_own_changes_the_script_and_that_can_be_un
         assert stage.editor.text == "work.say a\n"
 
 
-# The commands
+# Commands
 
 
 @pytest.mark.promise("TUI-7")
-async def test_a_command_is_found_and_put_in_with_gaps_that_tab_goes_to(tmp_path: Path) -> None:
+async def test_a_command_is_inserted_with_placeholders_that_tab_selects(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.press("shift+tab")
         await stage.type("wolook")
@@ -158,7 +156,7 @@ async def test_a_command_is_found_and_put_in_with_gaps_that_tab_goes_to(tmp_path
         assert stage.editor.text == "work.look here"
 
 
-async def test_a_command_goes_where_one_may_stand(tmp_path: Path) -> None:
+async def test_a_command_is_inserted_where_bash_expects_one(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         for before, after in (
             ("x=$(", "x=$(work.say <text>"),
@@ -174,15 +172,15 @@ async def test_a_command_goes_where_one_may_stand(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("SCR-4")
-async def test_all_of_a_command_is_shown_and_put_in(tmp_path: Path) -> None:
+async def test_the_help_of_a_command_is_shown_and_the_command_inserted(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.press("f2")
-        await stage.until_seen("Mark a command, or go to one in the script.")
+        await stage.until_seen("Mark a command in the list, or move the cursor to a command.")
         await stage.write("echo a; work.look x")
         stage.editor.move_cursor((0, 15))
         await stage.press("f2")
         await stage.until(lambda: isinstance(stage.app.screen, CommandHelp), "it is shown")
-        await stage.until_seen("The place to look at.")
+        await stage.until_seen("Where to look.")
         await stage.press("escape")
         await stage.press("shift+tab")
         await stage.type("work.big")
@@ -191,7 +189,7 @@ async def test_all_of_a_command_is_shown_and_put_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-7")
-async def test_the_commands_fold_and_where_there_is_no_room_come_when_asked_for(tmp_path: Path) -> None:
+async def test_the_sidebar_is_hidden_and_on_narrow_screens_shown_on_demand(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         assert stage.commands.region.width > 20
         await stage.press("ctrl+b")
@@ -211,30 +209,30 @@ async def test_the_commands_fold_and_where_there_is_no_room_come_when_asked_for(
 
 
 @pytest.mark.promise("TUI-1")
-async def test_tools_that_come_are_commands_at_once(tmp_path: Path) -> None:
+async def test_new_tools_become_commands_immediately(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write("work.new x")
         (write_work(tmp_path) / "work.py").write_text(f'{PACK}\ndef new() -> str:\n    """New."""\n    return ""\n')
-        await stage.until(lambda: "work.new" in stage.place._names, "it is known")
+        await stage.until(lambda: "work.new" in stage.place.analyzer.names, "it is known")
         await stage.until(lambda: looks(stage.editor, 0) == {"tool": {"work.new"}}, "it is seen to be a tool")
         assert stage.editor.text == "work.new x"
 
 
-# What is said before it runs
+# Findings
 
 
 @pytest.mark.promise("SCR-5")
-async def test_what_a_script_will_call_and_what_is_wrong_is_said_before_it_runs(tmp_path: Path) -> None:
+async def test_calls_and_errors_of_a_script_are_shown_before_it_runs(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write('work.say a; work.say b\nwork.big many\neval "$x"\nwork.big few')
         await stage.looked_at("line 2: work.big: --size:")
-        assert "line 4: work.big: --size:" in stage.said
-        assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.said
+        assert "line 4: work.big: --size:" in stage.findings
+        assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.findings
         await stage.write('work.say a; work.say b; work.big 3; eval "$x"')
         await stage.looked_at("? eval runs a text")
-        assert "→ will call work.say ×2, work.big\n" in stage.said
+        assert "→ will call work.say ×2, work.big\n" in stage.findings
         await stage.write("echo a")
-        await stage.looked_at("will call no tool")
+        await stage.looked_at("calls no tools")
         await stage.write("echo a\nif then")
         await stage.looked_at("✗ parse error at line 2")
         await stage.pilot.click("#findings")
@@ -242,11 +240,11 @@ async def test_what_a_script_will_call_and_what_is_wrong_is_said_before_it_runs(
         assert not stage.records
 
 
-# The draft
+# Draft
 
 
 @pytest.mark.promise("TUI-1")
-async def test_what_was_being_written_is_there_again(tmp_path: Path) -> None:
+async def test_the_draft_is_restored(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.type("work.say a")
     async with on_script(tmp_path) as stage:
@@ -257,7 +255,7 @@ async def test_what_was_being_written_is_there_again(tmp_path: Path) -> None:
         await stage.until(lambda: "work.say ab" in kept.read_text(), "it is kept without leaving")
 
 
-async def test_what_is_typed_before_the_draft_is_there_comes_behind_it(
+async def test_text_typed_before_the_draft_is_loaded_follows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
@@ -276,11 +274,11 @@ async def test_what_is_typed_before_the_draft_is_there_comes_behind_it(
         await stage.press("f7")
         await stage.type("new")
         go_on.set()
-        await stage.until(lambda: stage.place._is_restored, "the draft is read")
+        await stage.until(lambda: stage.place.document.is_restored, "the draft is read")
         assert stage.editor.text == "old\nnew"
 
 
-async def test_a_second_app_has_a_draft_of_its_own(tmp_path: Path) -> None:
+async def test_a_second_process_has_its_own_draft(tmp_path: Path) -> None:
     first, second = DraftFile(tmp_path), DraftFile(tmp_path)
     assert (first.read(), second.read()) == (Draft(), Draft())
     first.keep(Draft("one", "a", "o"))
@@ -297,7 +295,7 @@ async def test_a_second_app_has_a_draft_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"text": "a"}', "\x00"])
-async def test_a_damaged_draft_is_an_empty_one(tmp_path: Path, damage: str) -> None:
+async def test_a_damaged_draft_is_ignored(tmp_path: Path, damage: str) -> None:
     (tmp_path / "script-draft.json").write_text(damage)
     file = DraftFile(tmp_path)
     assert file.read() == Draft()

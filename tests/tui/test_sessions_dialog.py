@@ -1,4 +1,4 @@
-"""The list of sessions: found by name and by what was said, gone to, renamed, deleted, exported, copied."""
+"""The dialog of sessions: search, open, rename, delete, export, copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pegboard.tui.dialogs.confirm import Confirm
 
 @pytest.fixture
 def runtime() -> Runtime:
-    """A runtime with three sessions: a, b and, the newest, c."""
+    """Return a runtime with three sessions: a, b and, the newest, c."""
     runtime = Runtime.from_environment()
     for session, said, answered in [
         ("a", "Which files are large?", "The whale is the largest."),
@@ -34,7 +34,7 @@ def runtime() -> Runtime:
 
 
 async def open_list(stage: Stage, runtime: Runtime, current: str = "b") -> list[str | None]:
-    """Opens the list and waits until it is read; what it closes with comes into the list that is given."""
+    """Open the dialog, wait for the sessions, and append the result to a list."""
     closed: list[str | None] = []
     await stage.app.push_screen(SessionsScreen(runtime, current), closed.append)
     await stage.until(lambda: stage.app.screen.query_one(SessionList).found, "the sessions are read")
@@ -42,7 +42,7 @@ async def open_list(stage: Stage, runtime: Runtime, current: str = "b") -> list[
 
 
 def shown(stage: Stage) -> list[str]:
-    """Gives the lines of the list, without what is at their right ends."""
+    """Return the lines of the list without their notes."""
     sessions = stage.app.screen.query_one(SessionList)
     lines = [sessions.render_line(y).text.strip() for y in range(sessions.size.height)]
     return [line.split("  ")[0] for line in lines if line]
@@ -53,7 +53,7 @@ async def has_closed(stage: Stage, closed: list[str | None]) -> None:
 
 
 @pytest.mark.promise("ASK-6")
-async def test_sessions_are_listed_newest_first_and_gone_to(runtime: Runtime) -> None:
+async def test_sessions_are_listed_newest_first_and_opened(runtime: Runtime) -> None:
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
         assert shown(stage) == [
@@ -73,7 +73,7 @@ async def test_sessions_are_listed_newest_first_and_gone_to(runtime: Runtime) ->
 
 
 @pytest.mark.promise("TUI-4")
-async def test_the_end_of_the_marked_session_is_shown_as_text(runtime: Runtime) -> None:
+async def test_the_end_of_the_marked_session_is_previewed_as_text(runtime: Runtime) -> None:
     call = ProposedCall(provider_id="1", name="fs_list", arguments='{"path": "[red]"}')
     runtime.sessions.append("b", ModelMessage(text="I look.", calls=(call,)))
     runtime.sessions.append("b", ToolMessage(provider_id="1", name="fs_list", text="\x1b[31mno", ok=False))
@@ -88,14 +88,14 @@ async def test_the_end_of_the_marked_session_is_shown_as_text(runtime: Runtime) 
 
 
 @pytest.mark.promise("ASK-6")
-async def test_typing_finds_names_at_once_and_then_what_was_said(runtime: Runtime) -> None:
+async def test_typing_finds_names_immediately_and_messages_soon(runtime: Runtime) -> None:
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
         await stage.type("tell")
         assert shown(stage) == ["+ new session", "Tell me the time"]
         await stage.press("ctrl+u")
         await stage.type("WHALE")
-        await stage.until_seen("Where it was said")
+        await stage.until_seen("Matches")
         assert shown(stage) == ["+ new session", "Which files are large?"]
         assert "1 of 3" in stage.text
         await stage.press("enter")
@@ -103,24 +103,24 @@ async def test_typing_finds_names_at_once_and_then_what_was_said(runtime: Runtim
     assert closed == ["a"]
 
 
-async def test_enter_makes_no_new_session_while_the_search_goes_on(runtime: Runtime) -> None:
+async def test_enter_starts_no_new_session_during_the_search(runtime: Runtime) -> None:
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
         await stage.pilot.press(*"noon", "enter")
-        await stage.until_seen("Where it was said")
+        await stage.until_seen("Matches")
         assert not closed
         await stage.press("enter")
         await has_closed(stage, closed)
     assert closed == ["c"]
 
 
-async def test_a_new_session_has_an_id_that_nobody_has(runtime: Runtime) -> None:
+async def test_a_new_session_has_a_new_id(runtime: Runtime) -> None:
     ids = []
     async with on_stage(runtime) as stage:
         for keys in (["home"], [*"nobody said this"]):
             closed = await open_list(stage, runtime)
             await stage.press(*("space" if key == " " else key for key in keys))
-            await stage.until(lambda: stage.app.screen.query_one(SessionList).is_searched, "all is searched")
+            await stage.until(lambda: stage.app.screen.query_one(SessionList).is_search_complete, "all is searched")
             await stage.press("enter")
             await has_closed(stage, closed)
             ids += closed
@@ -151,7 +151,7 @@ async def test_a_session_is_renamed_and_stays_marked(runtime: Runtime) -> None:
 
 
 @pytest.mark.promise("ASK-6")
-async def test_a_session_is_deleted_once_that_is_confirmed(runtime: Runtime) -> None:
+async def test_a_session_is_deleted_after_confirmation(runtime: Runtime) -> None:
     async with on_stage(runtime) as stage:
         await open_list(stage, runtime)
         await stage.press("up")
@@ -173,7 +173,7 @@ async def test_neither_the_open_session_nor_one_in_use_is_deleted(runtime: Runti
     async with on_stage(runtime) as stage:
         await open_list(stage, runtime)
         await stage.press("delete")
-        await stage.until_seen("This session is open.")
+        await stage.until_seen("The open session can't be deleted.")
         with runtime.sessions.held("a"):
             await stage.press("down", "delete")
             await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
@@ -183,7 +183,7 @@ async def test_neither_the_open_session_nor_one_in_use_is_deleted(runtime: Runti
 
 
 @pytest.mark.promise("ASK-6", "STO-3")
-async def test_a_session_is_exported_to_a_file_that_was_not_there(
+async def test_a_session_is_exported_to_a_new_file(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -193,7 +193,7 @@ async def test_a_session_is_exported_to_a_file_that_was_not_there(
         await stage.press("ctrl+e")
         await stage.until_seen("Export as")
         await stage.press("enter")
-        await stage.until_seen("Written:")
+        await stage.until_seen("Exported to")
         await stage.press("ctrl+e")
         await stage.until_seen("Export as")
         await stage.press("down", "enter")
@@ -205,7 +205,7 @@ async def test_a_session_is_exported_to_a_file_that_was_not_there(
     assert (tmp_path / "Which files are large_ (2).md").read_text() == runtime.sessions.export("a", "markdown")
 
 
-async def test_a_folder_that_cannot_be_written_is_said(
+async def test_an_unwritable_folder_is_reported(
     runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "gone").mkdir()
@@ -227,7 +227,7 @@ async def test_a_session_is_copied_as_markdown(runtime: Runtime) -> None:
         assert stage.app.clipboard == runtime.sessions.export("a", "markdown")
 
 
-async def test_where_there_is_no_session_there_is_a_new_one() -> None:
+async def test_without_sessions_a_new_one_can_be_started() -> None:
     runtime = Runtime.from_environment()
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
@@ -241,7 +241,7 @@ async def test_where_there_is_no_session_there_is_a_new_one() -> None:
 
 @pytest.mark.promise("TUI-2")
 async def test_ten_thousand_sessions_are_listed_and_filtered(runtime: Runtime) -> None:
-    runtime.history.records()  # so that the database is there
+    runtime.history.records()  # creates the database
     with closing(sqlite3.connect(runtime.paths.database)) as database, database:
         database.executemany(
             "INSERT INTO sessions (id, name, created, changed, model) VALUES (?, ?, ?, ?, 'a:b')",

@@ -1,4 +1,4 @@
-"""What an answer on a card means for its call, after the dialogs that it opens."""
+"""Approvals for the answers of a card, including the dialogs that an answer opens."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ async def approval_of(
 
     Args:
         app: The app that shows the dialogs.
-        runtime: Knows tools and rules.
-        request: The call that asks.
+        runtime: Provides tools and rules.
+        request: The call awaiting approval.
         shown: The call as it may be shown, without secrets.
         chosen: One of the card's `ANSWERS`.
     """

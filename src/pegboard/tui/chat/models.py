@@ -1,4 +1,4 @@
-"""The language models to choose from: the configured one, those of this machine, and whatever is typed."""
+"""Dialog to choose a language model: the configured one, those of local servers, or any typed name."""
 
 from __future__ import annotations
 
@@ -31,82 +31,82 @@ if TYPE_CHECKING:
 _OFFLINE: Final = "offline"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*:\S.*")
 _ANY: Final = "…"
-"""Stands for a model that is still to be typed."""
+"""Placeholder of a model name that the user has to type."""
 _PAUSE = 0.05
-"""Seconds without a key before it is looked up what the marked model needs."""
+"""Delay before the requirements of the marked model are looked up, in seconds."""
 
 
 class ModelChoice(NamedTuple):
-    """A model, and where it is."""
+    """A model and its base URL."""
 
     name: str
     """`provider:model`, or `offline`."""
     base_url: str | None
-    """None where the configuration says, or the provider is in its usual place."""
+    """None for the configured or default URL."""
 
 
-class Row(NamedTuple):
-    """A model that can be chosen, or a provider whose models have to be typed."""
+class ModelRow(NamedTuple):
+    """A row of the list: a model, or a provider whose model name has to be typed."""
 
     choice: ModelChoice
     note: str = ""
 
     @property
     def provider(self) -> str:
-        """The provider whose models have to be typed; empty where a model is chosen."""
+        """Provider of a row without a model; empty otherwise."""
         provider, _, model = self.choice.name.partition(":")
         return provider if model == _ANY else ""
 
 
 class ModelList(PickList):
-    """Models and providers; a model that is typed and isn't among them stands before them.
+    """List of models and providers, with an additional first row for a typed name.
 
     Args:
-        current: The name of the model that is used now.
+        current: Name of the current model.
     """
 
     def __init__(self, current: str) -> None:
         super().__init__(sign=self._sign_of)
         self._current = current
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[ModelRow] = ()
         self._is_moved = False
 
     @property
     def typed(self) -> str:
-        """The name that is typed, if it is one and none of those that are listed."""
+        """The typed model name; empty if it is incomplete or already listed."""
         name = self.sought.strip()
         is_new = all(row.choice.name != name for row in self._rows)
         return name if is_new and _NAME.fullmatch(name) else ""
 
     @property
-    def row(self) -> Row | None:
-        """The marked row; None if there is none."""
+    def row(self) -> ModelRow | None:
+        """The marked row, or None."""
         if self.marked is None:
             return None
-        return self._rows[self.marked - 1] if self.marked else Row(ModelChoice(self.typed, None))
+        return self._rows[self.marked - 1] if self.marked else ModelRow(ModelChoice(self.typed, None))
 
-    def show_rows(self, rows: Sequence[Row]) -> None:
-        """Shows these. The mark is on the current model as soon as that is there; once it was moved, it stays."""
-        is_typed, marked = self.marked == 0, self.row.choice if self.row else None
+    def show_rows(self, rows: Sequence[ModelRow]) -> None:
+        """Show the rows and mark the current model, unless the user has moved the mark."""
+        was_typed, marked = self.marked == 0, self.row.choice if self.row else None
         if not self._is_moved:
             marked = next((row.choice for row in rows if row.choice.name == self._current), marked)
         self._rows = rows
         self._lines = [PickLine(""), *(PickLine(clean_line(row.choice.name), row.note) for row in rows)]
-        places = {row.choice: place for place, row in enumerate(rows, 1)}
-        self._list(0 if is_typed else places.get(marked) if marked else None)
+        indexes = {row.choice: index for index, row in enumerate(rows, 1)}
+        self._list(0 if was_typed else indexes.get(marked) if marked else None)
 
     def watch_cursor(self) -> None:
-        """Notes that the user moved the mark."""
+        """Remember that the user moved the mark."""
         self._is_moved = True
         super().watch_cursor()
 
     def watch_sought(self) -> None:
-        """Notes that the user is looking for another one."""
+        """Remember that the user filtered the list."""
         self._is_moved = True
         super().watch_sought()
 
     def sift(self, query: str) -> list[int]:
-        """Gives the indexes of what fits, the name that is typed before all others."""
+        """Return the indexes of matching rows, the typed name first."""
         self._lines = [PickLine(f"use {clean_line(self.typed)}", pinned=True), *self._lines[1:]]
         return [index for index in ranked(query, self._lines) if index or self.typed]
 
@@ -117,11 +117,11 @@ class ModelList(PickList):
 
 
 class ModelsScreen(Dialog[ModelChoice | None]):
-    """Lists the models; closes with the one that is to be asked from now on.
+    """Dialog that lists models and returns the chosen one.
 
     Args:
-        runtime: For the configuration, and for what is there.
-        current: The name of the model that is used now.
+        runtime: Provides configuration, providers and local servers.
+        current: Name of the current model.
     """
 
     PAGE = "Models"
@@ -135,60 +135,60 @@ class ModelsScreen(Dialog[ModelChoice | None]):
             width: 90; max-width: 94%; height: 26; max-height: 90%; background: $surface;
             border: round $border; border-title-color: $text-primary; border-title-style: bold;
             border-subtitle-color: $text-muted;
-            #looking { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-            #needs { height: 5; padding: 0 1; background: $panel; }
+            #search-status { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+            #requirements { height: 5; padding: 0 1; background: $panel; }
         }
     }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("models.close", "escape", "close", "Close", "Go back and keep the model.", footer=True),
+        Command("models.close", "escape", "close", "Close", "Close and keep the current model.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, current: str) -> None:
         super().__init__()
         self._list = ModelList(current)
-        self._looking = Static(id="looking")
-        self._needs = Static(id="needs")
+        self._search_status = Static(id="search-status")
+        self._requirements = Static(id="requirements")
         self._runtime = runtime
         self._current = current
-        self._here: dict[str, tuple[str, str, Sequence[str]]] = {}
-        """The servers of this machine by their providers: title, base URL, names of models."""
-        self._is_looking = True
+        self._servers: dict[str, tuple[str, str, Sequence[str]]] = {}
+        """Local servers by provider: title, base URL, names of models."""
+        self._is_searching = True
         self._notes: dict[str, str] = {}
-        """What is known of each provider, by name."""
+        """Status of each provider."""
 
     def compose(self) -> ComposeResult:
-        """The list over what the marked model needs."""
+        """Yield the list and the requirements of the marked model."""
         with Vertical(id="box") as box:
             box.border_title = "Models"
-            box.border_subtitle = Content(f"● now {clean_line(self._current)}")
-            yield FilterLine("type to filter, or any provider:model")
+            box.border_subtitle = Content(f"● current: {clean_line(self._current)}")
+            yield FilterLine("type to filter or enter provider:model")
             yield self._list
-            yield self._looking
-            yield self._needs
+            yield self._search_status
+            yield self._requirements
             yield KeysLine()
 
     def on_mount(self) -> None:
-        """Lists what is known, and looks for the rest."""
+        """Show the known models and look for more."""
         self._show()
-        self._look()
-        self._ask_around()
+        self._find_servers()
+        self._load_requirements()
 
-    @work(group="look")
-    async def _look(self) -> None:
-        """Looks for the model servers of this machine; lists each as soon as it answers."""
+    @work(group="servers")
+    async def _find_servers(self) -> None:
+        """Look for local model servers and list each one that responds."""
         async with aclosing(self._runtime.models.local_servers()) as servers:
             async for server in servers:
-                self._here[server.provider] = (server.title, server.base_url, server.names)
+                self._servers[server.provider] = (server.title, server.base_url, server.names)
                 self._show()
-        self._is_looking = False
+        self._is_searching = False
         self._show()
 
     @work(group="providers")
-    async def _ask_around(self) -> None:
-        """Finds out what each provider lacks."""
+    async def _load_requirements(self) -> None:
+        """Look up the requirements of each provider."""
         for provider in await asyncio.to_thread(self._runtime.models.providers):
             self._notes.setdefault(provider, "")
         self._show()
@@ -198,45 +198,45 @@ class ModelsScreen(Dialog[ModelChoice | None]):
             except ModelError as error:
                 self._notes[provider] = clean_line(str(error))
             else:
-                self._notes[provider] = _note(needs)
+                self._notes[provider] = _provider_note(needs)
             self._show()
 
     def _show(self) -> None:
-        """Lists what is known by now."""
+        """List the models found so far."""
         set_ = self._runtime.settings.model
-        rows = [Row(ModelChoice(_OFFLINE, None), "built in, doesn't reason")]
+        rows = [ModelRow(ModelChoice(_OFFLINE, None), "built in, doesn't reason")]
         if set_.name and set_.name != _OFFLINE:
             base_url = self._runtime.settings.base_url_of(set_.name)
-            rows.insert(0, Row(ModelChoice(set_.name, base_url), "configured"))
-        for title, base_url, names in self._here.values():
-            # the configured one is there already, unless it is said to be elsewhere
+            rows.insert(0, ModelRow(ModelChoice(set_.name, base_url), "configured"))
+        for title, base_url, names in self._servers.values():
+            # the configured model is listed already, unless its base URL differs
             known = set_.name if set_.base_url in {None, base_url} else None
-            rows += [Row(ModelChoice(name, base_url), f"{title}, here") for name in names if name != known]
+            rows += [ModelRow(ModelChoice(name, base_url), f"{title}, local") for name in names if name != known]
         rows += [
-            Row(ModelChoice(f"{provider}:{_ANY}", None), "answers here" if provider in self._here else note)
+            ModelRow(ModelChoice(f"{provider}:{_ANY}", None), "running locally" if provider in self._servers else note)
             for provider, note in self._notes.items()
         ]
         self._list.show_rows(rows)
-        found = ", ".join(f"{title} ({count(len(names), 'model')})" for title, _, names in self._here.values())
-        here = f"On this machine: {found}" if found else "" if self._is_looking else "No model server answers here."
-        looking = "looking for model servers on this machine…" if self._is_looking else ""
-        self._looking.update(Content(" · ".join(filter(None, [here, looking]))), layout=False)
+        found = ", ".join(f"{title} ({count(len(names), 'model')})" for title, _, names in self._servers.values())
+        here = f"Local servers: {found}" if found else "" if self._is_searching else "No local model server responds."
+        looking = "looking for local model servers…" if self._is_searching else ""
+        self._search_status.update(Content(" · ".join(filter(None, [here, looking]))), layout=False)
 
-    # What the user does
+    # Actions
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
-        """Closes with the chosen model; of a provider, lets its model be typed."""
+        """Return the chosen model; for a provider, ask for a model name."""
         event.stop()
         row = self._list.row
         if row is not None and row.provider:
             self._list.sought = f"{row.provider}:"
         elif row is not None:
-            self._take(row.choice)
+            self._choose(row.choice)
 
     @work(exclusive=True, group="take")
-    async def _take(self, choice: ModelChoice) -> None:
-        """Closes with a model, if there can be one of that name."""
+    async def _choose(self, choice: ModelChoice) -> None:
+        """Return a model if it can be created, or show why not."""
         try:
             await asyncio.to_thread(self._runtime.models.get, choice.name, choice.base_url)
         except ModelError as error:
@@ -245,10 +245,10 @@ class ModelsScreen(Dialog[ModelChoice | None]):
             self.dismiss(choice)
 
     def action_close(self) -> None:
-        """Closes without a model."""
+        """Close without a choice."""
         self.dismiss(None)
 
-    # What is seen
+    # Display
 
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:
@@ -259,51 +259,53 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:
         event.stop()
-        self._tell(self._list.row)
+        self._show_requirements(self._list.row)
 
-    @work(exclusive=True, group="needs")
-    async def _tell(self, row: Row | None) -> None:
-        """Says what the marked model needs."""
+    @work(exclusive=True, group="requirements")
+    async def _show_requirements(self, row: ModelRow | None) -> None:
+        """Show the requirements of the marked model."""
         await asyncio.sleep(_PAUSE)
-        said = Content()
+        text = Content()
         if row is not None:
             try:
                 needs = await asyncio.to_thread(self._runtime.models.requirements, *row.choice)
             except ModelError as error:
-                said = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
+                text = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
             else:
-                said = _told(row, needs, answers=row.choice.name.partition(":")[0] in self._here)
-        self._needs.update(said)
+                text = _requirements_text(row, needs, answers=row.choice.name.partition(":")[0] in self._servers)
+        self._requirements.update(text)
 
 
-def _note(needs: ModelNeeds) -> str:
-    """Says in few words what a provider lacks, or where its key comes from."""
+def _provider_note(needs: ModelNeeds) -> str:
+    """Return what a provider requires, or where its key comes from."""
     if needs.extra:
-        return f"needs pegboard[{needs.extra}]"
+        return f"requires pegboard[{needs.extra}]"
     if needs.secret_place:
         return clean_line(f"key from {needs.secret_place}")
-    return f"needs {needs.secret}" if needs.needs_key else "needs a local server" if needs.is_local else "needs no key"
+    if needs.needs_key:
+        return f"requires {needs.secret}"
+    return "requires a local server" if needs.is_local else "no key required"
 
 
-def _told(row: Row, needs: ModelNeeds, *, answers: bool) -> Content:
-    """Says what a model needs, what of that is there, and what to do about the rest."""
+def _requirements_text(row: ModelRow, needs: ModelNeeds, *, answers: bool) -> Content:
+    """Return the requirements of a model, and how to meet the missing ones."""
     title = Content.assemble((clean_line(row.choice.name), "bold"))
     if row.choice.name == _OFFLINE:
-        return title + "\nNeeds neither key nor network. It doesn't reason: it matches your words to tools."
+        return title + "\nRequires no key and no network. It doesn't reason: it matches your words to tools."
     where = f" at {needs.where}" if needs.where else ""
     lines = [title + Content.styled(f"  {clean_line(needs.title)}{where}", "$text-muted")]
     if row.provider:
-        lines.append(Content("Enter, then type the model's name."))
+        lines.append(Content("Press enter, then type the name of the model."))
     if needs.extra:
-        lacks = f"✗ Its library isn't installed: `pip install 'pegboard[{needs.extra}]'`"
+        lacks = f"✗ Library not installed. Run `pip install 'pegboard[{needs.extra}]'`."
         lines.append(Content.styled(lacks, "$text-warning"))
     if needs.secret_place:
         lines.append(Content.styled(f"✓ {needs.secret} from {clean_line(needs.secret_place)}", "$text-success"))
     elif needs.needs_key:
-        lacks = f"✗ {needs.secret} is not set: `pegboard auth set {needs.secret}`"
+        lacks = f"✗ {needs.secret} is not set. Run `pegboard auth set {needs.secret}`."
         lines.append(Content.styled(lacks, "$text-warning"))
     else:
-        lines.append(Content(f"Needs no key; {needs.secret} is sent where it is set."))
+        lines.append(Content(f"No key required; {needs.secret} is sent if set."))
     if needs.start and not answers:
-        lines.append(Content(f"Its server is started by {needs.start}."))
+        lines.append(Content(f"Start its server with {needs.start}."))
     return Content("\n").join(lines)

@@ -1,4 +1,4 @@
-"""Which tools a model sees, one by one or pack by pack, with what each costs."""
+"""Dialog to choose the tools that the model sees, with the tokens of their definitions."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from pegboard.tui.widgets.keys_line import KeysLine
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 
-class Row(NamedTuple):
-    """A line of the list: a tool, or a pack with all of its tools."""
+class OfferedRow(NamedTuple):
+    """A row of the list: a tool, or a pack with all its tools."""
 
     text: str
     tools: tuple[str, ...]
-    """Their names."""
+    """Names of the tools."""
     about: str = ""
-    """What a tool does; empty for a pack."""
+    """Summary of a tool; empty for a pack."""
     is_pack: bool = False
 
 
 class OfferedScreen(Dialog[frozenset[str] | None]):
-    """Ticks the tools that a model sees; closes with the names of those that it doesn't, None if nothing was changed.
+    """Dialog that returns the names of the hidden tools, or None if nothing changed.
 
     Args:
-        specs: The tools that there are.
-        without: The names of those that are switched off; names of tools that aren't there stay among them.
-        weights: Roughly how many tokens the definition of each costs, by name.
+        specs: The available tools.
+        without: Names of hidden tools; names of unavailable tools are preserved.
+        weights: Estimated tokens of each tool's definition.
     """
 
     PAGE = "Tools that the model sees"
@@ -59,9 +59,9 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("offered.tick", "space", "tick", "Tick", "Let the model see the marked line, or no longer.", True),
-        Command("offered.all", "ctrl+a", "tick_all", "All", "Tick all that the filter lets through, or none.", True),
-        Command("offered.done", "escape,ctrl+s", "done", "Done", "Go back; the model sees what is ticked.", True),
+        Command("offered.tick", "space", "tick", "Tick", "Show or hide the marked tool or pack.", True),
+        Command("offered.all", "ctrl+a", "tick_all", "All", "Select all matching tools, or none.", True),
+        Command("offered.done", "escape,ctrl+s", "done", "Done", "Close; the model sees the selected tools.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -76,21 +76,21 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         self._list = PickList(sign=self._sign, own_keys=" ")
 
     def compose(self) -> ComposeResult:
-        """The list over what the marked tool does."""
+        """Yield the list and the summary of the marked tool."""
         with Vertical(id="box") as box:
-            box.border_subtitle = "what is ticked is kept"
+            box.border_subtitle = "changes apply on close"
             yield FilterLine("type to filter")
             yield self._list
             yield Static(id="about")
             yield KeysLine()
 
     def on_mount(self) -> None:
-        """Lists the tools."""
-        self._list.empty = "No tool fits." if self._rows else "There are no tools."
+        """List the tools."""
+        self._list.empty = "No matching tools." if self._rows else "No tools available."
         self._count()
         self._list.show(self._lines)
 
-    # What the user does
+    # Actions
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
@@ -98,17 +98,17 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         self._toggle(self._rows[event.index].tools)
 
     def action_tick(self) -> None:
-        """Ticks the marked line, or takes its tick away."""
+        """Show or hide the marked tool or pack."""
         if self._list.marked is not None:
             self._toggle(self._rows[self._list.marked].tools)
 
     def action_tick_all(self) -> None:
-        """Ticks every tool that the filter lets through; where all are, takes their ticks away."""
+        """Select all matching tools; if all are selected, deselect them."""
         shown = (self._rows[index] for index in self._list.sift(self._list.sought))
         self._toggle([name for row in shown for name in row.tools])
 
     def action_done(self) -> None:
-        """Closes with what isn't ticked."""
+        """Return the hidden tools."""
         self.dismiss(frozenset(self._without) if self._without != self._before else None)
 
     def _toggle(self, tools: Sequence[str]) -> None:
@@ -119,7 +119,7 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         self._count()
         self._list.refresh()
 
-    # What is seen
+    # Display
 
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:
@@ -131,11 +131,11 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
     def _marked(self, event: PickList.Marked) -> None:
         event.stop()
         row = None if event.index is None else self._rows[event.index]
-        told = "" if row is None else f"The pack of {count(len(row.tools), 'tool')}" if row.is_pack else row.about
-        self.query_one("#about", Static).update(Content(told), layout=False)
+        about = "" if row is None else f"Pack with {count(len(row.tools), 'tool')}" if row.is_pack else row.about
+        self.query_one("#about", Static).update(Content(about), layout=False)
 
     def _count(self) -> None:
-        """Says how many tools the model sees and what they cost, altogether and pack by pack."""
+        """Show number and tokens of the selected tools, in total and per pack."""
         for index, row in enumerate(self._rows):
             seen = self._seen(row.tools)
             cost = self._cost(seen if row.is_pack else row.tools)
@@ -150,7 +150,7 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         return [name for name in tools if name not in self._without]
 
     def _cost(self, tools: Sequence[str]) -> str:
-        """Gives roughly how many tokens some tools cost; nothing where that isn't known of each."""
+        """Return the estimated tokens of some tools, or an empty string if one is unknown."""
         known = [self._weights[name] for name in tools if name in self._weights]
         if len(known) < len(tools):
             return ""
@@ -163,12 +163,12 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         return box if row.is_pack else f"  {box}"
 
 
-def _rows(specs: Sequence[ToolSpec]) -> Iterator[Row]:
-    """Gives a row for each pack, with those of its tools after it."""
+def _rows(specs: Sequence[ToolSpec]) -> Iterator[OfferedRow]:
+    """Yield a row for each pack, followed by rows for its tools."""
     packs: dict[str, list[ToolSpec]] = {}
     for spec in specs:
         packs.setdefault(spec.pack, []).append(spec)
     for pack, tools in packs.items():
-        yield Row(clean_line(pack), tuple(spec.name for spec in tools), is_pack=True)
+        yield OfferedRow(clean_line(pack), tuple(spec.name for spec in tools), is_pack=True)
         for spec in tools:
-            yield Row(clean_line(spec.name), (spec.name,), clean_line(spec.summary))
+            yield OfferedRow(clean_line(spec.name), (spec.name,), clean_line(spec.summary))

@@ -1,4 +1,4 @@
-"""The line that one talks to the model with."""
+"""The chat prompt."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines
 
 _OWN = ("ask.send", "ask.newline")
-"""Commands whose keys a text area would take for text."""
+"""Commands whose keys a text area would insert as text."""
 
 
 class AskLine(Lines):
-    """Takes a message of one line or many; remembers those that were sent."""
+    """Multi-line prompt with a history of sent messages."""
 
     PAGE = "Message"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True),
-        Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Begin a line."),
-        Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first row: the message sent before this one."),
-        Command("ask.later", "down", "recall(1)", "Later", "In the last row: the message sent after this one."),
+        Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Insert a line break."),
+        Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first row: recall the previous message."),
+        Command("ask.later", "down", "recall(1)", "Later", "In the last row: recall the next message."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -34,11 +34,11 @@ class AskLine(Lines):
     """
 
     hint: reactive[str] = reactive("", init=False)
-    """What stands in it while it is empty."""
+    """Placeholder."""
 
     @dataclass
     class Sent(Message):
-        """A message is to be sent."""
+        """The user sent a message."""
 
         text: str
 
@@ -49,7 +49,7 @@ class AskLine(Lines):
         self._draft = ""
 
     async def _on_key(self, event: events.Key) -> None:
-        """Sends, and begins lines, in turn with what is typed: a binding would overtake letters, or come after them."""
+        """Handle send and line break in the order of typing, which bindings would not keep."""
         own = {key: binding.action for key, binding in self._bindings if binding.id in _OWN}
         wanted = own.get(event.key)
         if wanted is None:
@@ -60,11 +60,11 @@ class AskLine(Lines):
             await self.run_action(wanted)
 
     def watch_hint(self, hint: str) -> None:
-        """Says it."""
+        """Show the placeholder."""
         self.placeholder = Content(hint)
 
     def action_send(self) -> None:
-        """Sends what was typed, unless that is nothing."""
+        """Send the message unless it is blank."""
         text = self.text
         if not text.strip():
             return
@@ -75,21 +75,21 @@ class AskLine(Lines):
         self.post_message(self.Sent(text))
 
     def action_newline(self) -> None:
-        """Begins another line."""
+        """Insert a line break."""
         self.insert("\n")
 
     def put(self, text: str) -> None:
-        """Shows a text to go on with, the cursor behind it."""
+        """Replace the text and move the cursor to its end."""
         self.load_text(text)
         self.move_cursor(self.document.end)
 
     def remember(self, sent: list[str]) -> None:
-        """Takes over the messages that were sent earlier."""
+        """Set the history of sent messages."""
         self._sent = sent
         self._at = len(sent)
 
     def action_recall(self, by: int) -> None:
-        """Shows a message that was sent before, or what was being typed; within a text, moves the cursor."""
+        """Recall the previous or next message; within a longer text, move the cursor."""
         at = self.cursor_location
         if by < 0 and not self.navigator.is_first_wrapped_line(at):
             self.action_cursor_up()

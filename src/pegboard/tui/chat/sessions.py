@@ -1,4 +1,4 @@
-"""The conversations that are kept: found by their names and by what was said, opened, renamed, exported, deleted."""
+"""Dialog for stored sessions: find by name or text, open, rename, export, delete."""
 
 from __future__ import annotations
 
@@ -36,86 +36,86 @@ if TYPE_CHECKING:
 _Kind: TypeAlias = Literal["markdown", "json"]
 
 _MOST: Final = 100_000
-"""Sessions that are listed."""
+"""Limit of listed sessions."""
 _SEARCH_PAUSE, _PREVIEW_PAUSE = 0.15, 0.05
-"""Seconds without a key before all that was said is searched, and before the marked session is read."""
+"""Delays after the last key before messages are searched and before a session is loaded, in seconds."""
 _LAST_MESSAGES, _LAST_HITS = 8, 3
 _LONGEST: Final = 2_000
-"""Characters of a message that the preview shows."""
+"""Characters of a message in the preview."""
 _AROUND: Final = 150
-"""Characters that it shows before and after what was searched for."""
+"""Characters before and after a match in the preview."""
 _WIDEST_MODEL: Final = 26
 _WIDE: Final = 100
-"""Columns of a screen on which there is room for the model beside the name."""
+"""Width from which the model is shown beside the name, in cells."""
 _EXPORTS: Final[tuple[tuple[_Kind, str, PickLine], ...]] = (
-    ("markdown", ".md", PickLine("Markdown", "to read")),
-    ("json", ".json", PickLine("JSON", "with all messages as they are kept")),
+    ("markdown", ".md", PickLine("Markdown", "for reading")),
+    ("json", ".json", PickLine("JSON", "all messages as stored")),
 )
 
 
 class SessionList(PickList):
-    """A line for a new session, and those that there are; a filter finds names with all its words, and what was said.
+    """A row for a new session followed by the stored ones. The filter matches words of names, and messages.
 
     Args:
-        current: The id of the session that is open.
+        current: ID of the open session.
     """
 
     def __init__(self, current: str) -> None:
         super().__init__(sign=self._sign_of)
         self._current = current
         self._sessions: Sequence[Session] = ()
-        self._said: frozenset[str] = frozenset()
-        self._said_of: str | None = None
+        self._matching: frozenset[str] = frozenset()
+        self._searched: str | None = None
 
     @property
     def session(self) -> Session | None:
-        """The marked session; None where the line for a new one is marked."""
+        """The marked session; None if the row for a new one is marked."""
         return self._sessions[self.marked - 1] if self.marked else None
 
     @property
     def neighbour(self) -> str:
-        """The id of the session that is marked when the marked one is gone; empty if there is none."""
-        places = [place for place in (self.cursor + 1, self.cursor - 1) if 0 <= place < len(self._shown)]
-        indexes = [self._shown[place] for place in places if self._shown[place]]
+        """ID of the session to mark after the marked one is deleted; empty if it is the last."""
+        rows = [row for row in (self.cursor + 1, self.cursor - 1) if 0 <= row < len(self._shown)]
+        indexes = [self._shown[row] for row in rows if self._shown[row]]
         return self._sessions[indexes[0] - 1].id if indexes else ""
 
     @property
-    def is_searched(self) -> bool:
-        """Whether it is known in which sessions the filter was said."""
-        return not self.sought.strip() or self._said_of == self.sought
+    def is_search_complete(self) -> bool:
+        """Whether the messages were searched for the current filter."""
+        return not self.sought.strip() or self._searched == self.sought
 
     def show_sessions(self, sessions: Sequence[Session], lines: Sequence[PickLine], marked: str) -> None:
-        """Shows these sessions, filtered as before.
+        """Show sessions and keep the filter.
 
         Args:
-            sessions: What there is.
-            lines: A line for a new one, and one for each.
-            marked: The id of the session to mark, if it is among them.
+            sessions: The sessions, newest first.
+            lines: A line for a new session, and one for each session.
+            marked: ID of the session to mark, if present.
         """
         self._sessions, self._lines = sessions, lines
-        place = next((place for place, session in enumerate(sessions, 1) if session.id == marked), 0)
-        self._list(place or None)
+        index = next((index for index, session in enumerate(sessions, 1) if session.id == marked), 0)
+        self._list(index or None)
 
-    def show_said(self, sought: str, ids: frozenset[str]) -> None:
-        """Shows the sessions in which a text was said, if it is still the filter; the mark stays on its session."""
+    def show_search(self, sought: str, ids: frozenset[str]) -> None:
+        """Show the sessions whose messages contain a text, if it is still the filter."""
         if sought == self.sought:
-            self._said, self._said_of = ids, sought
+            self._matching, self._searched = ids, sought
             self._list(self.marked or None)
 
     def sift(self, query: str) -> list[int]:
-        """Gives the indexes of the line for a new session, and of the sessions that fit, newest first."""
+        """Return the indexes of the row for a new session and of matching sessions, newest first."""
         words = query.casefold().split()
-        said = self._said if self._said_of == query else frozenset()
-        places = enumerate(zip(self._lines[1:], self._sessions, strict=True), 1)
+        matching = self._matching if self._searched == query else frozenset()
+        found = enumerate(zip(self._lines[1:], self._sessions, strict=True), 1)
         fit = [
-            place
-            for place, (line, session) in places
-            if session.id in said or all(word in line.text.casefold() for word in words)
+            index
+            for index, (line, session) in found
+            if session.id in matching or all(word in line.text.casefold() for word in words)
         ]
         return [*range(min(1, len(self._lines))), *fit]
 
     def highlighted(self, text: str) -> Content:
-        """Gives a name with the words marked that the filter found in it."""
+        """Return a name with the words of the filter highlighted."""
         shown = Content(text)
         match = self.get_visual_style("pick-list--match", partial=True)
         for word in self.sought.split():
@@ -130,11 +130,11 @@ class SessionList(PickList):
 
 
 class SessionsScreen(Dialog[str | None]):
-    """Lists the sessions; closes with the id of the one to go to, which is a new id where a new one is wanted.
+    """Dialog that returns the ID of the session to open: a stored one, or a new ID.
 
     Args:
-        runtime: Where they are kept.
-        current: The id of the session that is open; it can't be deleted here.
+        runtime: Provides the sessions.
+        current: ID of the open session, which can't be deleted.
     """
 
     PAGE = "Sessions"
@@ -157,11 +157,11 @@ class SessionsScreen(Dialog[str | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("sessions.rename", "f2", "rename", "Rename", "Give the marked session another name.", footer=True),
-        Command("sessions.delete", "delete", "delete", "Delete", "Throw the marked session away.", footer=True),
-        Command("sessions.export", "ctrl+e", "export", "Export", "Write the marked session to a file.", footer=True),
+        Command("sessions.rename", "f2", "rename", "Rename", "Rename the marked session.", footer=True),
+        Command("sessions.delete", "delete", "delete", "Delete", "Delete the marked session.", footer=True),
+        Command("sessions.export", "ctrl+e", "export", "Export", "Export the marked session to a file.", footer=True),
         Command("sessions.copy", "ctrl+y", "copy", "Copy", "Copy the marked session as Markdown.", footer=True),
-        Command("sessions.close", "escape", "close", "Close", "Go back to the session that is open.", footer=True),
+        Command("sessions.close", "escape", "close", "Close", "Close and stay in the open session.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -169,90 +169,90 @@ class SessionsScreen(Dialog[str | None]):
         super().__init__()
         self._list = SessionList(current)
         self._about = Static(id="about")
-        self._said = Static(id="said")
-        self._preview = VerticalScroll(self._said, id="preview", can_focus=False)
+        self._text = Static(id="text")
+        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
         self._runtime = runtime
         self._current = current
 
     def compose(self) -> ComposeResult:
-        """The list over the end of the marked session."""
+        """Yield the list and a preview of the marked session."""
         with Vertical(id="box") as box:
             box.border_title = "Sessions"
-            box.border_subtitle = "● is open"
-            yield FilterLine("type to find a name, or what was said")
+            box.border_subtitle = "● open"
+            yield FilterLine("type to search names and messages")
             yield self._list
             yield self._about
             yield self._preview
             yield KeysLine()
 
     def on_mount(self) -> None:
-        """Reads the sessions."""
-        self._list.empty = "Reading…"
+        """Load the sessions."""
+        self._list.empty = "Loading…"
         self._read(self._current)
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str) -> None:
-        """Lists the sessions that there are now, one of them marked."""
+        """Reload the sessions and mark one."""
         try:
-            sessions, lines = await asyncio.to_thread(self._listed)
+            sessions, lines = await asyncio.to_thread(self._load)
         except StoreError as error:
-            self._refuse(error)
+            self._show_error(error)
             sessions, lines = (), [_NEW]
         self._list.show_sessions(sessions, lines, marked)
 
-    def _listed(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
+    def _load(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
         sessions = self._runtime.sessions.list(limit=_MOST)
         return sessions, [_NEW, *_lines(sessions, with_model=self.app.size.width >= _WIDE)]
 
-    # What the user does
+    # Actions
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
-        """Closes with the chosen session; with a new one only when it is clear that nothing else is meant."""
+        """Return the chosen session; a new one only after the search has finished without a match."""
         event.stop()
-        if event.index or self._list.is_searched:
+        if event.index or self._list.is_search_complete:
             self.dismiss(self._list.session.id if self._list.session else os.urandom(8).hex())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers only what can be done to the marked line."""
+        """Enable the actions on a session only if one is marked."""
         return self._list.session is not None if action in {"rename", "delete", "export", "copy"} else True
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
-        """Gives the marked session another name."""
+        """Rename the marked session."""
         from pegboard.tui.dialogs.ask_name import AskName
 
         session = self._list.session
         if session is None:
             return
-        name = await self.app.push_screen_wait(AskName("Rename the session to", session.name))
+        name = await self.app.push_screen_wait(AskName("Rename session to", session.name))
         if name is None or name == session.name:
             return
-        if await self._done(self._runtime.sessions.rename, session.id, name) is not None:
+        if await self._run_in_thread(self._runtime.sessions.rename, session.id, name) is not None:
             self._read(session.id)
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
-        """Throws the marked session away, once that is confirmed."""
+        """Delete the marked session after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
         session = self._list.session
         if session is None:
             return
         if session.id == self._current:
-            self._refuse("This session is open. Go to another one, then delete it.")
+            self._show_error("The open session can't be deleted. Open another session first.")
             return
-        question = f"It has {count(session.messages, 'message')}. The record of its calls stays.\n\n"
+        question = f"The session has {count(session.messages, 'message')}. Its calls stay in the history.\n\n"
         asked = Confirm(f"Delete {_name(session)}?", f"{question}This can't be undone.", "Delete")
         if not await self.app.push_screen_wait(asked):
             return
         neighbour = self._list.neighbour
-        if await self._done(self._runtime.sessions.delete, session.id) is not None:
+        if await self._run_in_thread(self._runtime.sessions.delete, session.id) is not None:
             self._read(neighbour)
 
     @work(exclusive=True, group="change")
     async def action_export(self) -> None:
-        """Writes the marked session to a file in the working directory."""
+        """Export the marked session to a file in the working directory."""
         from pegboard.tui.form.popups import PickOne
 
         session = self._list.session
@@ -263,44 +263,44 @@ class SessionsScreen(Dialog[str | None]):
         if picked is None:
             return
         kind, suffix, _ = _EXPORTS[picked]
-        file = await self._done(self._written, session, kind, suffix)
+        file = await self._run_in_thread(self._write_export, session, kind, suffix)
         if file is not None:
-            self.notify(f"Written: {clean_line(str(file))}", markup=False)
+            self.notify(f"Exported to {clean_line(str(file))}", markup=False)
 
     @work(exclusive=True, group="change")
     async def action_copy(self) -> None:
-        """Copies the marked session as Markdown."""
+        """Copy the marked session as Markdown."""
         session = self._list.session
-        text = session and await self._done(self._runtime.sessions.export, session.id, "markdown")
+        text = session and await self._run_in_thread(self._runtime.sessions.export, session.id, "markdown")
         if isinstance(text, str):
             self.app.post_message(Copy(text))
 
     def action_close(self) -> None:
-        """Closes without a session."""
+        """Close without a choice."""
         self.dismiss(None)
 
-    def _written(self, session: Session, kind: _Kind, suffix: str) -> Path:
+    def _write_export(self, session: Session, kind: _Kind, suffix: str) -> Path:
         text = self._runtime.sessions.export(session.id, kind)
         return write_new(Path.cwd(), session.name or session.id, suffix, text)
 
-    async def _done(self, act: Callable[..., object], *words: object) -> object | None:
-        """Does something beside the loop, and gives what came of it, True for nothing; None where it can't be done."""
+    async def _run_in_thread(self, act: Callable[..., object], *arguments: object) -> object | None:
+        """Call a function in a thread; return its result or True, or None after showing its error."""
         try:
-            done = await asyncio.to_thread(act, *words)
+            done = await asyncio.to_thread(act, *arguments)
         except (SessionError, StoreError, OSError) as error:
-            self._refuse(error)
+            self._show_error(error)
             return None
         return True if done is None else done
 
-    def _refuse(self, why: Exception | str) -> None:
+    def _show_error(self, why: Exception | str) -> None:
         self.notify(clean_line(str(why)), severity="error", markup=False)
 
-    # What is seen
+    # Display
 
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:
         event.stop()
-        searched = self._list.is_searched
+        searched = self._list.is_search_complete
         found = f"{event.found - 1:,} of {event.total - 1:,}" if searched else "searching…"
         self.query_one(FilterLine).show(self._list.sought, found)
         if searched:
@@ -310,41 +310,41 @@ class SessionsScreen(Dialog[str | None]):
 
     @work(exclusive=True, group="search")
     async def _search(self, sought: str) -> None:
-        """Looks through all that was said, once typing stops."""
+        """Search the messages once typing stops."""
         await asyncio.sleep(_SEARCH_PAUSE)
         ids: frozenset[str] = frozenset()
         try:
             found = await asyncio.to_thread(self._runtime.sessions.list, sought.strip(), limit=_MOST)
             ids = frozenset(session.id for session in found)
         except StoreError as error:
-            self._refuse(error)
-        self._list.show_said(sought, ids)
+            self._show_error(error)
+        self._list.show_search(sought, ids)
 
     @on(PickList.Marked)
     def _show_marked(self, event: PickList.Marked) -> None:
         event.stop()
         self.refresh_bindings()
-        self._show_end(self._list.session, self._list.sought.strip() if self._list.is_searched else "")
+        self._show_end(self._list.session, self._list.sought.strip() if self._list.is_search_complete else "")
 
     @work(exclusive=True, group="preview")
     async def _show_end(self, session: Session | None, sought: str) -> None:
-        """Shows where something was said in a session; where nothing is sought or only its name fits, its end."""
+        """Preview the matches in a session's messages, or else its last messages."""
         await asyncio.sleep(_PREVIEW_PAUSE)
-        said: Content
-        about, said, is_end = Content("A new session, with nothing said yet."), Content(), False
+        text: Content
+        about, text, is_end = Content("New session"), Content(), False
         if session is not None:
             try:
                 entries = await asyncio.to_thread(self._runtime.sessions.entries, session.id)
             except StoreError as error:
-                self._refuse(error)
+                self._show_error(error)
                 entries = ()
-            places = await asyncio.to_thread(_found, entries, sought)
-            said, is_end = places or _end(entries), places is None
-            where = "Where it was said" if places else "How it ended" if entries else "Nothing was said yet"
+            found = await asyncio.to_thread(_excerpts, entries, sought)
+            text, is_end = found or _last_messages(entries), found is None
+            where = "Matches" if found else "Last messages" if entries else "No messages yet"
             facts = " · ".join(clean_line(fact) for fact in (session.model, session.id) if fact)
             about = Content.assemble((where, "bold"), (f"  {facts}", "$text-muted"))
         self._about.update(about)
-        self._said.update(said)
+        self._text.update(text)
         if is_end:
             self._preview.scroll_end(animate=False)
         else:
@@ -359,7 +359,7 @@ def _name(session: Session) -> str:
 
 
 def _lines(sessions: Sequence[Session], *, with_model: bool) -> Iterator[PickLine]:
-    """Gives a line for each session: its name, and in columns its age, its messages and its model."""
+    """Yield a line for each session with columns for age, messages and model."""
     now = datetime.now(UTC)
     ages = [age(now, session.changed) for session in sessions]
     counts = [count(session.messages, "message") for session in sessions]
@@ -374,27 +374,27 @@ def _shortened(model: str) -> str:
     return model if len(model) <= _WIDEST_MODEL else f"{model[: _WIDEST_MODEL - 1]}…"
 
 
-def _end(entries: Sequence[SessionEntry]) -> Content:
-    """Gives what was said last."""
+def _last_messages(entries: Sequence[SessionEntry]) -> Content:
+    """Return the last messages of a session."""
 
     def pieces() -> Iterator[Content]:
         for entry in entries[-_LAST_MESSAGES:]:
-            text = _said(entry.message)
+            text = _text_of(entry.message)
             more = f" … {len(text) - _LONGEST:,} more characters" if len(text) > _LONGEST else ""
             yield Content.assemble(_speaker(entry.message), "  ", clean(text[:_LONGEST]).strip(), (more, "$text-muted"))
 
     return Content("\n").join([*pieces()])
 
 
-def _found(entries: Sequence[SessionEntry], sought: str) -> Content | None:
-    """Gives where something was said last, with what is around it; None if that was nowhere."""
+def _excerpts(entries: Sequence[SessionEntry], sought: str) -> Content | None:
+    """Return the last matches with the text around them, or None without a match."""
     if not sought:
         return None
-    # what the database finds is folded; a character or two of other alphabets this misses, and the end is shown
+    # the database folds case differently for a few characters; without a match here, the last messages are shown
     pattern = re.compile(re.escape(sought), re.IGNORECASE)
     hits: list[Content] = []
     for entry in reversed(entries):
-        text = _said(entry.message)
+        text = _text_of(entry.message)
         match = pattern.search(text)
         if match is None:
             continue
@@ -414,7 +414,7 @@ def _found(entries: Sequence[SessionEntry], sought: str) -> Content | None:
     return Content("\n").join(reversed(hits)) if hits else None
 
 
-def _said(message: Message) -> str:
+def _text_of(message: Message) -> str:
     if isinstance(message, ModelMessage):
         return "\n".join([message.text, *(f"→ {call.name} {call.arguments}" for call in message.calls)]).strip()
     return message.text

@@ -1,4 +1,4 @@
-"""A conversation as blocks, made of what happens while a model is asked, or of what a session kept. No Textual."""
+"""A conversation as blocks, built from the events of a running ask or from a stored session. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -32,38 +32,39 @@ from pegboard.models.conversation import (
 )
 from pegboard.models.session import SessionEntry
 from pegboard.results.markdown_lines import Marked
-from pegboard.tui.chat.blocks import Block, CallBlock, NoteBlock, TextBlock, ThoughtBlock, Unfold, UserBlock
+from pegboard.tui.chat.blocks import Block, NoteBlock, TextBlock, ThoughtBlock, UserBlock
+from pegboard.tui.chat.call_block import CallBlock, Unfold
 
-_WHY: dict[StoppedBy, str] = {
-    "steps": "It reached the limit of steps.",
-    "tokens": "It reached the limit of tokens.",
-    "time": "It reached the limit of time.",
-    "interrupted": "You interrupted it.",
-    "size": "It reached the limit of one turn (turn_bytes and turn_calls under [ask]).",
-    "invalid_args": "Its calls could not be run, several times in a row.",
+_STOP_MESSAGES: dict[StoppedBy, str] = {
+    "steps": "Stopped: the model reached the limit of steps.",
+    "tokens": "Stopped: the model reached the limit of tokens.",
+    "time": "Stopped: the model reached the time limit.",
+    "interrupted": "You interrupted the model.",
+    "size": "Stopped: the model reached the limit of one turn (turn_bytes and turn_calls under [ask]).",
+    "invalid_args": "Stopped: the model's calls were invalid several times in a row.",
 }
 
 _HELD_BYTES = 50_000
-"""Of a result of an earlier call that is held whole."""
+"""Largest result of an earlier call that is kept in full, in bytes."""
 
 
 class Story:
-    """What is shown of a conversation, and how far it is.
+    """Blocks of a conversation, and the progress of its running ask.
 
     Args:
-        changed: Is told of every block that looks otherwise now.
-        unfold: Which calls are shown in full once they are done.
-        select_key: The key that selects a card that asks.
+        changed: Callback for every block that has to be redrawn.
+        unfold: Which finished calls are expanded.
+        select_key: Key that selects a card awaiting approval.
     """
 
     def __init__(self, changed: Callable[[Block], object], unfold: Unfold = "never", *, select_key: str = "") -> None:
         self.blocks: list[Block] = []
         self.usage = Usage()
-        """What the model took since this conversation was opened."""
+        """Tokens used since this conversation was opened."""
         self.step = self.of = 0
-        """Which turn of the model's this is, and how many it may have; 0 while none is asked."""
+        """Number of the current model turn, and the limit; 0 while nothing runs."""
         self.outcome: Outcome | None = None
-        """What came of asking last."""
+        """Outcome of the last ask."""
         self._changed = changed
         self._unfold: Unfold = unfold
         self._select_key = select_key
@@ -74,7 +75,7 @@ class Story:
         self._proposed = 0
         self._calls: dict[str, CallBlock] = {}
 
-    # What is kept of a session
+    # Stored sessions
 
     def recall(
         self,
@@ -82,12 +83,12 @@ class Story:
         names: Mapping[str, str],
         recorded: Callable[[str], ToolResult | None],
     ) -> None:
-        """Shows what was said before.
+        """Show the messages of a stored session.
 
         Args:
-            entries: Of a session, in order; answers to calls that aren't among them are left out.
-            names: Tools' own names by those that the model has for them.
-            recorded: Gives the result of a call by its id, if it is kept; may block.
+            entries: Messages in order; results without their call are skipped.
+            names: Tool names by the names that the model uses.
+            recorded: Returns the recorded result of a call ID, or None; may block.
         """
         open_: dict[str, CallBlock] = {}
         for entry in entries:
@@ -111,21 +112,24 @@ class Story:
                 case _:
                     pass
         for block in open_.values():
-            block.finish(None, ToolResult.failed("execution_error", "It was cut off.", "cancelled"))
+            block.finish(
+                None,
+                ToolResult.failed("execution_error", "The session ends before its result.", "cancelled"),
+            )
 
-    # What happens
+    # Events
 
     def begin(self, text: str) -> None:
-        """Shows what the user says."""
+        """Show a user message that starts an ask."""
         self._add(UserBlock(text))
         self.outcome = None
         self.step = 0
 
     def feed(self, event: AskEvent) -> None:
-        """Shows what happened."""
+        """Apply an event of the running ask."""
         match event:
-            case ModelSaid(event=said):
-                self._said(said)
+            case ModelSaid(event=happened):
+                self._apply_model_event(happened)
             case TurnStarted(step=step, of=of):
                 self.step, self.of = step, of
                 self._text = self._thought = None
@@ -135,25 +139,25 @@ class Story:
             case CallHappened(call_id=call_id, event=happened):
                 block = self._calls.get(call_id)
                 if block is not None:
-                    block.happened(happened)
+                    block.apply(happened)
                     self._changed(block)
             case ToolAnswered(call=call, result=result, text=text):
                 self._finish(call, result, text)
             case Waiting():
-                self._waiting = NoteBlock("Somebody else asks in this session; it goes on when they are done.")
+                self._waiting = NoteBlock("Another client uses this session. Your message is sent when it finishes.")
                 self._add(self._waiting)
             case AskStarted():
-                self._waited()
+                self._remove_waiting_note()
             case AskFinished(outcome=outcome):
                 self._end(outcome)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether what the user said last waits for somebody else who asks in the session."""
+        """Whether the last user message waits for another client of the session."""
         return self._waiting is not None
 
     def take_back(self) -> None:
-        """Takes away what the user said last, and what was said to that."""
+        """Remove the last user message and everything after it."""
         self._waiting = None
         while self.blocks:
             block = self.blocks.pop()
@@ -162,11 +166,11 @@ class Story:
                 return
 
     def note(self, block: NoteBlock) -> None:
-        """Shows something that we have to say."""
+        """Show a notice."""
         self._add(block)
 
     def block_of(self, call: ToolCall) -> CallBlock | None:
-        """Gives where a call is shown: itself, or the one that it was made within."""
+        """Return the card of a call or of the call that made it, or None."""
         for block in self._calls.values():
             ids = {block.call.id if block.call else "", *block.inner}
             if call.id in ids or call.parent in ids:
@@ -174,19 +178,19 @@ class Story:
         return None
 
     def tick(self) -> None:
-        """Shows how much time has gone by for what runs."""
+        """Update the elapsed time of running calls."""
         for block in self._calls.values():
             if block.is_running:
                 block.changed()
                 self._changed(block)
 
-    def _waited(self) -> None:
+    def _remove_waiting_note(self) -> None:
         if self._waiting is not None:
             self.blocks.remove(self._waiting)
             self._changed(self._waiting)
             self._waiting = None
 
-    def _said(self, event: ModelEvent) -> None:
+    def _apply_model_event(self, event: ModelEvent) -> None:
         match event:
             case TextDelta(text=text):
                 if self._text is None:
@@ -195,26 +199,26 @@ class Story:
                     self._text = TextBlock()
                     self._add(self._text)
                 self._text.marked.append(text)
-                self._touch(self._text)
+                self._mark_changed(self._text)
             case ThinkingDelta(text=text):
                 if self._thought is None:
                     self._thought = ThoughtBlock()
                     self._add(self._thought)
-                self._thought.said.append(text)
-                self._touch(self._thought)
+                self._thought.pieces.append(text)
+                self._mark_changed(self._thought)
             case CallDelta(index=index, name=name, arguments=arguments):
                 while len(self._turn) <= index:
                     self._turn.append(CallBlock(unfold=self._unfold, select_key=self._select_key))
                     self._add(self._turn[-1])
                 self._turn[index].name += name
                 self._turn[index].written += arguments
-                self._touch(self._turn[index])
+                self._mark_changed(self._turn[index])
             case TurnEnded(message=message, usage=usage):
                 self.usage += usage
                 if self._text is None and message.text.strip():
                     self._add(TextBlock(Marked(message.text)))
                 for block in self._turn[len(message.calls) :]:
-                    block.finish(None, ToolResult.failed("execution_error", "It was not called.", "cancelled"))
+                    block.finish(None, ToolResult.failed("execution_error", "The tool was not called.", "cancelled"))
                     self._changed(block)
 
     def _propose(self, call: ToolCall, proposed: ProposedCall) -> None:
@@ -224,7 +228,7 @@ class Story:
         block = self._turn[self._proposed]
         self._proposed += 1
         self._calls[call.id] = block
-        block.proposed(call, proposed)
+        block.set_call(call, proposed)
         self._changed(block)
 
     def _finish(self, call: ToolCall, result: ToolResult, text: str = "") -> None:
@@ -234,35 +238,35 @@ class Story:
             self._changed(block)
 
     def _end(self, outcome: Outcome) -> None:
-        self._waited()
+        self._remove_waiting_note()
         self.outcome, self.step = outcome, 0
         for made, answered in zip(outcome.tool_calls, outcome.tool_results, strict=True):
             call = ToolCall(id=made.id, name=made.name, args=made.args, source="ask")
             self._finish(call, ToolResult(ok=answered.ok, data=answered.data, error=answered.error, meta=answered.meta))
         for block in self._turn:
             if block.state != "done":
-                block.finish(None, ToolResult.failed("execution_error", "It was not called.", "cancelled"))
+                block.finish(None, ToolResult.failed("execution_error", "The tool was not called.", "cancelled"))
                 self._changed(block)
         if outcome.model_error is not None:
             error = outcome.model_error
             self._add(NoteBlock(error.message, "error", error.fix))
-        elif outcome.stopped_by in _WHY:
+        elif outcome.stopped_by in _STOP_MESSAGES:
             was_wanted = outcome.stopped_by == "interrupted"
-            self._add(NoteBlock(_WHY[outcome.stopped_by], "note" if was_wanted else "warning"))
+            self._add(NoteBlock(_STOP_MESSAGES[outcome.stopped_by], "note" if was_wanted else "warning"))
         self._calls.clear()
 
     def _add(self, block: Block) -> None:
         self.blocks.append(block)
         self._changed(block)
 
-    def _touch(self, block: Block) -> None:
+    def _mark_changed(self, block: Block) -> None:
         if block.is_drawn:
             block.changed()
             self._changed(block)
 
 
 def _finish_recalled(block: CallBlock, result: ToolResult, text: str, *, is_whole: bool) -> None:
-    """Gives a call its result; of a large one that of which the model read, until all of it is asked for."""
+    """Set a call's result; of a large one keep only the model's text until the user opens it."""
     if is_whole and result.meta.size <= _HELD_BYTES:
         block.is_old = False
     else:

@@ -1,4 +1,4 @@
-"""The conversation on the screen: what can be done with its blocks, and how a card that asks is answered."""
+"""The conversation widget: actions on blocks, and answers to calls awaiting approval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from pegboard.tui.chat.block_lines import GUTTER, BlockLines
-from pegboard.tui.chat.blocks import ANSWERS, Block, CallBlock, ThoughtBlock, UserBlock
+from pegboard.tui.chat.blocks import Block, ThoughtBlock, UserBlock
+from pegboard.tui.chat.call_block import ANSWERS, CallBlock
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
 from pegboard.tui.widgets import answer_guard
@@ -22,41 +23,49 @@ _LINES_AT_ONCE = 3
 
 
 class Transcript(BlockLines):
-    """Blocks one under the other, one of them marked; follows the end as long as the user doesn't leave it.
+    """Conversation with one marked block.
 
-    A card that asks is answered only if the user selected it, and only once it has been visible for a moment.
+    A card awaiting approval accepts an answer only if the user selected it, and only after it has been visible
+    for a moment.
     """
 
     PAGE = "Conversation"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("talk.up", "up,k", "move(-1)", "Up", "Go to what is above; through a long one, line by line."),
-        Command("talk.down", "down,j", "move(1)", "Down", "Go to what is below; through a long one, line by line."),
-        Command("talk.page_up", "pageup", "page_up", "Page up", "Scroll one screenful up."),
-        Command("talk.page_down", "pagedown", "page_down", "Page down", "Scroll one screenful down."),
-        Command("talk.first", "home,g", "move_to(0)", "First", "Go to the first of what is shown."),
-        Command("talk.last", "end,G", "move_to(-1)", "Last", "Go to the end, and follow it."),
-        Command("talk.approve_once", "a", "answer('once')", "Once", "Approve the selected call, this time.", True),
+        Command("talk.up", "up,k", "move(-1)", "Up", "Move to the block above; scroll a long block by lines."),
+        Command("talk.down", "down,j", "move(1)", "Down", "Move to the block below; scroll a long block by lines."),
+        Command("talk.page_up", "pageup", "page_up", "Page up", "Scroll up one page."),
+        Command("talk.page_down", "pagedown", "page_down", "Page down", "Scroll down one page."),
+        Command("talk.first", "home,g", "move_to(0)", "First", "Move to the first block."),
+        Command("talk.last", "end,G", "move_to(-1)", "Last", "Move to the end and follow it."),
+        Command("talk.approve_once", "a", "answer('once')", "Once", "Approve the selected call once.", True),
         Command(
             "talk.approve_session",
             "s",
             "answer('session')",
             "Session",
-            "Approve its tool for this session: any arguments, or of a destructive tool exactly these.",
+            "Approve the tool for this session; a destructive tool only with these arguments.",
             True,
         ),
         Command(
-            "talk.approve_always", "A", "answer('always')", "Always", "Add a rule: which arguments, for how long.", True
+            "talk.approve_always", "A", "answer('always')", "Always", "Add a rule with arguments and a duration.", True
         ),
         Command("talk.reject", "r", "answer('reject')", "Reject", "Reject the selected call.", True),
-        Command("talk.reject_why", "R", "answer('reject_why')", "Reject, why", "Reject it and tell the reason.", True),
-        Command("talk.edit_call", "e", "answer('edit')", "Edit", "Edit the arguments in the form, then run it.", True),
-        Command("talk.unfold", "space", "unfold", "Unfold", "Show all of the marked call, or a line of it.", True),
-        Command("talk.unfold_all", "z", "unfold_all", "Unfold all", "Show all of every call, or a line of each.", True),
-        Command("talk.open", "enter", "open", "Result", "Open the whole result of the marked call.", True),
-        Command("talk.form", "o", "form", "In the form", "Open the marked call in the form of its tool.", True),
-        Command("talk.copy", "c", "copy", "Copy", "Copy what is marked: words as typed, a call with its result.", True),
-        Command("talk.edit", "e", "edit", "Edit", "Edit your marked message and ask again from there.", True),
-        Command("talk.branch", "b", "branch", "Branch", "Go on from here in a new session; this one stays.", True),
+        Command(
+            "talk.reject_why",
+            "R",
+            "answer('reject_why')",
+            "Reject, why",
+            "Reject the call with a reason.",
+            True,
+        ),
+        Command("talk.edit_call", "e", "answer('edit')", "Edit", "Edit the arguments in the form, then run.", True),
+        Command("talk.unfold", "space", "unfold", "Unfold", "Expand or collapse the marked block.", True),
+        Command("talk.unfold_all", "z", "unfold_all", "Unfold all", "Expand or collapse all calls.", True),
+        Command("talk.open", "enter", "open", "Result", "Open the full result of the marked call.", True),
+        Command("talk.form", "o", "form", "In the form", "Open the marked call in its tool's form.", True),
+        Command("talk.copy", "c", "copy", "Copy", "Copy the marked block: a message, or a call with its result.", True),
+        Command("talk.edit", "e", "edit", "Edit", "Edit the marked message and resend it.", True),
+        Command("talk.branch", "b", "branch", "Branch", "Continue from the marked block in a new session.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -66,72 +75,72 @@ class Transcript(BlockLines):
 
         block: CallBlock
         call_id: str
-        """The call that the card asked about when the user answered."""
+        """ID of the call awaiting approval when the user answered."""
         answer: str
         """One of `ANSWERS`."""
 
     @dataclass
-    class Wanted(Message):
-        """Something is to be done with a block."""
+    class Requested(Message):
+        """Request to act on a block."""
 
         block: Block
-        what: str
-        """`open` its result, `form`, `edit` it, `branch` from it."""
+        action: str
+        """`open`, `form`, `edit` or `branch`."""
 
     class Selected(Message):
-        """Another card is selected, or none is."""
+        """The selected card changed."""
 
-    class EarlierWanted(Message):
-        """More of what was said before is to be shown."""
+    class EarlierRequested(Message):
+        """Request to show earlier messages."""
 
     def __init__(self) -> None:
         super().__init__()
         self._all_unfolded = False
         self.guard = AnswerGuard()
         self._pressed: tuple[float, str] = (0.0, "")
-        """When the mouse button went down, and on which answer."""
+        """Time and answer of the last mouse press."""
 
-    # What is marked and selected
+    # Mark and selection
 
     def show(self, blocks: list[Block]) -> None:
-        """Show a conversation from its end; nothing is marked."""
+        """Show a conversation from its end without a mark."""
         self.guard = AnswerGuard()
         super().show(blocks)
 
     def follow(self) -> None:
-        """Scroll to the end and follow it; unmark and deselect."""
+        """Remove mark and selection, and follow the end."""
         self._following = True
         self._mark(None)
         self.renew()
 
-    def lost(self) -> None:
-        """Unmark a block that isn't shown any more."""
+    def forget_marked(self) -> None:
+        """Unmark a block that was removed."""
         self._mark(None)
 
-    def painted(self) -> None:
-        """Note which calls that ask are visible, and where their answers are."""
+    def note_painted(self) -> None:
+        """Update the guard with the visible cards."""
         self.note_visible()
 
     @property
     def selected(self) -> CallBlock | None:
-        """The card that can be answered: the user selected it with the call that it asks about now."""
+        """The selected card; None unless the user selected it for the call that it shows now."""
         block = self.marked
         if not isinstance(block, CallBlock) or not block.asks_about or block.asks_about != self.guard.selected:
             return None
         return block
 
     def select_card(self, block: CallBlock) -> None:
-        """Mark a card because the user wants it, and bring it into view; if it asks, select it."""
+        """Mark a card and scroll to it; select it if it awaits approval."""
         self._mark(block, select=True)
         self.draw()
         self._reveal()
 
     def deselect(self) -> None:
-        """Select no card; the mark stays."""
+        """Clear the selection; keep the mark."""
         self._select(None)
 
     def enter(self) -> None:
-        """Mark a block when the focus comes by tab: a card that asks, else what was marked, else the last block."""
+        """Mark a block when focus arrives by tab: a card awaiting approval, the previous mark, or the last block."""
         block = self.marked
         if not (isinstance(block, CallBlock) and block.asks_about):
             block = next((one for one in self._blocks if isinstance(one, CallBlock) and one.asks_about), block)
@@ -143,7 +152,7 @@ class Transcript(BlockLines):
             self._reveal()
 
     def _mark(self, block: Block | None, *, select: bool = False) -> None:
-        """Mark a block; select it only if the user wants just that, and keep it selected while it stays marked."""
+        """Mark a block; select it if `select`, and keep a selection while its block stays marked."""
         if select or block is not self.marked:
             self._select(block if select else None)
         self.marked = block
@@ -160,7 +169,7 @@ class Transcript(BlockLines):
         self.post_message(self.Selected())
 
     def note_visible(self) -> None:
-        """Note which calls that ask are visible, and where their answers are."""
+        """Update the guard with the visible cards awaiting approval and the rows of their answers."""
         if not self.is_attached:
             return
         rows: dict[str, int | None] = {}
@@ -177,14 +186,14 @@ class Transcript(BlockLines):
         self.guard.show(rows)
 
     def on_blur(self) -> None:
-        """Deselect, unless it is the whole app that loses the focus."""
+        """Deselect, unless the whole app lost focus."""
         if self.app.app_focus:
             self.deselect()
         else:
             self.guard.typed()
 
     def on_key(self, event: events.Key) -> None:
-        """Answer the selected card, unless the key came too early; while somebody types, it always does."""
+        """Answer the selected card, unless the guard rejects the key as accidental."""
         block = self.selected
         if block is None:
             return
@@ -205,7 +214,7 @@ class Transcript(BlockLines):
                 yield key, actions[binding.action]
 
     def action_move(self, by: int) -> None:
-        """Mark the block above or below, unless more of the marked one is to be seen that way."""
+        """Mark the block above or below, or scroll if more of the marked block is that way."""
         if not self._blocks:
             return
         self._catch_up()
@@ -222,7 +231,7 @@ class Transcript(BlockLines):
             self.scroll_to(y=max(seen - _LINES_AT_ONCE, top), animate=False, immediate=True)
         elif by < 0 and cursor == 0:
             if self.hidden:
-                self.post_message(self.EarlierWanted())
+                self.post_message(self.EarlierRequested())
         else:
             self._mark(self._blocks[max(0, min(cursor + by, len(self._blocks) - 1))])
             self._reveal()
@@ -230,29 +239,29 @@ class Transcript(BlockLines):
                 self._show_end()
 
     def _show_end(self) -> None:
-        """Show the end of a long block first when the mark comes from below."""
+        """Show the end of a long block that was entered from below."""
         cursor = self.cursor
-        assert cursor is not None, "it was moved"
+        assert cursor is not None, "a block was marked"
         bottom = self._tops[cursor + 1] - 1
         if bottom - self._tops[cursor] > self.page:
             self.scroll_to(y=bottom - self.page, animate=False, immediate=True)
 
-    def action_move_to(self, place: int) -> None:
-        """Marks a block and has it at the top, or the last one (-1) and follows the end."""
+    def action_move_to(self, index: int) -> None:
+        """Mark a block and scroll it to the top; with -1, mark the last block and follow the end."""
         if self._blocks:
             self._catch_up()
-            self._mark(self._blocks[place])
-            if place < 0:
+            self._mark(self._blocks[index])
+            if index < 0:
                 self.scroll_end(animate=False, immediate=True, x_axis=False)
             else:
-                self.scroll_to(y=self._tops[place] if place else 0, animate=False, immediate=True)
+                self.scroll_to(y=self._tops[index] if index else 0, animate=False, immediate=True)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Note when and on which answer the button went down: a click counts from then."""
+        """Record time and answer of the press: a click counts from then."""
         self._pressed = answer_guard.clock.of(event), self._answer_at(event)
 
     def _answer_at(self, event: events.MouseEvent) -> str:
-        """Return the answer under the pointer; empty if there is none."""
+        """Return the answer under the pointer, or an empty string."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
         if offset is None or not self._blocks or not self._tops[0] <= index < self._tops[-1]:
@@ -261,13 +270,13 @@ class Transcript(BlockLines):
         return next((answer for start, end, answer in answers if start <= offset.x - GUTTER < end), "")
 
     def on_click(self, event: events.Click) -> None:
-        """Mark what was clicked; on a selected card, click on an answer gives it, and on the head of a call folds."""
+        """Mark the clicked block; on a selected card, choose the answer; on a title row, expand or collapse."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
         if offset is None or not self._blocks or not 0 <= index < self.row_count:
             return
         if index < self._tops[0]:
-            self.post_message(self.EarlierWanted())
+            self.post_message(self.EarlierRequested())
             return
         number, _ = self._at(index)
         block, selected = self._blocks[number], self.selected
@@ -282,10 +291,10 @@ class Transcript(BlockLines):
         elif index == self._tops[number] and isinstance(block, CallBlock | ThoughtBlock):
             self.action_unfold()
 
-    # What is done with it
+    # Actions on the marked block
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer what can be done with the marked block; answers only on the selected card."""
+        """Enable the actions that apply to the marked block; answers only for a selected card."""
         block = self.marked
         match action:
             case "answer":
@@ -308,7 +317,7 @@ class Transcript(BlockLines):
                 return True
 
     def action_answer(self, answer: str) -> None:
-        """Answer the selected card. Keys don't come here, but from the palette somebody chose just this."""
+        """Answer the selected card from the command palette. Keys are handled by `on_key`."""
         block = self.selected
         if block is not None and answer in {known for known, _, _ in ANSWERS}:
             self._answer(block, answer)
@@ -317,7 +326,7 @@ class Transcript(BlockLines):
         self.post_message(self.Answered(block, block.asks_about, answer))
 
     def action_unfold(self) -> None:
-        """Shows all of the marked call or thought, or a line of it."""
+        """Expand or collapse the marked block."""
         match self.marked:
             case CallBlock() as block:
                 block.unfolded = not block.is_unfolded
@@ -328,7 +337,7 @@ class Transcript(BlockLines):
         self._redraw(block)
 
     def action_unfold_all(self) -> None:
-        """Shows all of every call, or a line of each."""
+        """Expand or collapse all calls."""
         self._all_unfolded = not self._all_unfolded
         for block in self._blocks:
             if isinstance(block, CallBlock):
@@ -345,26 +354,26 @@ class Transcript(BlockLines):
         self._reveal()
 
     def action_open(self) -> None:
-        """Opens the whole result."""
-        self._want("open")
+        """Open the full result of the marked call."""
+        self._request("open")
 
     def action_form(self) -> None:
-        """Opens the call in the form of its tool."""
-        self._want("form")
+        """Open the marked call in its tool's form."""
+        self._request("form")
 
     def action_edit(self) -> None:
-        """Edits the user's message."""
-        self._want("edit")
+        """Edit the marked message."""
+        self._request("edit")
 
     def action_branch(self) -> None:
-        """Goes on from here in a new session."""
-        self._want("branch")
+        """Continue from the marked block in a new session."""
+        self._request("branch")
 
-    def _want(self, what: str) -> None:
+    def _request(self, action: str) -> None:
         if self.marked is not None:
-            self.post_message(self.Wanted(self.marked, what))
+            self.post_message(self.Requested(self.marked, action))
 
     def action_copy(self) -> None:
-        """Copies the marked block's text."""
+        """Copy the marked block's text."""
         if self.marked is not None:
             self.post_message(Copy(self.marked.text))

@@ -1,1 +1,1 @@
-"""What the Script place is made of."""
+"""The Script page: editor, commands, calls and output."""

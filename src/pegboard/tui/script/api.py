@@ -1,4 +1,4 @@
-"""What the Script place uses of the scripts' side; it gets all of it from the runtime."""
+"""Interfaces of the script runner that the Script page uses. The runtime provides the implementations."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from pegboard.models import ScriptAnalysis, ToolSpec
 
 
 class ScriptCommand(Protocol):
-    """A command that a script may call."""
+    """A command available to scripts."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is called, its own name first."""
+        """All names, the main name first."""
         ...
 
     @property
     def summary(self) -> str:
-        """What it does, in one line."""
+        """One-line summary."""
         ...
 
     @property
     def usage(self) -> str:
-        """The command with its arguments, in one line."""
+        """One-line usage with arguments."""
         ...
 
     def help(self) -> str:
-        """Gives all that is to be known of it."""
+        """Return the full help text."""
         ...
 
 
 class Orchestrator(Protocol):
-    """What runs scripts over the tools that may be used now."""
+    """Script runner with the currently available tools."""
 
     @property
     def commands(self) -> Sequence[ScriptCommand]:
-        """What scripts may call."""
+        """Commands available to scripts."""
         ...
 
     def analyze(self, commands: str) -> ScriptAnalysis:
-        """Says what a script will call; blocks for a moment."""
+        """Analyze the calls of a script. Blocks."""
         ...
 
 
 def spec_of(command: ScriptCommand) -> ToolSpec | None:
-    """Gives the tool of the registry that a command is, if it is one."""
+    """Return the tool of a command, or None for other commands."""
     spec = getattr(command, "spec", None)
     return spec if isinstance(spec, ToolSpec) else None
 
 
 def call_to_fill_in(command: ScriptCommand) -> str:
-    """Gives a command with a gap for each argument that it requires, as it is put into a script."""
+    """Return a call of a command with a placeholder for each required argument."""
     spec = spec_of(command)
     required = spec.input_schema.get("required") if spec is not None else None
     gaps = [f"<{name}>" for name in required if isinstance(name, str)] if isinstance(required, list) else []

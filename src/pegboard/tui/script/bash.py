@@ -1,4 +1,4 @@
-"""Bash as the editor colours it, line by line, with what one line leaves to the next. Knows nothing of Textual."""
+"""Incremental scanner of bash for highlighting and command names, line by line. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-Kind = Literal["comment", "keyword", "builtin", "string", "variable", "number", "operator", "gap"]
-"""What a piece of a line is."""
+Kind = Literal["comment", "keyword", "builtin", "string", "variable", "number", "operator", "placeholder"]
+"""Kind of a highlighted span."""
 Piece = tuple[int, int, Kind]
 
-GAP: Final = re.compile(r"(?<!\S)<[^<>\s|&;()]+>(?!\S)")
-"""A place that is still to be filled in, as usages have them."""
+PLACEHOLDER: Final = re.compile(r"(?<!\S)<[^<>\s|&;()]+>(?!\S)")
+"""An argument to fill in, such as `<path>`."""
 _LONGEST: Final = 2_000
-"""Characters of a line beyond which it isn't coloured."""
+"""Length from which a line isn't highlighted."""
 
 _ENDS: Final = frozenset(" \t|&;()<>`")
-"""Characters at which a word ends."""
+"""Characters that end a word."""
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _OPERATOR: Final = re.compile(r"\|\||&&|;;&?|;&|\|&?|;|&(?!>)")
 _REDIRECT: Final = re.compile(r"\d*(?:&>>?|<<<|<<-?|>>|>\||>&|<&|<>|<|>)")
@@ -31,12 +31,12 @@ _IN_DOUBLE: Final = re.compile(r"[^\"\\$`]+")
 _FUNCTION: Final = re.compile(r"\s*\(\s*\)")
 
 _FOLLOWED: Final = frozenset({"!", "do", "elif", "else", "if", "then", "time", "until", "while", "{"})
-"""Words after which a command comes."""
+"""Keywords followed by a command."""
 _UNFOLLOWED: Final = frozenset({"done", "esac", "fi", "for", "function", "in", "select", "}"})
-"""Words after which none does."""
+"""Keywords not followed by a command."""
 KEYWORDS: Final = _FOLLOWED | _UNFOLLOWED | {"case", "[[", "]]"}
 _WRAPPERS: Final = frozenset({"command", "env", "exec", "nohup", "parallel", "time", "timeout", "xargs"})
-"""Commands among whose arguments another command stands."""
+"""Commands that run another command from their arguments."""
 _OWN: Final = """
 . : [ alias arch assert awk b2sum base32 base64 basename basenc bash bc bg bind break builtin bunzip2 busybox
 bzcat bzip2 caller cat cd chgrp chmod chown cksum clear cmp column comm command compgen complete compopt
@@ -52,27 +52,27 @@ typeset ulimit umask unalias uname unexpand uniq unlink unset unzip uptime users
 wget which who whoami xargs xxd yes yq zip
 """
 SHELL: Final = frozenset(_OWN.split())
-"""What the shell of scripts has of its own."""
+"""Builtin commands of the sandboxed shell."""
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """What is open where a line begins."""
+class ShellState:
+    """State of the scanner at the start of a line."""
 
     around: tuple[str, ...] = ()
-    """Quotes, substitutions and the like, the innermost last."""
+    """Open quotes, substitutions and groups, innermost last."""
     here: tuple[tuple[str, bool], ...] = ()
-    """The words that end the here-documents which follow, and whether tabs may stand before them."""
+    """Delimiters of pending here-documents, and whether leading tabs are stripped."""
     wants: bool = True
-    """Whether a command may come."""
+    """Whether a command is expected."""
 
 
-NOTHING: Final = Open()
+NOTHING: Final = ShellState()
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word in the place of a command, or one that another command may run."""
+    """A word in command position, or an argument that another command may run."""
 
     start: int
     end: int
@@ -82,24 +82,24 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What is in a line."""
+    """Result of scanning a line."""
 
     words: tuple[Word, ...] = ()
     strings: tuple[tuple[int, int], ...] = ()
-    """Quotes that are open at an end of the line, and here-documents."""
+    """Spans of quotes that continue across lines, and of here-documents."""
     functions: tuple[str, ...] = ()
-    """The names of functions that it defines."""
-    after: Open = NOTHING
-    """What is open where it ends."""
+    """Names of functions defined in the line."""
+    after: ShellState = NOTHING
+    """State at the end of the line."""
 
 
 @lru_cache(maxsize=10_000)
-def scan(line: str, before: Open) -> Scanned:
-    """Finds the commands of a line, and what it leaves open.
+def scan(line: str, before: ShellState) -> Scanned:
+    """Return the commands of a line and the state at its end.
 
     Args:
-        line: The line, without its end.
-        before: What is open where it begins.
+        line: The line without its line break.
+        before: State at the start of the line.
     """
     if before.here:
         (end, is_indented), *rest = before.here
@@ -112,13 +112,13 @@ def scan(line: str, before: Open) -> Scanned:
 @dataclass
 class _Scan:
     line: str
-    before: Open
+    before: ShellState
     at: int = 0
     wants: bool = True
     is_target: bool = False
-    """Whether the next word is the file of a redirection."""
+    """Whether the next word is the target of a redirection."""
     is_value: bool = False
-    """Whether the word that is read is an assignment, behind which a command may come."""
+    """Whether the current word is an assignment, which a command may follow."""
     command: str = ""
     words: list[Word] = field(default_factory=list)
     strings: list[tuple[int, int]] = field(default_factory=list)
@@ -130,10 +130,10 @@ class _Scan:
         self.around += self.before.around
         self.wants = self.before.wants
         began = 0 if self._is_quoted else None
-        goes_on = False
+        is_continued = False
         while self.at < len(self.line):
             was_quoted, start = self._is_quoted, self.at
-            goes_on = self._step()
+            is_continued = self._step()
             if was_quoted and not self._is_quoted and began is not None:
                 self.strings.append((began, self.at))
                 began = None
@@ -141,9 +141,9 @@ class _Scan:
                 began = start
         if self._is_quoted:
             self.strings.append((began or 0, len(self.line)))
-        elif not goes_on and not self._is_closed:
+        elif not is_continued and not self._is_closed:
             self.wants = True
-        after = Open(tuple(self.around), tuple(self.here), self.wants)
+        after = ShellState(tuple(self.around), tuple(self.here), self.wants)
         return Scanned(tuple(self.words), tuple(self.strings), tuple(self.functions), after)
 
     @property
@@ -155,7 +155,7 @@ class _Scan:
         self.wants, self.is_value = wants, False
 
     def _pop(self) -> None:
-        """Closes what is innermost; what it stood in was part of a command, unless that was an assignment."""
+        """Close the innermost group. A command is expected only after a group within an assignment."""
         self.wants = self.is_value = self.around.pop().endswith("=")
 
     @property
@@ -164,11 +164,11 @@ class _Scan:
 
     @property
     def _is_closed(self) -> bool:
-        """Whether no command can come here, whatever separates words."""
+        """Whether the innermost group can't contain commands."""
         return self._top in {"((", "${", "[[", "array", "case", "pattern"}
 
     def _step(self) -> bool:
-        """Goes on by a piece; gives whether that is a backslash which joins the next line."""
+        """Scan one token; return whether it is a backslash that continues the line."""
         line, at = self.line, self.at
         match self._top:
             case "'":
@@ -204,7 +204,7 @@ class _Scan:
             self._pop()
 
     def _open_within(self, at: int) -> bool:
-        """Opens what may stand in a word or in quotes; gives whether there is anything of the kind."""
+        """Open a substitution at `at`; return False if none starts there."""
         for sign in ("$((", "$(", "${", "`"):
             if self.line.startswith(sign, at):
                 if sign == "`" and {"`", "`="} & {*self.around}:
@@ -229,14 +229,14 @@ class _Scan:
             self.at = len(line)
         elif sign == "\\":
             self.at = at + 2
-            self._said("")
+            self._note_word("")
             return at + 1 == len(line)
         elif sign in "'\"":
-            self._said("")
+            self._note_word("")
             self._push(sign)
             self.at = at + 1
         elif line.startswith("$'", at):
-            self._said("")
+            self._note_word("")
             self._push("$'")
             self.at = at + 2
         elif self._open_within(at):
@@ -290,8 +290,8 @@ class _Scan:
         else:
             self.is_target = True
 
-    def _said(self, word: str) -> None:
-        """Notes that a word stands here which isn't known, or isn't the name of a command."""
+    def _note_word(self, word: str) -> None:
+        """Record a word that isn't a known command name."""
         if not self.is_value:
             self.command = word
             self.wants = self.is_target = False
@@ -312,9 +312,9 @@ class _Scan:
                 self.words.append(Word(found.start(), self.at, word, is_command=False))
             elif is_whole and self.command == "function":
                 self.functions.append(word)
-                self._said("")
+                self._note_word("")
             elif self.wants:
-                self._said("")
+                self._note_word("")
         elif definition := _FUNCTION.match(line, self.at):
             self.functions.append(word)
             self.at = definition.end()
@@ -339,19 +339,19 @@ class _Scan:
 
 
 def _end_of(line: str, at: int, quote: str) -> int:
-    """Finds the end of a quote in which a backslash takes the meaning from what follows; -1 where there is none."""
+    """Return the index of the closing quote, skipping escaped characters, or -1."""
     while at < len(line) and line[at] != quote:
         at += 2 if line[at] == "\\" else 1
     return at if at < len(line) else -1
 
 
 @lru_cache(maxsize=10_000)
-def pieces(line: str, before: Open) -> Sequence[Piece]:
-    """Gives the coloured pieces of a line, without its commands; what comes later lies over what came before.
+def pieces(line: str, before: ShellState) -> Sequence[Piece]:
+    """Return the highlighted spans of a line except commands. Later spans override earlier ones.
 
     Args:
         line: The line.
-        before: What is open where it begins.
+        before: State at the start of the line.
     """
     if len(line) > _LONGEST:
         return ()
@@ -359,12 +359,12 @@ def pieces(line: str, before: Open) -> Sequence[Piece]:
     strings: list[Piece] = [(start, end, "string") for start, end in scanned.strings]
     code = 0 if not strings or strings[0][0] else strings[0][1]
     found: list[Piece] = [] if code == len(line) else [*_lexed(line, code)]
-    gaps: list[Piece] = [(*match.span(), "gap") for match in GAP.finditer(line)]
-    return (*found, *strings, *gaps)
+    placeholders: list[Piece] = [(*match.span(), "placeholder") for match in PLACEHOLDER.finditer(line)]
+    return (*found, *strings, *placeholders)
 
 
 def _lexed(line: str, start: int) -> Sequence[Piece]:
-    """Has Pygments read a line from where it is code."""
+    """Return the spans of Pygments for a line from a column on."""
     from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String
 
     kinds: tuple[tuple[object, Kind], ...] = (

@@ -1,4 +1,4 @@
-"""The tree of calls of a script: live, and drawn line by line, so that ten thousand of them cost what is seen."""
+"""Live tree of a script's calls. Rows outside the viewport are not rendered."""
 
 from __future__ import annotations
 
@@ -24,81 +24,81 @@ from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.result.markdown_lines import MarkedLines
-from pegboard.tui.script.run import Node, ScriptRun
+from pegboard.tui.script.run import CallNode, ScriptRun
 from pegboard.tui.widgets.line_view import Span
 
 _FRAME_SECONDS: Final = 1 / 20
 _TICK_SECONDS: Final = 0.1
 _LOG_SHOWN: Final = 5
-"""Lines of the marked call's log that are shown below it."""
+"""Log lines shown below the marked call."""
 _LEAST_ARGUMENTS: Final = 20
-"""Cells for arguments, of which a fact that isn't the first leaves as many."""
-_SAID: Final = 500
-"""Characters of an error's message that are shown."""
+"""Minimum width of the arguments, in cells; secondary facts are omitted first."""
+_ERROR_CHARACTERS: Final = 500
+"""Characters of an error message that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class _More:
-    """A line below the marked call."""
+class _DetailRow:
+    """A row below the marked call."""
 
     text: str
     mark: str
 
 
 class CallsTree(MarkedLines):
-    """The script, and under it its calls in the order in which they began; follows them until one is marked."""
+    """The script and its calls in starting order. Follows new calls until the user marks one."""
 
     PAGE = "Calls"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("calls.up", "up,k", "move(-1)", "Up", "Go to the call above."),
-        Command("calls.down", "down,j", "move(1)", "Down", "Go to the call below."),
-        Command("calls.page_up", "pageup", "page(-1)", "Page up", "Go one screenful up."),
-        Command("calls.page_down", "pagedown", "page(1)", "Page down", "Go one screenful down."),
-        Command("calls.first", "home,g", "edge(-1)", "First", "Go to the script itself."),
-        Command("calls.last", "end,G", "edge(1)", "Last", "Go to the last call, and follow what comes."),
-        Command("calls.failed", "f", "failed", "Next failed", "Go to the next call that failed.", footer=True),
-        Command("calls.open", "enter", "want('open')", "Result", "Open the whole result of the marked call.", True),
-        Command("calls.form", "o", "want('form')", "In the form", "Open the marked call in its tool's form.", True),
-        Command("calls.talk", "a", "want('talk')", "To the chat", "Put call and result into the message.", True),
+        Command("calls.up", "up,k", "move(-1)", "Up", "Move to the call above."),
+        Command("calls.down", "down,j", "move(1)", "Down", "Move to the call below."),
+        Command("calls.page_up", "pageup", "page(-1)", "Page up", "Move up one page."),
+        Command("calls.page_down", "pagedown", "page(1)", "Page down", "Move down one page."),
+        Command("calls.first", "home,g", "edge(-1)", "First", "Move to the script."),
+        Command("calls.last", "end,G", "edge(1)", "Last", "Move to the last call and follow new ones."),
+        Command("calls.failed", "f", "failed", "Next failed", "Move to the next failed call.", footer=True),
+        Command("calls.open", "enter", "request('open')", "Result", "Open the full result of the marked call.", True),
+        Command("calls.form", "o", "request('form')", "In the form", "Open the marked call in its tool's form.", True),
+        Command("calls.talk", "a", "request('talk')", "To the chat", "Insert the call into the chat prompt.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = "CallsTree { padding: 0 0 0 1; }"
     ALLOW_SELECT = False
 
-    cursor: var[Node | None] = var[Node | None](None, init=False)
-    """The marked call; None as long as the end is followed."""
+    cursor: var[CallNode | None] = var[CallNode | None](None, init=False)
+    """The marked call; None while following new calls."""
 
     @dataclass
-    class Wanted(Message):
-        """Something is to be done with a call."""
+    class Requested(Message):
+        """Request to act on a call."""
 
-        node: Node
-        what: str
-        """`open` its result, `form`, `talk`."""
+        node: CallNode
+        action: str
+        """`open`, `form` or `talk`."""
 
     def __init__(self) -> None:
         super().__init__()
         self._run: ScriptRun | None = None
         self._at = -1
-        self._more: list[_More] = []
+        self._detail_rows: list[_DetailRow] = []
         self._following = True
         self._frame: asyncio.TimerHandle | None = None
         self._clock: Timer | None = None
         self.show_horizontal_scrollbar = False
 
     def on_mount(self) -> None:
-        """Sets up the clock, which runs only while a script does."""
+        """Create the timer, paused until a script runs."""
         self._clock = self.set_interval(_TICK_SECONDS, self._tick, pause=True)
 
     def on_unmount(self) -> None:
-        """Draws nothing any more."""
+        """Cancel the scheduled frame."""
         if self._frame is not None:
             self._frame.cancel()
 
-    # What is shown
+    # Drawing
 
     def show(self, run: ScriptRun) -> None:
-        """Shows another run; `renew` is told when it changes."""
+        """Show another run. Call `renew` when it changes."""
         self._run = run
         self._following = True
         self.set_reactive(CallsTree.cursor, None)
@@ -107,21 +107,21 @@ class CallsTree(MarkedLines):
             self._clock.resume()
 
     def renew(self) -> None:
-        """Draws what has changed, with the next frame."""
+        """Schedule drawing for the next frame."""
         if self._frame is None and self.is_mounted:
-            # Textual's timers are skipped for good where the machine is slower than their time for a moment.
+            # a Textual timer is dropped if the machine is too slow for one interval
             self._frame = asyncio.get_running_loop().call_later(_FRAME_SECONDS, self.call_next, self.draw)
 
     def draw(self) -> None:
-        """Draws what has changed, now."""
+        """Draw now."""
         self._frame = None
         if not self.is_attached:  # the frame was due when the app ended
             return
         self._at = -1
-        self._more = []
+        self._detail_rows = []
         if self._run is not None and self.cursor is not None:
             self._at = next(index for index, node in enumerate(self._run.rows) if node is self.cursor)
-            self._more = [*_more(self.cursor)]
+            self._detail_rows = [*_details(self.cursor)]
         if self._run is not None and self._run.calls:
             failed = f", {self._run.failed:,} failed" if self._run.failed else ""
             self.border_title = Content(f"Calls  {self._run.calls:,}{failed}")
@@ -132,7 +132,7 @@ class CallsTree(MarkedLines):
         self.refresh_bindings()
 
     def _resize(self) -> None:
-        """Takes over the number of rows as a layout would, but without laying out the whole screen."""
+        """Update the virtual size without a layout of the whole screen."""
         size = Size(self.room, self.row_count)
         self.set_reactive(ScrollView.virtual_size, size)
         self._scroll_update(size)
@@ -143,65 +143,65 @@ class CallsTree(MarkedLines):
         self.renew()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follows the end when the user goes there, and no longer when they leave it."""
+        """Follow the end while it is in the viewport."""
         super().watch_scroll_y(old_value, new_value)
         self._following = self.is_vertical_scroll_end
 
     def on_resize(self, event: events.Resize) -> None:
-        """Fits the rows to the new width."""
+        """Fit the rows to the new width."""
         del event
         self.draw()
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
-        return (len(self._run.rows) if self._run is not None else 0) + len(self._more)
+        """Number of rows."""
+        return (len(self._run.rows) if self._run is not None else 0) + len(self._detail_rows)
 
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Gives a row: a call, or something about the marked one."""
-        assert self._run is not None, "without a run there are no rows"
+        """Return the text and spans of a row: a call, or a detail of the marked one."""
+        assert self._run is not None, "rows require a run"
         node = self._node(index)
         if node is not None:
             return _row(node, self._run, self.room)
-        more = self._more[index - self._at - 1]
+        more = self._detail_rows[index - self._at - 1]
         indent = "  " * min((self._run.rows[self._at].depth + 1), 8)
         text = f"{indent}│ {more.text}"
         text = text if cell_len(text) <= self.room else f"{fitted(text, self.room - 1)}…"
         return text, [(0, len(text), more.mark)]
 
     def row_style(self, index: int) -> str | None:
-        """Lays the cursor under the marked call."""
+        """Return the component class of the marked call's row."""
         return "line-view--cursor" if self.cursor is not None and index == self._at else None
 
-    def _node(self, index: int) -> Node | None:
-        """Gives the call of a row, None for a row about the marked one."""
-        assert self._run is not None, "without a run there are no rows"
+    def _node(self, index: int) -> CallNode | None:
+        """Return the call of a row, or None for a detail row."""
+        assert self._run is not None, "rows require a run"
         if self._at < 0 or index <= self._at:
             return self._run.rows[index]
-        if index <= self._at + len(self._more):
+        if index <= self._at + len(self._detail_rows):
             return None
-        return self._run.rows[index - len(self._more)]
+        return self._run.rows[index - len(self._detail_rows)]
 
-    # What is marked
+    # Mark
 
     @property
-    def _rows(self) -> list[Node]:
+    def _rows(self) -> list[CallNode]:
         return self._run.rows if self._run is not None else []
 
     def watch_cursor(self) -> None:
-        """Shows the mark, and what there is to be said of the call."""
+        """Show the mark and the details of the call."""
         self.draw()
         if self.cursor is not None:
-            self.show_row(self._at + len(self._more))
+            self.show_row(self._at + len(self._detail_rows))
             self.show_row(self._at)
 
     def on_focus(self) -> None:
-        """Marks the last call if none is."""
+        """Mark the last call of a finished run if none is marked."""
         if self.cursor is None and self._rows and self._run is not None and self._run.is_over:
             self.cursor = self._rows[-1]
 
     def action_move(self, by: int) -> None:
-        """Marks a call further up or down; down from the last one follows what comes."""
+        """Move the mark up or down by a number of calls."""
         rows = self._rows
         if not rows:
             return
@@ -209,11 +209,11 @@ class CallsTree(MarkedLines):
         self.cursor = rows[max(0, min(at + by, len(rows) - 1))]
 
     def action_page(self, by: int) -> None:
-        """Marks a call a screenful further."""
+        """Move the mark by a page."""
         self.action_move(by * max(1, self.page - 1))
 
     def action_edge(self, by: int) -> None:
-        """Marks the script, or follows what comes."""
+        """Mark the script; at the end, follow new calls or mark the last one."""
         if not self._rows:
             return
         if by < 0:
@@ -225,7 +225,7 @@ class CallsTree(MarkedLines):
             self.cursor = self._rows[-1]
 
     def action_failed(self) -> None:
-        """Marks the next call that failed, from the marked one on, round and round."""
+        """Mark the next failed call, wrapping around at the end."""
         rows = self._rows
         start = self._at + 1
         for node in (*rows[start:], *rows[:start]):
@@ -234,66 +234,66 @@ class CallsTree(MarkedLines):
                 return
 
     def on_click(self, event: events.Click) -> None:
-        """Marks the call that was clicked; a second click opens its result."""
+        """Mark the clicked call; open its result if it is already marked."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
         if not 0 <= index < self.row_count:
             return
         node = self._node(index)
         if node is None or node is self.cursor:
-            self.action_want("open")
+            self.action_request("open")
         else:
             self.cursor = node
 
-    # What is done with it
+    # Actions on the marked call
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers what can be done with the marked call."""
+        """Enable the actions that apply to the marked call."""
         if action == "failed":
             return self._run is not None and self._run.failed > 0
-        if action != "want":
+        if action != "request":
             return True
         node = self.cursor
         if node is None:
             return False
         return node.within is not None if parameters == ("form",) else node.result is not None
 
-    def action_want(self, what: str) -> None:
-        """Asks for something to be done with the marked call."""
-        if self.cursor is not None and self.check_action("want", (what,)):
-            self.post_message(self.Wanted(self.cursor, what))
+    def action_request(self, action: str) -> None:
+        """Request an action on the marked call."""
+        if self.cursor is not None and self.check_action("request", (action,)):
+            self.post_message(self.Requested(self.cursor, action))
 
 
-def _row(node: Node, run: ScriptRun, room: int) -> tuple[str, Sequence[Span]]:
-    """Gives a call in a row: how it is, its name, its arguments as far as there is room, and how it went."""
+def _row(node: CallNode, run: ScriptRun, width: int) -> tuple[str, Sequence[Span]]:
+    """Return the row of a call: sign, name, arguments that fit, and status at the right."""
     sign, mark = _sign(node)
     name = "script" if node.within is None else clean_line(node.call.name)
     indent = "  " * min(node.depth, 8)
     left = f"{indent}{sign} {'∥ ' if node.is_beside else ''}"
-    args = preview(node.call.args, room) if node.within is not None and node.call.args else ""
-    said = [*_facts(node, run)]
+    args = preview(node.call.args, width) if node.within is not None and node.call.args else ""
+    texts = [*_facts(node, run)]
     least = cell_len(left) + cell_len(name) + min(cell_len(args), _LEAST_ARGUMENTS) + 4
-    while len(said) > 1 and least + cell_len(" · ".join(said)) > room:
-        said.pop()
-    facts = " · ".join(said)
-    most = max(room - cell_len(left) - cell_len(facts) - 2, 4)
+    while len(texts) > 1 and least + cell_len(" · ".join(texts)) > width:
+        texts.pop()
+    facts = " · ".join(texts)
+    most = max(width - cell_len(left) - cell_len(facts) - 2, 4)
     if cell_len(name) > most:
         name = f"{fitted(name, most - 1).rstrip()}…"
     spans: list[Span] = [(len(indent), len(indent) + 1, mark), (len(indent) + 1, len(left), "muted")]
     spans.append((len(left), len(left) + len(name), "strong"))
     text = left + name
-    space = room - cell_len(text) - cell_len(facts) - 4
+    space = width - cell_len(text) - cell_len(facts) - 4
     if args and space > 4:
         args = args if cell_len(args) <= space else f"{fitted(args, space - 1).rstrip()}…"
         spans.append((len(text), len(text) + 2 + len(args), "muted"))
         text += f"  {args}"
-    text += " " * max(room - cell_len(text) - cell_len(facts), 1)
+    text += " " * max(width - cell_len(text) - cell_len(facts), 1)
     spans.append((len(text), len(text) + len(facts), mark if mark != "ok" else "muted"))
     text += facts
-    return (text if cell_len(text) <= room else fitted(text, max(room, 0))), spans
+    return (text if cell_len(text) <= width else fitted(text, max(width, 0))), spans
 
 
-def _sign(node: Node) -> tuple[str, str]:
+def _sign(node: CallNode) -> tuple[str, str]:
     if node.result is None:
         return "▶", "running"
     if node.within is None and node.result.ok and exit_code(node.result) != 0:
@@ -303,8 +303,8 @@ def _sign(node: Node) -> tuple[str, str]:
     return ("⊘", "warning") if was_stopped(node.result) else ("✗", "error")
 
 
-def _facts(node: Node, run: ScriptRun) -> Iterator[str]:
-    """Says how it goes or went; the last of it is left out first."""
+def _facts(node: CallNode, run: ScriptRun) -> Iterator[str]:
+    """Yield status texts of a call, most important first."""
     result = node.result
     if result is None:
         done = f"{_progress(node.progress)} · " if node.progress is not None else ""
@@ -327,27 +327,29 @@ def _facts(node: Node, run: ScriptRun) -> Iterator[str]:
 
 
 def exit_code(result: ToolResult) -> int | None:
-    """Gives the exit code of a script that has run; None where it hasn't."""
+    """Return the exit code of a script's result, or None if it didn't run to its end."""
     code = result.data.get("exit_code") if isinstance(result.data, dict) else None
     return code if isinstance(code, int) else None
 
 
 def was_stopped(result: ToolResult) -> bool:
-    """Says whether somebody wanted a call not to go on."""
+    """Return whether a call was cancelled or rejected."""
     return result.error is not None and result.error.detail in {"cancelled", "denied"}
 
 
-def _more(node: Node) -> Iterator[_More]:
-    """Gives what stands below the marked call: why it failed, how far it is, what it printed last."""
+def _details(node: CallNode) -> Iterator[_DetailRow]:
+    """Yield the rows below the marked call: error, progress, last log lines."""
     if node.result is not None and node.result.error is not None:
-        yield _More(clean_line(node.result.error.message[:_SAID]), "error")
+        yield _DetailRow(clean_line(node.result.error.message[:_ERROR_CHARACTERS]), "error")
     if node.progress is not None and node.progress.message:
-        yield _More(f"{_progress(node.progress)} · {clean_line(node.progress.message[:_SAID])}", "running")
+        yield _DetailRow(
+            f"{_progress(node.progress)} · {clean_line(node.progress.message[:_ERROR_CHARACTERS])}", "running"
+        )
     shown = [*node.log][-_LOG_SHOWN:]
     if node.log_count > len(shown):
-        yield _More(f"… {count(node.log_count - len(shown), 'earlier line')}", "muted")
+        yield _DetailRow(f"… {count(node.log_count - len(shown), 'earlier line')}", "muted")
     for line in shown:
-        yield _More(f"{'! ' if line.stream == 'stderr' else ''}{line.text}", "muted")
+        yield _DetailRow(f"{'! ' if line.stream == 'stderr' else ''}{line.text}", "muted")
 
 
 def _progress(progress: Progress) -> str:

@@ -1,4 +1,4 @@
-"""All that is to be known of a command of scripts."""
+"""Dialog with the help of a script command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pegboard.tui.widgets.keys_line import KeysLine
 
 
 class CommandHelp(Dialog[bool]):
-    """Shows what `help COMMAND` prints in a script; closes with whether the command is to be put into the script.
+    """Dialog that shows the output of `help COMMAND` and returns whether to insert the command.
 
     Args:
         command: The command.
@@ -41,8 +41,8 @@ class CommandHelp(Dialog[bool]):
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("command_help.put", "enter", "put", "Insert", "Put the command into the script.", footer=True),
-        Command("command_help.close", "escape,f2", "close", "Close", "Go back to the script.", footer=True),
+        Command("command_help.put", "enter", "put", "Insert", "Insert the command into the script.", footer=True),
+        Command("command_help.close", "escape,f2", "close", "Close", "Close and return to the script.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -51,7 +51,7 @@ class CommandHelp(Dialog[bool]):
         self._command = command
 
     def compose(self) -> ComposeResult:
-        """The help in a box."""
+        """Yield the help text."""
         with Vertical(id="box") as box:
             box.border_title = Content(clean_line(self._command.names[0]))
             with VerticalScroll(id="help"):
@@ -59,9 +59,9 @@ class CommandHelp(Dialog[bool]):
             yield KeysLine()
 
     def action_put(self) -> None:
-        """Closes, and has the command put into the script."""
+        """Close and insert the command."""
         self.dismiss(True)
 
     def action_close(self) -> None:
-        """Closes."""
+        """Close without inserting."""
         self.dismiss(False)

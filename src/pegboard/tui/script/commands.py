@@ -1,4 +1,4 @@
-"""The commands that a script may call, beside the editor."""
+"""Sidebar with the commands available to scripts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 
 class CommandsPane(Vertical):
-    """Lists the commands; what is typed filters, and the one that is taken goes into the script."""
+    """Filterable list of commands with the usage of the marked one."""
 
     PAGE = "Commands"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("commands.clear", "escape", "clear", "Clear", "Take back the filter; without one, go to the editor."),
+        Command("commands.clear", "escape", "clear", "Clear", "Clear the filter; without one, go to the editor."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -37,8 +37,8 @@ class CommandsPane(Vertical):
     """
 
     @dataclass
-    class Taken(Message):
-        """A command is to be put into the script."""
+    class Inserted(Message):
+        """Request to insert a command into the script."""
 
         command: ScriptCommand
 
@@ -50,34 +50,34 @@ class CommandsPane(Vertical):
         self._about = Static(id="about")
 
     def compose(self) -> ComposeResult:
-        """The filter, the list, what is known of the marked command."""
+        """Yield the filter, the list and the usage of the marked command."""
         yield FilterLine("type to filter")
         yield self.list
         yield self._about
 
     def show(self, commands: Sequence[ScriptCommand], empty: str) -> None:
-        """Lists these commands, with the same one marked as before where it is still there.
+        """List commands and keep the mark if its command is still listed.
 
         Args:
-            commands: What scripts may call.
-            empty: What to say where there is none.
+            commands: The commands.
+            empty: Text of an empty list.
         """
         marked = self.marked
         self._commands = commands
         self._lines = [PickLine(clean_line(command.names[0])) for command in commands]
-        self.list.empty = empty if not commands else "No tool fits."
+        self.list.empty = empty if not commands else "No matching tools."
         names = [command.names[0] for command in commands]
-        place = names.index(marked.names[0]) if marked is not None and marked.names[0] in names else 0
-        self.list.show(self._lines, place, sought=self.list.sought)
+        index = names.index(marked.names[0]) if marked is not None and marked.names[0] in names else 0
+        self.list.show(self._lines, index, sought=self.list.sought)
 
     @property
     def marked(self) -> ScriptCommand | None:
-        """The marked command."""
+        """The marked command, or None."""
         index = self.list.marked
         return self._commands[index] if index is not None and index < len(self._commands) else None
 
     def action_clear(self) -> None:
-        """Takes the filter back; without one, the key is for the place."""
+        """Clear the filter; without one, leave the key to the page."""
         if not self.list.sought:
             raise SkipAction
         self.list.erase_filter()
@@ -91,13 +91,13 @@ class CommandsPane(Vertical):
     def _marked(self, event: PickList.Marked) -> None:
         event.stop()
         command = self.marked
-        said = Content()
+        text = Content()
         if command is not None:
             usage = Content.styled(clean_line(command.usage), "$foreground")
-            said = Content.assemble(usage, "\n", clean_line(command.summary)) if command.summary else usage
-        self._about.update(said)
+            text = Content.assemble(usage, "\n", clean_line(command.summary)) if command.summary else usage
+        self._about.update(text)
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
         event.stop()
-        self.post_message(self.Taken(self._commands[event.index]))
+        self.post_message(self.Inserted(self._commands[event.index]))

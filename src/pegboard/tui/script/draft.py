@@ -1,4 +1,4 @@
-"""What is in the editor, kept in a file so that nothing typed is lost. Knows nothing of Textual."""
+"""Draft file that preserves the editor's text across sessions. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -15,27 +15,25 @@ from typing import Final
 from pegboard import storage
 
 _MOST: Final = 100
-"""Processes that may each have a draft of their own."""
+"""Limit of processes with their own draft."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A script as it is being written."""
+    """An unsaved script."""
 
     text: str = ""
     name: str = ""
-    """That of the saved script which it came from or went to; empty for a new one."""
+    """Name of the saved script; empty for a new one."""
     saved: str = ""
-    """The text of that script when it was last read or written."""
+    """Text of the saved script when it was last read or written."""
 
 
 class DraftFile:
-    """The file of a draft; a second process that runs at the same time gets another one.
-
-    All that it does blocks.
+    """File of a draft. Concurrent processes use different files. All methods block, except `keep`.
 
     Args:
-        folder: Where it is.
+        folder: Folder of the file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,9 +44,9 @@ class DraftFile:
         self._draft = Draft()
 
     def read(self) -> Draft:
-        """Takes the first draft that no other process has, and gives it; an empty one where it can't be read."""
+        """Lock the first draft that no other process uses and return it; return an empty one if it is unreadable."""
         try:
-            self._take()
+            self._lock_file()
             if self._file is None:
                 return self._draft
             found = json.loads(self._file.read_bytes())
@@ -58,16 +56,16 @@ class DraftFile:
         return self._draft
 
     def keep(self, draft: Draft) -> bool:
-        """Takes what the next `write` is to keep, at once; gives whether that is anything new."""
+        """Set the draft for the next `write`; return whether it differs from the previous one."""
         is_new = draft != self._draft
         self._draft = draft
         return is_new
 
     def write(self) -> None:
-        """Puts the newest draft into the file, in the place of the one before.
+        """Replace the file's content with the newest draft.
 
         Raises:
-            OSError: It can't be written.
+            OSError: The file can't be written.
         """
         if self._file is None:
             return
@@ -75,12 +73,12 @@ class DraftFile:
             storage.write(self._file, json.dumps(vars(self._draft)).encode())
 
     def close(self) -> None:
-        """Lets another process have the draft."""
+        """Unlock the draft."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
-    def _take(self) -> None:
+    def _lock_file(self) -> None:
         storage.make_folder(self._folder)
         for number in count(1):
             name = "script-draft" if number == 1 else f"script-draft-{number}"

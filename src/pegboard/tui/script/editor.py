@@ -1,4 +1,4 @@
-"""The editor that a script is written in."""
+"""Bash editor of the Script page."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines
-from pegboard.tui.script.bash import GAP, KEYWORDS, NOTHING, SHELL, Open, Scanned, pieces, scan
+from pegboard.tui.script.bash import KEYWORDS, NOTHING, PLACEHOLDER, SHELL, Scanned, ShellState, pieces, scan
 
 _INDENT = 2
 _OWN = ("script.indent", "script.leave")
-"""Commands whose keys a text area would take for text, or that must come in turn with it."""
+"""Commands whose keys a text area would insert as text, or that must keep the order of typing."""
 
 
 class ScriptEditor(Lines):
-    """Bash with line numbers and colours; commands that are tools stand out, and those that are nothing at all.
+    """Editor with line numbers and syntax highlighting, which also marks tools and unknown commands.
 
     Args:
-        text: What it begins with.
+        text: Initial text.
     """
 
     PAGE = "Editor"
@@ -35,9 +35,9 @@ class ScriptEditor(Lines):
             "tab",
             "indent",
             "Indent",
-            "Go to what is to be filled in; else indent by two spaces.",
+            "Select the next placeholder, or indent by two spaces.",
         ),
-        Command("script.leave", "escape", "leave", "Leave", "Go on to what comes next in the place."),
+        Command("script.leave", "escape", "leave", "Leave", "Focus the next pane."),
         Command("script.editor", "f4", "editor", "Editor", "Edit the script in $EDITOR.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -49,7 +49,7 @@ class ScriptEditor(Lines):
         "script-editor--variable",
         "script-editor--number",
         "script-editor--operator",
-        "script-editor--gap",
+        "script-editor--placeholder",
         "script-editor--tool",
         "script-editor--unknown",
     }
@@ -64,7 +64,7 @@ class ScriptEditor(Lines):
         & .script-editor--variable { color: $text-warning; }
         & .script-editor--number { color: $text-warning; }
         & .script-editor--operator { color: $text-muted; }
-        & .script-editor--gap { color: $text-warning; text-style: bold italic; }
+        & .script-editor--placeholder { color: $text-warning; text-style: bold italic; }
         & .script-editor--tool { color: $text-primary; text-style: bold; }
         & .script-editor--unknown { color: $text-error; text-style: underline; }
     }
@@ -75,23 +75,23 @@ class ScriptEditor(Lines):
         self.set_reactive(Lines.show_line_numbers, True)
         self.set_reactive(Lines.indent_width, _INDENT)
         self.example = ""
-        """What `tab` puts into an empty editor."""
+        """Script that `tab` inserts into an empty editor."""
         self._tools: frozenset[str] = frozenset()
         self._functions: frozenset[str] = frozenset()
-        self._begins: list[Open] = [NOTHING]
-        """What is open where a line begins, for as many lines from the first as were asked for."""
-        self._inks: dict[str, Style] = {}
+        self._states: list[ShellState] = [NOTHING]
+        """Scanner states at the starts of lines, as far as they were computed."""
+        self._text_styles: dict[str, Style] = {}
 
-    # What is known
+    # Analysis
 
-    def know(self, tools: frozenset[str]) -> None:
-        """Learns the names of the commands that are tools."""
+    def set_tools(self, tools: frozenset[str]) -> None:
+        """Set the names of commands that are tools."""
         self._tools = tools
         self.notify_style_update()
         self.refresh()
 
-    def settle(self) -> None:
-        """Looks for the functions that the script defines, now that it stands still."""
+    def update_functions(self) -> None:
+        """Update the functions defined in the script."""
         functions = frozenset(name for scanned in self.scanned() for name in scanned.functions)
         if functions != self._functions:
             self._functions = functions
@@ -99,7 +99,7 @@ class ScriptEditor(Lines):
             self.refresh()
 
     def scanned(self) -> Iterator[Scanned]:
-        """Gives what is in each line."""
+        """Yield the scanned lines."""
         before = NOTHING
         for line in self.text.split("\n"):
             found = scan(line, before)
@@ -107,26 +107,26 @@ class ScriptEditor(Lines):
             yield found
 
     def command_here(self) -> str:
-        """Gives the name of the tool in the cursor's line that is at the cursor or before it, else the first one."""
+        """Return the tool at or before the cursor in its line, else the first one, or an empty string."""
         row, column = self.cursor_location
-        words = [word for word in scan(self._line(row), self._begin(row)).words if word.text in self._tools]
+        words = [word for word in scan(self._line(row), self._state_at(row)).words if word.text in self._tools]
         return next((word.text for word in reversed(words) if word.start <= column), words[0].text if words else "")
 
-    # Its colours
+    # Highlighting
 
     def get_line(self, line_index: int) -> Text:
-        """Gives a line in its colours."""
+        """Return a highlighted line."""
         text = super().get_line(line_index)
         if self.is_cut:
             return text
-        line, before = self._line(line_index), self._begin(line_index)
+        line, before = self._line(line_index), self._state_at(line_index)
         for start, end, kind in pieces(line, before):
-            text.stylize(self._ink(kind), start, end)
+            text.stylize(self._style_of(kind), start, end)
         for word in scan(line, before).words:
             if word.text in self._tools:
-                text.stylize(self._ink("tool"), word.start, word.end)
+                text.stylize(self._style_of("tool"), word.start, word.end)
             elif word.is_command and self._is_unknown(word.text) and (line_index, word.end) != self.cursor_location:
-                text.stylize(self._ink("unknown"), word.start, word.end)
+                text.stylize(self._style_of("unknown"), word.start, word.end)
         return text
 
     def _is_unknown(self, word: str) -> bool:
@@ -136,50 +136,50 @@ class ScriptEditor(Lines):
     def _line(self, index: int) -> str:
         return self.document.get_line(index)
 
-    def _begin(self, index: int) -> Open:
-        """Gives what is open where a line begins."""
-        while len(self._begins) <= index:
-            last = len(self._begins) - 1
-            self._begins.append(scan(self._line(last), self._begins[last]).after)
-        return self._begins[index]
+    def _state_at(self, index: int) -> ShellState:
+        """Return the scanner state at the start of a line."""
+        while len(self._states) <= index:
+            last = len(self._states) - 1
+            self._states.append(scan(self._line(last), self._states[last]).after)
+        return self._states[index]
 
-    def _ink(self, kind: str) -> Style:
-        """Gives a component's style without its background, which is that of the line."""
-        ink = self._inks.get(kind)
-        if ink is None:
-            style = self.get_component_rich_style(f"script-editor--{kind}")
-            ink = self._inks[kind] = style.without_color + Style(color=style.color)
-        return ink
+    def _style_of(self, kind: str) -> Style:
+        """Return a component's style without its background."""
+        style = self._text_styles.get(kind)
+        if style is None:
+            full = self.get_component_rich_style(f"script-editor--{kind}")
+            style = self._text_styles[kind] = full.without_color + Style(color=full.color)
+        return style
 
     def notify_style_update(self) -> None:
-        """Draws everything anew: the colours may be others."""
-        self._inks.clear()
+        """Discard cached styles: the colors may have changed."""
+        self._text_styles.clear()
         super().notify_style_update()
 
-    # What changes
+    # Edits
 
     def edit(self, edit: Edit) -> EditResult:
-        """Makes an edit; what is open further below has to be found out anew."""
-        del self._begins[edit.top[0] + 1 :]
+        """Apply an edit and discard the states below it."""
+        del self._states[edit.top[0] + 1 :]
         return super().edit(edit)
 
     def load_text(self, text: str) -> None:
-        """Shows another text; what was typed before can't be brought back."""
-        self._begins = [NOTHING]
+        """Replace the text and clear the undo history."""
+        self._states = [NOTHING]
         super().load_text(text)
 
     def action_undo(self) -> None:
-        """Takes the last edit back."""
-        self._begins = [NOTHING]
+        """Undo the last edit."""
+        self._states = [NOTHING]
         super().action_undo()
 
     def action_redo(self) -> None:
-        """Makes the edit again that was taken back."""
-        self._begins = [NOTHING]
+        """Redo the last undone edit."""
+        self._states = [NOTHING]
         super().action_redo()
 
     def put(self, text: str) -> None:
-        """Puts text in the place of what is selected, and goes to what of it is still to be filled in."""
+        """Replace the selection with a call and select its first placeholder."""
         start, end = sorted(self.selection)
         before, after = self._line(start[0])[: start[1]], self._line(end[0])[end[1] :]
         if before.strip() and not after.strip() and not self._may_call(start):
@@ -190,16 +190,16 @@ class ScriptEditor(Lines):
         self.history.checkpoint()
         self.move_cursor(result.end_location)
         line = result.end_location[0]
-        self._go_to_gap(start if line == start[0] else (line, 0))
+        self._select_placeholder(start if line == start[0] else (line, 0))
 
-    def _may_call(self, place: Location) -> bool:
-        """Says whether a command may stand somewhere."""
-        line, begin = self._line(place[0])[: place[1]], self._begin(place[0])
-        words = scan(f"{line} :", begin).words
+    def _may_call(self, location: Location) -> bool:
+        """Return whether a command is expected at a location."""
+        line, state = self._line(location[0])[: location[1]], self._state_at(location[0])
+        words = scan(f"{line} :", state).words
         return bool(words) and words[-1].start == len(line) + 1 and words[-1].is_command
 
     def put_lines(self, text: str) -> None:
-        """Puts whole lines below the cursor's line, or above it where the cursor is at its beginning."""
+        """Insert lines below the cursor's line, or above it if the cursor is at its start."""
         row, column = self.cursor_location
         line = self._line(row)
         at, text = (
@@ -209,16 +209,16 @@ class ScriptEditor(Lines):
         self.history.checkpoint()
         self.move_cursor(result.end_location)
 
-    def _go_to_gap(self, start: Location) -> bool:
-        """Selects the first gap of a line from a place on, if there is one."""
-        found = GAP.search(self._line(start[0]), start[1])
+    def _select_placeholder(self, start: Location) -> bool:
+        """Select the first placeholder of a line after a location; return False without one."""
+        found = PLACEHOLDER.search(self._line(start[0]), start[1])
         if found is None:
             return False
         self.selection = Selection((start[0], found.start()), (start[0], found.end()))
         return True
 
     async def _on_key(self, event: events.Key) -> None:
-        """Takes the keys that move and edit in turn with what is typed: bindings come after the letters that follow."""
+        """Handle moving and editing keys in the order of typing, which bindings would not keep."""
         own = {key: binding.action for key, binding in self._bindings if not binding.id or binding.id in _OWN}
         wanted = own.get(event.key)
         if wanted is not None:
@@ -233,18 +233,18 @@ class ScriptEditor(Lines):
             await super()._on_key(event)
 
     def _begin_line(self) -> None:
-        """Begins a line that is indented like the one before."""
+        """Insert a line break and keep the indentation."""
         start, end = sorted(self.selection)
         line = self._line(start[0])[: start[1]]
         self._replace_via_keyboard("\n" + line[: len(line) - len(line.lstrip(" \t"))], start, end)
 
     def action_indent(self) -> None:
-        """Goes to the next gap, else indents; into an empty editor, puts the example."""
+        """Select the next placeholder, or indent; insert the example into an empty editor."""
         if not self.text and self.example:
             self.put(self.example)
             return
         start, end = sorted(self.selection)
-        if self._go_to_gap(end):
+        if self._select_placeholder(end):
             return
         if start[0] == end[0]:
             column = self.get_column_width(start[0], start[1])
@@ -255,14 +255,14 @@ class ScriptEditor(Lines):
                 self.insert(" " * _INDENT, (row, 0))
 
     def action_leave(self) -> None:
-        """Goes on to what comes next; first gives back the whole screen where it has it."""
+        """Focus the next pane; a maximized editor is restored instead."""
         if self.screen.maximized is not None:
             self.screen.minimize()
         else:
             self.screen.focus_next()
 
     async def action_editor(self) -> None:
-        """Edits the script in the user's editor."""
+        """Edit the script in the external editor."""
         from pegboard.tui.form.editors import in_editor
 
         before = self.text
@@ -272,12 +272,12 @@ class ScriptEditor(Lines):
             self.history.checkpoint()
 
     def show_example(self, example: str, key: str) -> None:
-        """Says what one can write, while nothing is written.
+        """Show an example as placeholder.
 
         Args:
-            example: A script to begin with.
-            key: The key that takes it.
+            example: The example script.
+            key: Key that inserts it.
         """
         self.example = example
-        how = f"\n{key} takes this example. Every tool is a command here; `help` lists them."
+        how = f"\nPress {key} to insert this example. Every tool is a command; `help` lists them."
         self.placeholder = Content(example + how)

@@ -1,4 +1,4 @@
-"""What is said of a script before it runs. Knows nothing of Textual."""
+"""Findings of the static analysis of a script. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -10,76 +10,78 @@ from typing import Final, Literal
 
 from pegboard.models import ScriptAnalysis
 from pegboard.results.clean import clean_line
-from pegboard.tui.script.bash import GAP, Scanned
+from pegboard.tui.script.bash import PLACEHOLDER, Scanned
 
 _LINE: Final = re.compile(r"\bline (\d+)")
 _MOST_TOOLS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence about a script."""
+class ScriptFinding:
+    """A message about a script."""
 
-    kind: Literal["calls", "unknown", "fault"]
+    kind: Literal["calls", "unknown", "error"]
     text: str
     line: int | None = None
-    """Which line it is about, from 1."""
+    """Line number from 1, if known."""
 
 
 def findings(
     analysis: ScriptAnalysis, scanned: Iterable[Scanned], names: Mapping[str, str], script: str
-) -> Sequence[Finding]:
-    """Says what a script will call, what is wrong with that, which comes first, and what can't be known.
+) -> Sequence[ScriptFinding]:
+    """Return errors first, then the calls, then what the analysis can't determine.
 
     Args:
-        analysis: What was found in it.
-        scanned: What is in each of its lines.
-        names: The commands' own names by all of their names.
-        script: The script.
+        analysis: Analysis of the script.
+        scanned: Scanned lines of the script.
+        names: Main names of commands by all their names.
+        script: Text of the script.
     """
     lines = _lines_of(scanned, names)
-    gaps = [*_gaps(script, {number for numbers in lines.values() for number in numbers})]
-    unreadable = [] if gaps or analysis.error is None else [_unreadable(analysis.error)]
-    unknown = [] if gaps else [Finding("unknown", clean_line(sentence)) for sentence in analysis.unknown]
-    missing = [Finding("fault", clean_line(str(command))) for command in analysis.missing]
-    faults = sorted([*gaps, *unreadable, *missing, *_faults(analysis, lines)], key=lambda finding: finding.line or 0)
-    return [*faults, *_calls(analysis), *unknown]
+    placeholders = [*_placeholders(script, {number for numbers in lines.values() for number in numbers})]
+    unreadable = [] if placeholders or analysis.error is None else [_unreadable(analysis.error)]
+    unknown = [] if placeholders else [ScriptFinding("unknown", clean_line(sentence)) for sentence in analysis.unknown]
+    missing = [ScriptFinding("error", clean_line(str(command))) for command in analysis.missing]
+    errors = sorted(
+        [*placeholders, *unreadable, *missing, *_errors(analysis, lines)], key=lambda finding: finding.line or 0
+    )
+    return [*errors, *_calls(analysis), *unknown]
 
 
-def _gaps(script: str, lines: Collection[int]) -> Iterator[Finding]:
-    """Gives what is still to be filled in where a tool is called, which bash can't read or takes for files."""
+def _placeholders(script: str, lines: Collection[int]) -> Iterator[ScriptFinding]:
+    """Yield the placeholders in calls, which bash would take for redirections."""
     for number, line in enumerate(script.split("\n"), 1):
-        gaps = [match[0] for match in GAP.finditer(line)] if number in lines else []
-        if gaps:
-            yield Finding("fault", clean_line(f"line {number}: fill in {', '.join(gaps)}"), number)
+        placeholders = [match[0] for match in PLACEHOLDER.finditer(line)] if number in lines else []
+        if placeholders:
+            yield ScriptFinding("error", clean_line(f"line {number}: fill in {', '.join(placeholders)}"), number)
 
 
-def _unreadable(error: str) -> Finding:
+def _unreadable(error: str) -> ScriptFinding:
     line = _LINE.search(error)
-    return Finding("fault", clean_line(error), int(line[1]) if line else None)
+    return ScriptFinding("error", clean_line(error), int(line[1]) if line else None)
 
 
-def _calls(analysis: ScriptAnalysis) -> Iterator[Finding]:
+def _calls(analysis: ScriptAnalysis) -> Iterator[ScriptFinding]:
     calls = Counter(call.tool for call in analysis.calls)
-    said = [f"{clean_line(tool)}{f' ×{times}' if times > 1 else ''}" for tool, times in calls.items()]
-    more = f" and {len(said) - _MOST_TOOLS} more" if len(said) > _MOST_TOOLS else ""
-    if said:
-        yield Finding("calls", f"will call {', '.join(said[:_MOST_TOOLS])}{more}")
+    tools = [f"{clean_line(tool)}{f' ×{times}' if times > 1 else ''}" for tool, times in calls.items()]
+    more = f" and {len(tools) - _MOST_TOOLS} more" if len(tools) > _MOST_TOOLS else ""
+    if tools:
+        yield ScriptFinding("calls", f"will call {', '.join(tools[:_MOST_TOOLS])}{more}")
     elif not analysis.unknown and analysis.error is None:
-        yield Finding("calls", "will call no tool")
+        yield ScriptFinding("calls", "calls no tools")
 
 
-def _faults(analysis: ScriptAnalysis, lines: dict[str, list[int]]) -> Iterator[Finding]:
-    """Gives what is wrong with calls, each with its line where there is no doubt which call it is."""
+def _errors(analysis: ScriptAnalysis, lines: dict[str, list[int]]) -> Iterator[ScriptFinding]:
+    """Yield the validation errors of calls, with the line if it is unambiguous."""
     calls = Counter(call.tool for call in analysis.calls)
     seen: Counter[str] = Counter()
     for call in analysis.calls:
-        places = lines.get(call.tool, [])
-        line = places[seen[call.tool]] if len(places) == calls[call.tool] else None
+        known = lines.get(call.tool, [])
+        line = known[seen[call.tool]] if len(known) == calls[call.tool] else None
         seen[call.tool] += 1
         where = f"line {line}: " if line is not None else ""
         for fault in call.faults:
-            yield Finding("fault", clean_line(f"{where}{call.tool}: {fault}"), line)
+            yield ScriptFinding("error", clean_line(f"{where}{call.tool}: {fault}"), line)
 
 
 def _lines_of(scanned: Iterable[Scanned], names: Mapping[str, str]) -> dict[str, list[int]]:

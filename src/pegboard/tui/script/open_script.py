@@ -1,4 +1,4 @@
-"""What the editor and the list of saved scripts both know of the script that is in the editor."""
+"""State of the open script, shared by the page and the dialog of saved scripts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 
 @dataclass
-class InEditor:
-    """The script that is in the editor."""
+class OpenScript:
+    """The script in the editor."""
 
     text: str
     name: str
-    """That of the saved script which it is; empty for a new one."""
+    """Name of the saved script; empty for a new one."""
     saved: str
-    """The text of that one when it was last read or written."""
+    """Text of the saved script when it was last read or written."""

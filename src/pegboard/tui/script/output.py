@@ -1,4 +1,4 @@
-"""What a script prints, while it prints it, and how it ended."""
+"""Live output and exit status of a script."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from pegboard.tui.result.views import CursorView, ViewName
 from pegboard.tui.script.calls import exit_code
 
 _NOTE = "pegboard: "
-"""What begins a line of stderr in which a script's end is explained."""
+"""Prefix of stderr lines in which Pegboard explains how a script ended."""
 
 
 class OutputPane(ResultPane):
-    """Follows one script: both outputs as they come, then how it ended; what it printed as JSON is a tree too."""
+    """Output of one script as a log, followed by the exit status. JSON output is also shown as a tree."""
 
     PAGE = "Output"
-    TITLES: ClassVar[dict[ViewName, str]] = {**ResultPane.TITLES, "log": "Output"}
-    EMPTY = "{key} runs the script; what it prints comes here."
+    TITLES: ClassVar[dict[Shown, str]] = {**ResultPane.TITLES, "log": "Output"}
+    EMPTY = "Press {key} to run the script. Its output appears here."
 
     _code: int | None = None
     _notes: tuple[str, ...] = ()
     _out = ""
 
     def feed(self, event: CallEvent) -> None:
-        """Takes an event; the result becomes what was printed, read as JSON where it is that."""
-        if isinstance(event, Finished) and self.call is not None and event.owner == self.call.id:
+        """Apply an event; the result becomes stdout, parsed as JSON if possible."""
+        if isinstance(event, Finished) and self.call is not None and event.call.id == self.call.id:
             self._code = exit_code(event.result)
             event = event.model_copy(update={"result": self._printed(event.result)})
         super().feed(event)
@@ -49,8 +49,8 @@ class OutputPane(ResultPane):
         meta = result.meta.model_copy(update={"size": len(self._out.encode("utf-8", "replace"))})
         return ToolResult(ok=self._code == 0, data=_read(self._out), meta=meta)
 
-    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[ViewName]:
-        """Gives all that was printed first, where anything was."""
+    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[Shown]:
+        """Yield the fitting views, the log first if it has lines."""
         if has_log:
             yield "log"
         if result.error is not None:
@@ -61,7 +61,7 @@ class OutputPane(ResultPane):
             yield "log"
 
     def outcome(self, result: ToolResult) -> list[tuple[str, str]]:
-        """Gives the exit code, how long it took, how much it printed, and why it was stopped or cut."""
+        """Return exit code, duration, size and notes about the script's end."""
         if self._code is None:
             return outcome(result)
         pieces = [
@@ -71,19 +71,19 @@ class OutputPane(ResultPane):
         ]
         if result.meta.size:
             pieces.append((size(result.meta.size), ""))
-        if self._log.count > LOG_LINES:
-            pieces.append((f"the last {LOG_LINES:,} lines are shown, all of stdout under Text", "dim"))
+        if self._log_count > LOG_LINES:
+            pieces.append((f"showing the last {LOG_LINES:,} lines; the Text view has all of stdout", "dim"))
         return pieces
 
     def action_copy(self) -> None:
-        """Copies the value at the cursor; of what was printed, stdout as it is."""
-        if self._out and not isinstance(self._views.capable, CursorView):
-            self.copy_text(self._out)
+        """Copy the value at the cursor, or all of stdout if the view has no cursor."""
+        if self._out and not isinstance(self._any_view, Pointing):
+            self._copy(self._out)
         else:
             super().action_copy()
 
     def action_copy_all(self) -> None:
-        """Copies stdout as it is."""
+        """Copy stdout."""
         if self._out:
             self.copy_text(self._out)
         else:
@@ -91,14 +91,14 @@ class OutputPane(ResultPane):
 
 
 def _notes(err: str) -> Iterator[str]:
-    """Gives what is said of the script's end."""
+    """Yield Pegboard's notes about the script's end."""
     for line in err.splitlines():
         if line.startswith(_NOTE):
             yield line.removeprefix(_NOTE)
 
 
 def _read(out: str) -> JsonValue:
-    """Gives what was printed as JSON, or as a list of what stands on each line; else as it is."""
+    """Return the output parsed as JSON or as JSON lines, or else unchanged."""
     text = out.strip()
     if not text.startswith(("{", "[")):
         return out
@@ -112,4 +112,4 @@ def _read(out: str) -> JsonValue:
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")

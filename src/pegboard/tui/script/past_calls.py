@@ -1,4 +1,4 @@
-"""Calls of the record, to become lines of a script."""
+"""Dialog to insert recorded calls into a script."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _MOST: Final = 1_000
-"""Calls that are listed."""
+"""Limit of listed calls."""
 _ARGUMENTS, _ALL_ARGUMENTS = 60, 300
-"""Characters of arguments in the list, and of the marked call."""
+"""Characters of arguments in the list and for the marked call."""
 
 
 class PastCallsScreen(Dialog[str | None]):
-    """Lists the last calls, newest first; closes with those that are ticked, or the marked one, as lines of a script.
+    """Dialog that lists recorded calls, newest first, and returns the selected ones as lines of a script.
 
     Args:
-        runtime: Who keeps the record.
+        runtime: Provides the history.
     """
 
     PAGE = "Past calls"
@@ -58,8 +58,8 @@ class PastCallsScreen(Dialog[str | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("past_calls.tick", "space", "tick", "Tick", "Take the marked call into the script, or not.", True),
-        Command("past_calls.close", "escape", "close", "Close", "Go back to the editor.", footer=True),
+        Command("past_calls.tick", "space", "tick", "Tick", "Select or deselect the marked call.", True),
+        Command("past_calls.close", "escape", "close", "Close", "Close and return to the editor.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -72,17 +72,17 @@ class PastCallsScreen(Dialog[str | None]):
         self._about = Static(id="about")
 
     def compose(self) -> ComposeResult:
-        """The list over the arguments of the marked call."""
+        """Yield the list and the arguments of the marked call."""
         with Vertical(id="box") as box:
-            box.border_title = "Past calls as lines of the script"
-            yield FilterLine("type to filter; space ticks several")
+            box.border_title = "Insert past calls"
+            yield FilterLine("type to filter; space selects several")
             yield self._list
             yield self._about
             yield KeysLine()
 
     def on_mount(self) -> None:
-        """Reads the record."""
-        self._list.empty = "Reading…"
+        """Load the history."""
+        self._list.empty = "Loading…"
         self._read()
 
     @work(exclusive=True, group="read")
@@ -91,31 +91,31 @@ class PastCallsScreen(Dialog[str | None]):
             self._records = await asyncio.to_thread(self._runtime.history.records, limit=_MOST)
         except StoreError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
-        self._list.empty = "No call fits." if self._records else "No tool was called yet."
+        self._list.empty = "No matching calls." if self._records else "No calls recorded yet."
         now = datetime.now(UTC)
         self._list.show([_line(now, record) for record in self._records])
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
-        """Closes with the calls that are ticked; without any, with the chosen one."""
+        """Return the selected calls, or the chosen one if none is selected."""
         event.stop()
-        self._take(sorted(self._ticked) or [event.index])
+        self._choose(sorted(self._ticked) or [event.index])
 
-    @work(exclusive=True, group="take")
-    async def _take(self, chosen: list[int]) -> None:
+    @work(exclusive=True, group="choose")
+    async def _choose(self, chosen: list[int]) -> None:
         records = [self._records[index] for index in chosen]
         self.dismiss(await asyncio.to_thread(self._runtime.scripts.from_records, records))
 
     def action_tick(self) -> None:
-        """Takes the marked call into the script, or no longer, and goes on to the next one."""
+        """Select or deselect the marked call and move to the next one."""
         if self._list.marked is not None:
             self._ticked ^= {self._list.marked}
             self._list.action_move(1)
             self._list.refresh()
-            self.query_one("#box").border_subtitle = Content(f"{len(self._ticked):,} ticked" if self._ticked else "")
+            self.query_one("#box").border_subtitle = Content(f"{len(self._ticked):,} selected" if self._ticked else "")
 
     def action_close(self) -> None:
-        """Closes without a call."""
+        """Close without a choice."""
         self.dismiss(None)
 
     @on(PickList.Filtered)
@@ -132,14 +132,14 @@ class PastCallsScreen(Dialog[str | None]):
         record = self._records[event.index]
         at = f"{record.at.astimezone():%Y-%m-%d %H:%M:%S} · {record.source} · {duration(record.duration_ms)}"
         why = f"  ✗ {clean_line(record.error.message)}" if record.error is not None else ""
-        said = Content.assemble((at, "$text-muted"), (why, "$text-error"), "\n", preview(record.args, _ALL_ARGUMENTS))
-        self._about.update(said)
+        text = Content.assemble((at, "$text-muted"), (why, "$text-error"), "\n", preview(record.args, _ALL_ARGUMENTS))
+        self._about.update(text)
 
 
 def _line(now: datetime, record: CallRecord) -> PickLine:
     name = clean_line(record.tool)
     if isinstance(commands := record.args.get("commands"), str) and record.tool == "script.run":
-        said = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"
+        text = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"
     else:
-        said = f"{name}  {preview(record.args, _ARGUMENTS)}" if record.args else name
-    return PickLine(said, f"{'' if record.ok else '✗ '}{age(now, record.at)}")
+        text = f"{name}  {preview(record.args, _ARGUMENTS)}" if record.args else name
+    return PickLine(text, f"{'' if record.ok else '✗ '}{age(now, record.at)}")

@@ -1,4 +1,4 @@
-"""What happens while a script runs, as a tree of calls. Knows nothing of Textual."""
+"""Tree of calls of a running script. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from pegboard.models import CallEvent, Finished, Log, Progress, Started, ToolCal
 from pegboard.results.log import LogLine, LogLines
 
 _LOG_LINES: Final = 100
-"""Lines of a call's log that are kept here; the result pane has them all."""
+"""Limit of log lines per call; the result dialog shows all of them."""
 _HELD_BYTES: Final = 5_000
-"""Of a result that is held; a larger one is read from the history when it is opened."""
+"""Largest result kept in memory, in bytes; larger ones are read from the history on demand."""
 
 
-class Node:
-    """A call, or the script itself.
+class CallNode:
+    """Node of the tree: a call, or the script itself.
 
     Args:
         call: The call.
-        within: What it was made in; None for the script.
+        within: The calling node; None for the script.
     """
 
-    def __init__(self, call: ToolCall, within: Node | None = None) -> None:
+    def __init__(self, call: ToolCall, within: CallNode | None = None) -> None:
         self.call = call
         self.within = within
         self.depth: int = 0 if within is None else within.depth + 1
         self.is_over = False
         self.result: ToolResult | None = None
-        """Without its data where that is large."""
+        """Result, without its data if that is large."""
         self.is_whole = True
-        """Whether the result has its data."""
+        """Whether the result includes its data."""
         self.since = monotonic()
         self.is_beside = False
-        """Whether another call of the same one still ran when this one began."""
+        """Whether it started while another call of the same node was running."""
         self.progress: Progress | None = None
         self.log: deque[LogLine] = deque(maxlen=_LOG_LINES)
         self.log_count = 0
         self.open = 0
-        """How many calls in it haven't ended."""
+        """Number of its unfinished calls."""
         self._lines: LogLines | None = None
 
     @property
     def seconds(self) -> float:
-        """How long it has been running."""
+        """Elapsed time in seconds."""
         return monotonic() - self.since
 
-    def heard(self, log: Log) -> None:
-        """Takes a piece of what it printed."""
+    def add_log(self, log: Log) -> None:
+        """Add output to the log."""
         self._lines = self._lines or LogLines()
         lines = self._lines.feed(log.stream, log.text)
         self.log += lines
         self.log_count += len(lines)
 
     def finish(self, call: ToolCall, result: ToolResult) -> None:
-        """Takes its result."""
+        """Set the result."""
         if self.within is not None and not self.is_over:
             self.within.open -= 1
         self.call, self.is_over, self.progress = call, True, None
@@ -71,29 +71,29 @@ class ScriptRun:
     """One run of a script.
 
     Args:
-        call: The script's own call.
+        call: The call of the script itself.
     """
 
     def __init__(self, call: ToolCall) -> None:
-        self.script = Node(call)
-        self.rows: list[Node] = [self.script]
-        """The script and all calls in it, each after what it was made in, in the order in which they began."""
+        self.script = CallNode(call)
+        self.rows: list[CallNode] = [self.script]
+        """All nodes in display order: each after its calling node, siblings by start."""
         self.failed = 0
-        """How many calls failed."""
+        """Number of failed calls."""
         self._nodes = {call.id: self.script}
 
     @property
     def is_over(self) -> bool:
-        """Whether the script has ended."""
+        """Whether the script is finished."""
         return self.script.is_over
 
     @property
     def calls(self) -> int:
-        """How many calls there were so far."""
+        """Number of calls so far."""
         return len(self.rows) - 1
 
     def feed(self, event: CallEvent) -> None:
-        """Takes what happened."""
+        """Apply an event."""
         match event:
             case Started(call=call):
                 node = self._node(call)
@@ -101,40 +101,40 @@ class ScriptRun:
             case Finished(call=call, result=result):
                 node = self._node(call)
                 if node is self.script:
-                    self._stop_the_rest()
+                    self._finish_remaining()
                 node.finish(call, result)
                 self.failed += not result.ok and node is not self.script
-            case Log() if event.owner != self.script.call.id and event.owner in self._nodes:
-                self._nodes[event.owner].heard(event)
-            case Progress() if event.owner in self._nodes:
-                self._nodes[event.owner].progress = event
+            case Log(call_id=call_id) if call_id != self.script.call.id and call_id in self._nodes:
+                self._nodes[call_id].add_log(event)
+            case Progress(call_id=call_id) if call_id in self._nodes:
+                self._nodes[call_id].progress = event
             case _:
                 pass
 
-    def _stop_the_rest(self) -> None:
-        """Notes of calls that still ran when the script ended that they were ended too: nobody tells of them."""
-        gone = ToolResult.failed("execution_error", "It was ended with the script.", "cancelled")
+    def _finish_remaining(self) -> None:
+        """Finish calls that are still running when the script ends, since no event reports their end."""
+        gone = ToolResult.failed("execution_error", "Cancelled because the script ended.", "cancelled")
         for node in self.rows[1:]:
             if not node.is_over:
                 node.finish(node.call, gone)
 
-    def _node(self, call: ToolCall) -> Node:
-        """Gives the node of a call, which gets its place when it is first heard of."""
+    def _node(self, call: ToolCall) -> CallNode:
+        """Return the node of a call; insert a new one for an unknown call."""
         known = self._nodes.get(call.id)
         if known is not None:
             return known
         within = self._nodes.get(call.parent or "", self.script)
-        node = self._nodes[call.id] = Node(call, within)
+        node = self._nodes[call.id] = CallNode(call, within)
         node.is_beside = within.open > 0
         within.open += 1
         self.rows.insert(self._end_of(within), node)
         return node
 
-    def _end_of(self, node: Node) -> int:
-        """Gives where the calls within a node end."""
+    def _end_of(self, node: CallNode) -> int:
+        """Return the row index after a node's last descendant."""
         if node is self.script:
             return len(self.rows)
-        # what still calls others has mostly begun not long ago
+        # search from the end: a node that still makes calls usually started recently
         at = next(index for index in range(len(self.rows) - 1, -1, -1) if self.rows[index] is node) + 1
         while at < len(self.rows) and self.rows[at].depth > node.depth:
             at += 1

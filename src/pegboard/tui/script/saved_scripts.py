@@ -1,4 +1,4 @@
-"""The scripts that were given a name."""
+"""Dialog for saved scripts: open, save, rename, delete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from pegboard.models import SavedScript
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.script.open_script import InEditor
+from pegboard.tui.script.open_script import OpenScript
+from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.filter_line import FilterLine
 from pegboard.tui.widgets.keys_line import KeysLine
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _SHOWN: Final = 20_000
-"""Characters of a script that are shown of it."""
+"""Characters of a script in the preview."""
 
 
 class SavedScriptsScreen(Dialog[str | None]):
-    """Lists the saved scripts; closes with the name of the one that is to be opened.
+    """Dialog that lists saved scripts and returns the name of the one to open.
 
     Args:
-        runtime: Where they are kept.
-        script: What can be saved; it is told of another name.
+        runtime: Provides the saved scripts.
+        script: The open script, which is updated when it is saved, renamed or deleted.
     """
 
     PAGE = "Saved scripts"
@@ -60,55 +61,55 @@ class SavedScriptsScreen(Dialog[str | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("saved_scripts.save", "ctrl+s", "save", "Save as", "Save what is in the editor under a name.", True),
-        Command("saved_scripts.rename", "f2", "rename", "Rename", "Give the marked script another name.", footer=True),
-        Command("saved_scripts.delete", "delete", "delete", "Delete", "Throw the marked script away.", footer=True),
-        Command("saved_scripts.close", "escape", "close", "Close", "Go back to the editor.", footer=True),
+        Command("saved_scripts.save", "ctrl+s", "save", "Save as", "Save the open script under a name.", True),
+        Command("saved_scripts.rename", "f2", "rename", "Rename", "Rename the marked script.", footer=True),
+        Command("saved_scripts.delete", "delete", "delete", "Delete", "Delete the marked script.", footer=True),
+        Command("saved_scripts.close", "escape", "close", "Close", "Close and return to the editor.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, runtime: Runtime, script: InEditor) -> None:
+    def __init__(self, runtime: Runtime, script: OpenScript) -> None:
         super().__init__()
         self._runtime = runtime
         self._script = script
         self._scripts: tuple[SavedScript, ...] = ()
-        # what is read may come when the screen is being taken down, and nothing can be looked for in it any more
+        # keep references: a worker may finish while the screen is removed and queries fail
         self._list = PickList(sign=self._sign)
         self._about = Static(id="about")
         self._text = Static(id="text")
         self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
 
     def compose(self) -> ComposeResult:
-        """The list over the text of the marked script."""
+        """Yield the list and a preview of the marked script."""
         with Vertical(id="box") as box:
             box.border_title = "Saved scripts"
-            yield FilterLine("type to filter, or a name to save under")
+            yield FilterLine("type to filter or enter a new name")
             yield self._list
             yield self._about
             yield self._preview
             yield KeysLine()
 
     def on_mount(self) -> None:
-        """Reads the scripts."""
-        self._list.empty = "Reading…"
+        """Load the scripts."""
+        self._list.empty = "Loading…"
         self._read(self._script.name)
 
     @work(exclusive=True, group="read")
     async def _read(self, marked: str = "") -> None:
-        """Lists the scripts that there are now, one of them marked."""
+        """Reload the scripts and mark one."""
         try:
             self._scripts = await asyncio.to_thread(self._runtime.scripts.saved.list)
         except SavedScriptError as error:
-            self._refuse(error)
+            self._show_error(error)
         names = [script.name for script in self._scripts]
         now = datetime.now(UTC)
-        lines = [PickLine("+ save what is in the editor", pinned=True)]
+        lines = [PickLine("+ save the open script", pinned=True)]
         lines += [PickLine(clean_line(script.name), age(now, script.changed)) for script in self._scripts]
         self._list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
 
     @property
     def _marked(self) -> SavedScript | None:
-        """The marked script; None where the line that saves is marked."""
+        """The marked script; None if the row for saving is marked."""
         return self._scripts[self._list.marked - 1] if self._list.marked else None
 
     def _sign(self, index: int) -> str:
@@ -116,11 +117,11 @@ class SavedScriptsScreen(Dialog[str | None]):
             return ""
         return "● " if self._scripts[index - 1].name == self._script.name else "  "
 
-    # What the user does
+    # Actions
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
-        """Closes with the chosen script; on the line that saves, saves."""
+        """Return the chosen script; on the row for saving, save."""
         event.stop()
         if self._marked is None:
             self.action_save()
@@ -128,19 +129,19 @@ class SavedScriptsScreen(Dialog[str | None]):
             self.dismiss(self._marked.name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers only what can be done to the marked line."""
+        """Enable the actions on a script only if one is marked."""
         return self._marked is not None if action in {"rename", "delete"} else True
 
     @work(exclusive=True, group="change")
     async def action_save(self) -> None:
-        """Saves what is in the editor under a name; asks before it takes the place of another."""
+        """Save the open script under a name; confirm before overwriting another one."""
         name = await save_as(self, self._runtime, self._script, self._list.sought)
         if name:
             self._read(name)
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
-        """Gives the marked script another name."""
+        """Rename the marked script."""
         from pegboard.tui.dialogs.ask_name import AskName
 
         script = self._marked
@@ -149,46 +150,46 @@ class SavedScriptsScreen(Dialog[str | None]):
         name = await self.app.push_screen_wait(AskName(f"Rename {clean_line(script.name)} to", script.name))
         if name is None or name == script.name:
             return
-        if await self._done(self._runtime.scripts.saved.rename, script.name, name):
+        if await self._run_in_thread(self._runtime.scripts.saved.rename, script.name, name):
             if self._script.name == script.name:
                 self._script.name = name
             self._read(name)
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
-        """Throws the marked script away, once that is confirmed."""
+        """Delete the marked script after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
         script = self._marked
         if script is None:
             return
         is_open = script.name == self._script.name
-        question = "It stays in the editor, as a new one.\n\n" if is_open else ""
+        question = "It stays in the editor as a new script.\n\n" if is_open else ""
         asked = Confirm(f"Delete {clean_line(script.name)}?", f"{question}This can't be undone.", "Delete")
         if not await self.app.push_screen_wait(asked):
             return
-        if await self._done(self._runtime.scripts.saved.delete, script.name):
+        if await self._run_in_thread(self._runtime.scripts.saved.delete, script.name):
             if is_open:
                 self._script.name = self._script.saved = ""
             self._read()
 
     def action_close(self) -> None:
-        """Closes without a script."""
+        """Close without a choice."""
         self.dismiss(None)
 
-    async def _done(self, change: Callable[..., object], *words: object) -> bool:
-        """Changes what is kept, beside the loop; says so where that can't be done."""
+    async def _run_in_thread(self, change: Callable[..., object], *arguments: object) -> bool:
+        """Call a function in a thread; return False after showing its error."""
         try:
-            await asyncio.to_thread(change, *words)
+            await asyncio.to_thread(change, *arguments)
         except SavedScriptError as error:
-            self._refuse(error)
+            self._show_error(error)
             return False
         return True
 
-    def _refuse(self, error: SavedScriptError) -> None:
+    def _show_error(self, error: SavedScriptError) -> None:
         self.notify(clean_line(str(error)), severity="error", markup=False)
 
-    # What is seen
+    # Display
 
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:
@@ -203,8 +204,8 @@ class SavedScriptsScreen(Dialog[str | None]):
 
     @work(exclusive=True, group="preview")
     async def _show(self, script: SavedScript | None) -> None:
-        """Shows what is in a script, or in the editor."""
-        text, of, trouble = self._script.text, "in the editor now", ""
+        """Preview the marked script, or the open one."""
+        text, of, trouble = self._script.text, "open script", ""
         if script is not None:
             of = clean_line(script.name)
             try:
@@ -217,22 +218,22 @@ class SavedScriptsScreen(Dialog[str | None]):
         self._preview.scroll_home(animate=False)
 
 
-async def save_as(screen: Widget, runtime: Runtime, script: InEditor, name: str) -> str:
-    """Asks under which name a script is to be saved, and whether another of that name may go; saves it.
+async def save_as(screen: Widget, runtime: Runtime, script: OpenScript, name: str) -> str:
+    """Ask for a name and save the script; confirm before overwriting another one.
 
     Args:
-        screen: Where that is asked for.
-        runtime: Where it is kept.
-        script: The script; it is told its new name.
-        name: The name to begin with.
+        screen: Screen that opens the dialogs.
+        runtime: Provides the saved scripts.
+        script: The open script, which is updated.
+        name: Initial value of the name.
 
     Returns:
-        The name; empty where it wasn't saved.
+        The name, or an empty string if the script wasn't saved.
     """
     from pegboard.tui.dialogs.ask_name import AskName
     from pegboard.tui.dialogs.confirm import Confirm
 
-    asked = await screen.app.push_screen_wait(AskName("Save the script as", name))
+    asked = await screen.app.push_screen_wait(AskName("Save script as", name))
     if asked is None:
         return ""
     saved = runtime.scripts.saved
@@ -240,8 +241,8 @@ async def save_as(screen: Widget, runtime: Runtime, script: InEditor, name: str)
         taken = {one.name for one in await asyncio.to_thread(saved.list)}
         asked = asked.strip().removesuffix(".sh")
         if asked in taken and asked != script.name:
-            question = f"There is a script {clean_line(asked)} already.\n\nThis can't be undone."
-            if not await screen.app.push_screen_wait(Confirm("Overwrite it?", question, "Overwrite")):
+            question = f"A script named {clean_line(asked)} already exists.\n\nThis can't be undone."
+            if not await screen.app.push_screen_wait(Confirm("Overwrite script?", question, "Overwrite")):
                 return ""
         await asyncio.to_thread(saved.write, asked, script.text)
     except SavedScriptError as error:

@@ -1,0 +1,474 @@
+"""Card of a tool call in a conversation, drawn as rows of text. Independent of Textual."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final, Literal
+
+from rich.cells import cell_len
+from rich.cells import set_cell_size as fitted
+
+from pegboard.models import Finished, Progress, ScriptAnalysis, Started, ToolCall, ToolResult
+from pegboard.models.conversation import ProposedCall
+from pegboard.models.events import ApprovalRequested, CallEvent, Log
+from pegboard.results.advice import advice
+from pegboard.results.clean import clean, clean_line
+from pegboard.results.log import LogLine, LogLines
+from pegboard.results.markdown_lines import Line, Mark, Piece, Row, rows_of
+from pegboard.results.sizes import count, duration, size
+from pegboard.results.text import as_text, json_parts, preview
+from pegboard.tui.chat.blocks import Background, Block, BlockRow, fold_sign
+
+Unfold = Literal["never", "failed", "always"]
+"""Which finished calls are expanded, unless the user expanded or collapsed one."""
+CallState = Literal["writing", "waiting", "asking", "running", "done"]
+"""Stages of a call: the model writes it, it is queued, it awaits approval, it runs, it has a result."""
+
+ARGUMENT_LINES: Final = 12
+RESULT_LINES: Final = 20
+LOG_LINES: Final = 8
+EXPECTED_LINES: Final = 50
+INNER_LINES: Final = 20
+LINE_CHARACTERS: Final = 2_000
+_WRITTEN_CHARACTERS: Final = 2_000
+"""Characters of the arguments shown while the model writes them."""
+
+ANSWERS: Final = (
+    ("once", "a", "once"),
+    ("session", "s", "session"),
+    ("always", "A", "always…"),
+    ("reject", "r", "reject"),
+    ("reject_why", "R", "reject with reason"),
+    ("edit", "e", "edit"),
+)
+"""Answers to a call awaiting approval: answer, key, label."""
+
+
+@dataclass
+class NestedCall:
+    """A call made by another call."""
+
+    call: ToolCall
+    result: ToolResult | None = None
+    asks: str = ""
+
+
+@dataclass(eq=False)
+class CallBlock(Block):
+    """Card of a tool call, from the first characters of its name to its result."""
+
+    name: str = ""
+    """Name as the model writes it; later the name of the tool."""
+    written: str = ""
+    """JSON text of the arguments so far."""
+    state: CallState = "writing"
+    call: ToolCall | None = None
+    result: ToolResult | None = None
+    model_text: str = ""
+    """Result as the model reads it."""
+    from_text: bool = False
+    unfolded: bool | None = None
+    """Whether the user expanded or collapsed the card; None if neither."""
+    unfold: Unfold = "never"
+    reason: str = ""
+    """Why the call needs approval."""
+    asked_for: ToolCall | None = None
+    """The call awaiting approval: this one, or one that it makes."""
+    is_edited: bool = False
+    is_destructive: bool = False
+    """Whether the call awaiting approval is destructive."""
+    select_key: str = ""
+    """Key that selects a card awaiting approval."""
+    is_old: bool = False
+    """Whether it was loaded from a session, which stores the result only as the model reads it."""
+
+    def __post_init__(self) -> None:
+        """Start without events."""
+        super().__post_init__()
+        self.inner: dict[str, NestedCall] = {}
+        self._requests: dict[str, ApprovalRequested] = {}
+        self._selected = ""
+        self._expected: dict[str, ScriptAnalysis] = {}
+        self._since = monotonic()
+        self._lines = LogLines()
+        self._log: list[LogLine] = []
+        self._log_lines = 0
+        self._progress: Progress | None = None
+
+    # Events
+
+    def set_call(self, call: ToolCall, proposed: ProposedCall) -> None:
+        """Set the parsed call."""
+        self.call, self.name, self.from_text = call, call.name, proposed.from_text
+        self.written = proposed.arguments
+        self.state = "waiting"
+        self._since = monotonic()
+        self.changed()
+
+    def apply(self, event: CallEvent) -> None:
+        """Apply an event of this call or of one that it makes."""
+        own = self.call.id if self.call is not None else ""
+        match event:
+            case ApprovalRequested(call=call):
+                self._requests[call.id] = event
+                # one at a time: an answer must not reach another call than the one on the screen
+                if self.asked_for is None or self.asked_for.id == call.id:
+                    self.ask(call)
+            case Started(call=call) if call.id == own:
+                self.call, self.state = call, "running"
+                self._since = monotonic()
+            case Started(call=call):
+                self.inner[call.id] = NestedCall(call)
+            case Finished(call=call, result=result) if call.id == own:
+                self.finish(call, result)
+            case Finished(call=call, result=result):
+                # a script may make thousands of calls; their results are in the history
+                self.inner[call.id] = NestedCall(call, result.model_copy(update={"data": None}))
+                if self.asked_for is not None and self.asked_for.id == call.id:
+                    self.answered()
+            case Log(call_id=call_id, stream=stream, text=text) if call_id == own:
+                lines = self._lines.feed(stream, text)
+                self._log_lines += len(lines)
+                self._log = [*self._log, *lines][-LOG_LINES:]
+            case Progress(call_id=call_id) if call_id == own:
+                self._progress = event
+            case _:
+                pass
+        self.changed()
+
+    def ask(self, call: ToolCall) -> None:
+        """Ask for approval of a call."""
+        request = self._requests.get(call.id)
+        self.reason = request.reason if request is not None else "This tool asks for approval before each call."
+        self.asked_for = request.call if request is not None else call  # without secrets
+        self.state = "asking"
+        self.changed()
+
+    @property
+    def asks_about(self) -> str:
+        """ID of the call awaiting approval; empty if none is."""
+        return self.asked_for.id if self.state == "asking" and self.asked_for is not None else ""
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether the user selected the call awaiting approval."""
+        return bool(self._selected) and self._selected == self.asks_about
+
+    def select(self, call_id: str) -> None:
+        """Show which call the user selected; empty for none."""
+        if call_id != self._selected:
+            self._selected = call_id
+            self.changed()
+
+    def expects(self, call: ToolCall) -> bool:
+        """Return whether the analysis of a script call is known."""
+        return call.id in self._expected
+
+    def expect(self, call: ToolCall, analysis: ScriptAnalysis) -> None:
+        """Set the analysis of a script call."""
+        self._expected[call.id] = analysis
+        self.changed()
+
+    def answered(self) -> None:
+        """Leave the approval state after an answer."""
+        if self.state == "asking":
+            is_inner = self.asked_for is not None and self.call is not None and self.asked_for.id != self.call.id
+            self.state = "running" if is_inner else "waiting"
+        self.asked_for, self.reason = None, ""
+        self.changed()
+
+    def finish(self, call: ToolCall | None, result: ToolResult, model_text: str = "") -> None:
+        """Set the result, and how the model reads it."""
+        self.call, self.result, self.state = call or self.call, result, "done"
+        self.model_text = model_text or self.model_text
+        self.asked_for, self.reason = None, ""
+        self._progress = None
+        self.changed()
+
+    # Appearance
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the elapsed time is running."""
+        return self.state == "running"
+
+    @property
+    def is_unfolded(self) -> bool:
+        """Whether the card is expanded."""
+        if self.state == "asking":
+            return True
+        if self.unfolded is not None:
+            return self.unfolded
+        if self.state != "done" or self.unfold == "always":
+            return self.state != "waiting"
+        return self.unfold == "failed" and self.result is not None and not self.result.ok
+
+    @property
+    def text(self) -> str:
+        """Call and result for the clipboard."""
+        args = self.written if self.call is None else json.dumps(self.call.args, ensure_ascii=False, indent=2)
+        return f"{self.name} {args}\n\n{self._result_text()}".rstrip()
+
+    def draw(self, width: int) -> Iterator[BlockRow]:
+        """Yield the title row and, when expanded, arguments, log and result."""
+        under: Background = "asking" if self.state == "asking" else "card"
+        yield BlockRow(self._head(width), under)
+        if not self.is_unfolded:
+            return
+        for line in self._body():
+            for row in rows_of(line, width):
+                yield BlockRow(row, under)
+        if self.state == "asking":
+            yield BlockRow(self._hint_row(width), under)
+            yield self._answer_row(width)
+
+    def _head(self, width: int) -> Row:
+        sign, mark = self._sign()
+        right = self._facts()
+        name = clean_line(self.name) or "…"
+        most = max(width - cell_len(right) - 8, 8)
+        if cell_len(name) > most:
+            name = f"{fitted(name, most - 1).rstrip()}…"
+        left = f"{fold_sign(self.is_unfolded)} {sign} {name}"
+        pieces: list[Piece] = [(0, 1, "muted"), (2, 2 + len(sign), mark), (len(left) - len(name), len(left), "strong")]
+        space = width - cell_len(left) - cell_len(right) - 4
+        if self.is_unfolded and self.state != "writing":
+            arguments = ""
+        elif self.call is not None:
+            arguments = preview(self.call.args, max(space, 10)) if self.call.args else ""
+        else:
+            arguments = clean_line(self.written[:_WRITTEN_CHARACTERS])
+        if cell_len(arguments) > space:
+            arguments = f"{fitted(arguments, max(space - 1, 0)).rstrip()}…" if space > 4 else ""
+        text = f"{left}  {arguments}"
+        gap = max(width - cell_len(text) - cell_len(right), 1)
+        text += " " * gap
+        pieces += [(len(left), len(text), "muted"), (len(text), len(text) + len(right), self._mark_of_facts())]
+        return Row(text + right, tuple(pieces))
+
+    def _sign(self) -> tuple[str, Mark]:
+        match self.state:
+            case "writing" | "waiting":
+                return "…", "muted"
+            case "asking":
+                return "?", "warning"
+            case "running":
+                return "▶", "running"
+        if self.result is None or self.result.ok:
+            return "✓", "ok"
+        return ("⊘", "warning") if _was_stopped(self.result) else ("✗", "error")
+
+    def _mark_of_facts(self) -> Mark:
+        if self.state == "asking":
+            return "warning"
+        if self.state == "running":
+            return "running"
+        failed = self.result is not None and not self.result.ok
+        return "muted" if not failed else "warning" if _was_stopped(self.result) else "error"
+
+    def _facts(self) -> str:
+        """Return the status at the right of the title row."""
+        marks = ["from text"] if self.from_text else []
+        marks += ["edited"] if self.is_edited else []
+        match self.state:
+            case "writing":
+                marks.append("writing")
+            case "waiting":
+                marks.append("waiting")
+            case "asking":
+                marks.append("awaiting approval")
+            case "running":
+                marks.append(f"{monotonic() - self._since:.1f} s")
+            case _ if self.result is not None:
+                marks += _result_facts(self.result)
+        return " · ".join(marks)
+
+    def _body(self) -> Iterator[Line]:
+        yield from self._arguments()
+        if len(self.inner) > INNER_LINES:
+            yield _text_line(f"  … {count(len(self.inner) - INNER_LINES, 'earlier call')} within", "muted")
+        for inner in [*self.inner.values()][-INNER_LINES:]:
+            yield _inner_line(inner)
+        if self.state == "asking":
+            yield _text_line(f"  {clean_line(self.reason)}", "warning")
+            return
+        if self._progress is not None:
+            yield _text_line(f"  {_progress(self._progress)}", "running")
+        log = [*self._log, *self._lines.begun()]
+        if log:
+            earlier = self._log_lines - len(self._log)
+            if earlier:
+                yield _text_line(f"  … {count(earlier, 'earlier line')}", "muted")
+            for entry in log[-LOG_LINES:]:
+                yield Line(entry.text, ((0, len(entry.text), "muted"),), "  │ ", "  │ ")
+        yield from self._outcome_lines()
+
+    def _arguments(self) -> Iterator[Line]:
+        call = self.asked_for if self.asked_for is not None else self.call
+        if call is None:
+            yield from _json_lines(self.written[:_WRITTEN_CHARACTERS], LOG_LINES)
+            return
+        if self.asked_for is not None and self.call is not None and self.asked_for.id != self.call.id:
+            yield _text_line(f"  It calls {clean_line(call.name)}:", "warning")
+        script = script_in(call)
+        if script is not None:
+            if self.state == "asking":
+                yield from _expected_lines(self._expected.get(call.id))
+            yield from _script_lines(script, None if self.state == "asking" else ARGUMENT_LINES)
+        elif call.args:
+            text = json.dumps(call.args, ensure_ascii=False, indent=2)
+            # show all arguments of a call awaiting approval: the decision depends on them
+            yield from _json_lines(text, None if self.state == "asking" else ARGUMENT_LINES)
+        else:
+            yield _text_line("  no arguments", "muted")
+
+    def _outcome_lines(self) -> Iterator[Line]:
+        if self.state != "done" or self.result is None:
+            return
+        error = self.result.error
+        if error is not None:
+            for line in clean(error.message[: LINE_CHARACTERS * 2]).split("\n"):
+                yield _text_line(f"  {line}", "error")
+            for fault in error.faults:
+                yield _text_line(f"  • {clean_line(fault.path or '/')}  {clean_line(fault.message)}", "error")
+            if hint := advice(error):
+                yield _text_line(f"  {hint}", "muted")
+            if self.result.data is None:
+                return
+        yield _text_line("  " + "─" * 8, "muted")
+        text = self._result_text()
+        is_text = self.is_old or isinstance(self.result.data, str)
+        lines = text.split("\n", RESULT_LINES)[:RESULT_LINES]
+        for line in lines:
+            shown = clean_line(line[:LINE_CHARACTERS])
+            yield Line(shown, () if is_text else tuple(json_parts(shown)), "  ", "  ")
+            if len(line) > LINE_CHARACTERS:
+                yield _text_line(f"  … {count(len(line) - LINE_CHARACTERS, 'more character')}", "muted")
+        left = text.count("\n") + 1 - len(lines)
+        if left > 0:
+            yield _text_line(f"  … {count(left, 'more line')}", "muted")
+
+    def _result_text(self) -> str:
+        if self.result is None:
+            return ""
+        if self.is_old:
+            return self.model_text
+        if self.result.data is None and self.result.error is not None:
+            return self.result.error.message
+        return as_text(self.result.data)
+
+    def _hint_row(self, width: int) -> Row:
+        """Return the row above the answers: how to select the card, or the scope of `s`."""
+        if not self.is_selected:
+            way = f"{self.select_key} or a click" if self.select_key else "a click"
+            text = f"  Not selected: {way} selects this call, then:"
+        else:
+            what = "exactly these arguments" if self.is_destructive else "any arguments"
+            text = f"  Selected. s allows {what} in this session."
+        text = fitted(text, width).rstrip() if cell_len(text) > width else text
+        return Row(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
+
+    def _answer_row(self, width: int) -> BlockRow:
+        labels = [f"{key} {words}" for _, key, words in ANSWERS]
+        gap = "   " if len("   ".join(labels)) + 2 <= width else "  "
+        text, pieces, spans = "  ", list[Piece](), list[tuple[int, int, str]]()
+        for (answer, key, _), words in zip(ANSWERS, labels, strict=True):
+            pieces.append((len(text), len(text) + len(key), "key" if self.is_selected else "muted"))
+            spans.append((len(text), len(text) + len(words), answer))
+            text += words + gap
+        return BlockRow(Row(text.rstrip(), tuple(pieces)), "asking", tuple(spans))
+
+
+def script_in(call: ToolCall) -> str | None:
+    """Return the script that a call runs, or None."""
+    script = call.args.get("commands")
+    return script if call.name == "script.run" and isinstance(script, str) else None
+
+
+def _text_line(text: str, mark: Mark) -> Line:
+    indent = len(text) - len(text.lstrip())
+    return Line(text[indent:], ((0, len(text) - indent, mark),), " " * indent, " " * indent)
+
+
+def _json_lines(text: str, most: int | None) -> Iterator[Line]:
+    lines = text.split("\n")
+    for line in lines if most is None else lines[:most]:
+        shown = clean_line(line if most is None else line[:LINE_CHARACTERS])
+        yield Line(shown, tuple(json_parts(shown)), "  ", "    ")
+    if most is not None and len(lines) > most:
+        yield _text_line(f"  … {count(len(lines) - most, 'more line')}", "muted")
+
+
+def _script_lines(script: str, most: int | None) -> Iterator[Line]:
+    lines = script.rstrip("\n").split("\n")
+    for line in lines if most is None else lines[:most]:
+        yield Line(clean_line(line if most is None else line[:LINE_CHARACTERS]), (), "  │ ", "  │   ")
+    if most is not None and len(lines) > most:
+        yield _text_line(f"  … {count(len(lines) - most, 'more line')}", "muted")
+
+
+def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
+    """Yield the calls of a script, as far as static analysis finds them."""
+    if analysis is None:
+        yield _text_line("  Analyzing the script…", "muted")
+        return
+    if analysis.error is not None:
+        yield _text_line(f"  The script can't be parsed: {clean_line(analysis.error)}", "error")
+    calls = Counter((call.tool, call.words, call.faults) for call in analysis.calls)
+    yield _text_line("  It calls:" if calls else "  No tool calls found.", "muted")
+    for (tool, words, faults), times in list(calls.items())[:EXPECTED_LINES]:
+        name = clean_line(tool)
+        text = clean_line(" ".join("…" if word is None else shlex.quote(word) for word in words))
+        often = f"  ×{times}" if times > 1 else ""
+        end = len(name) + len(text) + 1
+        yield Line(
+            f"{name} {text}{often}", ((0, len(name), "strong"), (end, end + len(often), "muted")), "  • ", "    "
+        )
+        for fault in faults:
+            yield _text_line(f"    {clean_line(fault)}", "error")
+    if len(calls) > EXPECTED_LINES:
+        yield _text_line(f"  … {count(len(calls) - EXPECTED_LINES, 'more call')}, all in the script below", "muted")
+    for sentence in analysis.unknown:
+        yield _text_line(f"  ! {clean_line(sentence)}", "warning")
+    if analysis.unknown:
+        yield _text_line("  ! It may call other tools too.", "warning")
+
+
+def _inner_line(inner: NestedCall) -> Line:
+    result = inner.result
+    sign = "▶" if result is None else "✓" if result.ok else "⊘" if _was_stopped(result) else "✗"
+    facts = "" if result is None else " · ".join(_result_facts(result))
+    text = f"{sign} {clean_line(inner.call.name)}  {preview(inner.call.args, 60)}  {facts}".rstrip()
+    return Line(text, ((0, len(text), "muted"),), "  ├ ", "  │ ")
+
+
+def _was_stopped(result: ToolResult | None) -> bool:
+    return result is not None and result.error is not None and result.error.detail in {"cancelled", "denied"}
+
+
+def _result_facts(result: ToolResult) -> list[str]:
+    facts = []
+    if result.error is not None:
+        facts.append(clean_line(result.error.detail or result.error.code))
+    elif not result.ok:
+        facts.append("failed")
+    if result.meta.cached:
+        facts.append("cached")
+    elif result.meta.duration_ms:
+        facts.append(duration(result.meta.duration_ms))
+    if result.meta.size and (result.ok or result.data is not None):
+        facts.append(size(result.meta.size))
+    if result.meta.truncated is not None:
+        facts.append("truncated")
+    return facts
+
+
+def _progress(progress: Progress) -> str:
+    of = f" of {progress.total:,g}" if progress.total else ""
+    message = clean_line(progress.message[:500])
+    return f"{progress.done:,g}{of}{' · ' + message if message else ''}"

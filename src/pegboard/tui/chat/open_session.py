@@ -1,0 +1,274 @@
+"""The open session of the Chat page: loading, editing and branching it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from textual.screen import Screen
+
+from pegboard.errors import SessionError, StoreError
+from pegboard.models import ToolResult
+from pegboard.models.ask import Outcome
+from pegboard.models.conversation import UserMessage
+from pegboard.models.session import Session, SessionEntry
+from pegboard.results.clean import clean_line
+from pegboard.tui.chat.blocks import Block, TextBlock, UserBlock
+from pegboard.tui.chat.call_block import CallBlock
+from pegboard.tui.chat.prompt import AskLine
+from pegboard.tui.chat.story import Story
+from pegboard.tui.chat.transcript import Transcript
+from pegboard.tui.commands import key_of
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+OFFLINE: Final = "offline"
+SHOWN: Final = 200
+"""Messages of a session shown initially, and added on demand."""
+
+
+def new_id() -> str:
+    """Return an ID for a new session."""
+    return os.urandom(8).hex()
+
+
+class SessionListener(Protocol):
+    """Receiver of changes of the open session."""
+
+    def may_leave(self) -> bool:
+        """Return whether the session may be changed now; explain to the user if not."""
+        ...
+
+    def session_opened(self, send: str) -> None:
+        """Handle another state of the session, and send a message unless it is empty."""
+        ...
+
+    def session_failed(self) -> None:
+        """Handle a change that failed."""
+        ...
+
+
+class OpenSession:
+    """The session on the screen, its model and its conversation.
+
+    Args:
+        page: Screen that runs the workers and shows dialogs and notifications.
+        runtime: Provides sessions, models and history.
+        transcript: Widget that shows the conversation.
+        prompt: Prompt whose history contains the messages of the session.
+        listener: Receiver of changes.
+    """
+
+    def __init__(
+        self, page: Screen[None], runtime: Runtime, transcript: Transcript, prompt: AskLine, listener: SessionListener
+    ) -> None:
+        self.id = ""
+        """ID of the session; empty before the page is mounted."""
+        self.model: tuple[str | None, str | None] = (None, None)
+        """Name and base URL of the chosen model; None for the configured ones."""
+        self.system: str | None = None
+        """System prompt for the next message; None if unchanged."""
+        self.cost = 0.0
+        """Cost in US dollars since the session was opened."""
+        self.record: Session | None = None
+        """Stored session; None before its first message."""
+        self._page = page
+        self._runtime = runtime
+        self._transcript = transcript
+        self._prompt = prompt
+        self._listener = listener
+        self._base_urls: dict[str, str | None] = {}
+        self._limit = SHOWN
+        self.story = self._new_story()
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model that answers."""
+        return self.model[0] or self._runtime.settings.model.name or OFFLINE
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether another session is being loaded."""
+        workers = (one for one in self._page.workers if one.node is self._page and one.group == "session")
+        return any(not worker.is_finished for worker in workers)
+
+    @property
+    def system_prompt(self) -> str:
+        """System prompt that the next message is sent with."""
+        if self.system is not None:
+            return self.system
+        stored = self.record.system if self.record is not None else None
+        return self._runtime.models.system_prompt if stored is None else stored
+
+    def choose_model(self, name: str, base_url: str | None) -> None:
+        """Use another model from the next message on."""
+        self.model = (name, base_url)
+        self._base_urls[name] = base_url
+
+    async def update(self, outcome: Outcome) -> None:
+        """Update record and cost after an ask."""
+        self.system = None
+        self.record = await asyncio.to_thread(self._runtime.sessions.get, self.id)
+        cost = await asyncio.to_thread(self._runtime.models.price, self.model_name, outcome.usage)
+        self.cost += cost or 0.0
+
+    # Loading
+
+    def start(self) -> None:
+        """Show a new session when the page is mounted."""
+        self.id = new_id()
+        self._transcript.show(self.story.blocks)
+
+    def open(self, session: str, *, limit: int = SHOWN, send: str = "", draft: str = "", stay: bool = False) -> None:
+        """Load a session and show its end.
+
+        Args:
+            session: ID of the session.
+            limit: Number of messages to show.
+            send: Message to send afterwards.
+            draft: Text for the prompt.
+            stay: Whether to keep the current messages in the viewport.
+        """
+        self._run(partial(self._load, session, limit=limit, send=send, draft=draft, stay=stay))
+
+    def reload(self) -> None:
+        """Load the session again."""
+        self.open(self.id, limit=self._limit)
+
+    def show_earlier(self) -> None:
+        """Show more messages before the first one."""
+        self.open(self.id, limit=self._limit + SHOWN, stay=True)
+
+    async def _load(self, session: str, *, limit: int, send: str, draft: str, stay: bool) -> None:
+        try:
+            record, entries = await asyncio.to_thread(self._read, session)
+        except StoreError as error:
+            self._fail(error)
+            return
+        story = self._new_story()
+        shown = entries[-limit:]
+        names = await asyncio.to_thread(self._runtime.models.tool_names)
+        await asyncio.to_thread(story.recall, shown, names, self._recorded)
+        if session != self.id:
+            self.system = None
+            self.cost = 0.0
+            if record is not None and record.model not in {"", OFFLINE}:
+                self.model = (record.model, self._base_urls.get(record.model))
+        else:
+            story.usage = self.story.usage
+        before = _stored_blocks(self.story.blocks)
+        self.id, self.record, self.story, self._limit = session, record, story, limit
+        self._transcript.hidden = len(entries) - len(shown)
+        self._transcript.show(story.blocks)
+        self._prompt.remember([entry.message.text for entry in entries if isinstance(entry.message, UserMessage)])
+        if stay:
+            self._transcript.action_move_to(_stored_blocks(story.blocks) - before)
+        if draft:
+            self._prompt.put(draft)
+        self._listener.session_opened(send)
+
+    def _read(self, session: str) -> tuple[Session | None, Sequence[SessionEntry]]:
+        sessions = self._runtime.sessions
+        return sessions.get(session), sessions.entries(session)
+
+    def _recorded(self, call_id: str) -> ToolResult | None:
+        try:
+            return self._runtime.history.result(call_id)
+        except StoreError:
+            return None
+
+    def _new_story(self) -> Story:
+        def redraw(block: Block) -> None:
+            del block
+            self._transcript.renew()
+
+        unfold = self._runtime.settings.ui.unfold
+        return Story(redraw, unfold, select_key=key_of(self._page.app, "chat.asking"))
+
+    def _fail(self, error: Exception) -> None:
+        self._page.notify(clean_line(str(error)), severity="error", markup=False)
+        self._listener.session_failed()
+
+    def _run(self, change: Callable[[], Awaitable[None]], group: str = "session") -> None:
+        self._page.run_worker(change, exclusive=True, group=group)
+
+    # Editing
+
+    @property
+    def last_message(self) -> UserBlock | None:
+        """The last user message, or None."""
+        return next((block for block in reversed(self.story.blocks) if isinstance(block, UserBlock)), None)
+
+    def resend(self, text: str | None = None) -> None:
+        """Remove the last user message with its answer, and send it again or send `text` instead."""
+        if self._listener.may_leave():
+            self._run(partial(self._resend, text))
+
+    async def _resend(self, text: str | None) -> None:
+        last = self.last_message
+        if last is None:
+            self._page.notify("No message to resend yet.")
+            self._listener.session_failed()
+            return
+        try:
+            messages = await asyncio.to_thread(self._user_messages)
+            # keep messages that another client has added since
+            if messages and messages[-1].message.text == last.message:
+                await asyncio.to_thread(self._runtime.sessions.cut, self.id, messages[-1].position)
+        except (SessionError, StoreError) as error:
+            self._fail(error)
+            return
+        self.open(self.id, limit=self._limit, send=text if text is not None else last.message)
+
+    def edit(self, block: UserBlock) -> None:
+        """Edit a user message: the last one in this session, an earlier one in a new session."""
+        self._run(partial(self._edit, block), group="dialog")
+
+    async def _edit(self, block: UserBlock) -> None:
+        from pegboard.tui.dialogs.ask_text import AskText
+
+        removed = self._messages_from(block)
+        note = "" if removed == 1 else "The edited message starts a new session; this one stays unchanged."
+        text = await self._page.app.push_screen_wait(AskText("Edit message", block.message, note))
+        if text is None or not text.strip():
+            return
+        if removed == 1:
+            self.resend(text)
+        else:
+            self._run(partial(self._branch, removed, send=text))
+
+    def branch(self, block: Block) -> None:
+        """Continue in a new session from a block; a user message becomes the draft of the prompt."""
+        draft = block.message if isinstance(block, UserBlock) else ""
+        self._run(partial(self._branch, self._messages_from(block), draft=draft))
+
+    async def _branch(self, removed: int, *, send: str = "", draft: str = "") -> None:
+        new = new_id()
+        try:
+            messages = await asyncio.to_thread(self._user_messages)
+            before = messages[-removed].position if 0 < removed <= len(messages) else 2**62
+            await asyncio.to_thread(self._runtime.sessions.branch, self.id, new, before)
+        except (SessionError, StoreError) as error:
+            self._fail(error)
+            return
+        self._page.notify("Opened a new session. The original session is unchanged.")
+        self.open(new, send=send, draft=draft)
+        self._prompt.focus()
+
+    def _messages_from(self, block: Block) -> int:
+        """Return the number of user messages from a block to the end."""
+        blocks = self.story.blocks
+        return sum(isinstance(one, UserBlock) for one in blocks[blocks.index(block) :])
+
+    def _user_messages(self) -> list[SessionEntry]:
+        entries = self._runtime.sessions.entries(self.id)
+        return [entry for entry in entries if isinstance(entry.message, UserMessage)]
+
+
+def _stored_blocks(blocks: Sequence[Block]) -> int:
+    """Return the number of blocks that a session stores."""
+    return sum(isinstance(block, UserBlock | TextBlock | CallBlock) for block in blocks)

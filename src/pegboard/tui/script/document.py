@@ -1,0 +1,204 @@
+"""The open script: its name, its draft, and saving it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+from textual.screen import Screen
+
+from pegboard.errors import SavedScriptError
+from pegboard.results.clean import clean_line
+from pegboard.tui.commands import key_of
+from pegboard.tui.script.draft import Draft, DraftFile
+from pegboard.tui.script.editor import ScriptEditor
+from pegboard.tui.script.open_script import OpenScript
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_DRAFT_SECONDS: Final = 1.0
+"""Delay before changes are written to the draft, in seconds."""
+
+
+class ScriptDocument:
+    """The script in the editor, the saved script it belongs to, and its draft file.
+
+    Args:
+        page: Screen that runs the workers and shows dialogs and notifications.
+        runtime: Provides the saved scripts.
+        editor: Editor with the text.
+        changed: Callback for a change of the name or of the saved text.
+    """
+
+    def __init__(
+        self, page: Screen[None], runtime: Runtime, editor: ScriptEditor, changed: Callable[[], object]
+    ) -> None:
+        self.name = ""
+        """Name of the saved script; empty for a new one."""
+        self.is_restored = False
+        """Whether the draft was loaded, and may be overwritten."""
+        self._saved = ""
+        self._page = page
+        self._runtime = runtime
+        self._editor = editor
+        self._changed = changed
+        self._file = DraftFile(runtime.paths.state)
+        self._is_write_scheduled = False
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the text differs from the saved script."""
+        return self._editor.text != self._saved
+
+    @property
+    def title(self) -> Content:
+        """Name of the script, marked if it has unsaved changes."""
+        name = clean_line(self.name) if self.name else "Script"
+        changed = [("  ● changed", "$text-warning")] if self.name and self.is_changed else []
+        return Content.assemble(name, *changed)
+
+    # Draft
+
+    def restore(self) -> None:
+        """Load the draft of the last run, before text that was typed meanwhile."""
+        work: Callable[[], Awaitable[None]] = self._restore
+        self._page.run_worker(work, group="draft")
+
+    async def _restore(self) -> None:
+        draft = await asyncio.to_thread(self._file.read)
+        typed = self._editor.text
+        self.name, self._saved = draft.name, draft.saved
+        if not typed:
+            self._editor.load_text(draft.text)
+        elif draft.text:
+            self._editor.insert(f"{draft.text.rstrip(chr(10))}\n", (0, 0))
+        self.is_restored = True
+        self._changed()
+
+    def schedule_draft(self) -> None:
+        """Write the draft soon."""
+        if self.is_restored and not self._is_write_scheduled:
+            self._is_write_scheduled = True
+            work: Callable[[], Awaitable[None]] = self._write_draft
+            self._page.run_worker(work, group="draft")
+
+    async def _write_draft(self) -> None:
+        await asyncio.sleep(_DRAFT_SECONDS)
+        self._is_write_scheduled = False
+        if not self._file.keep(self._draft):
+            return
+        try:
+            await asyncio.to_thread(self._file.write)
+        except OSError as error:
+            self._page.notify(f"The draft was not saved: {error.strerror}.", severity="warning", markup=False)
+
+    async def close(self) -> None:
+        """Write and unlock the draft."""
+        self._file.keep(self._draft)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        if self.is_restored:
+            with suppress(OSError):
+                self._file.write()
+        self._file.close()
+
+    @property
+    def _draft(self) -> Draft:
+        return Draft(self._editor.text, self.name, self._saved)
+
+    # Saving
+
+    @property
+    def state(self) -> OpenScript:
+        """Text, name and saved text, for dialogs that change them."""
+        return OpenScript(self._editor.text, self.name, self._saved)
+
+    def apply(self, state: OpenScript) -> None:
+        """Apply the name and the saved text of a state."""
+        self.name, self._saved = state.name, state.saved
+        self._changed()
+        self.schedule_draft()
+
+    async def save(self) -> None:
+        """Save the script under its name; ask for a name if it is new."""
+        state = self.state
+        if not state.name:
+            await self.save_as()
+            return
+        try:
+            if await self._was_changed_elsewhere(state) and not await self.confirm(
+                f"Overwrite {clean_line(state.name)}?",
+                "Another program changed the file since you opened it.",
+                "Overwrite",
+            ):
+                return
+            await asyncio.to_thread(self._runtime.scripts.saved.write, state.name, state.text)
+        except SavedScriptError as error:
+            self._show_error(error)
+            return
+        state.saved = state.text
+        self.apply(state)
+        self._page.notify(f"Saved as {clean_line(state.name)}.", markup=False)
+
+    async def save_as(self) -> None:
+        """Ask for a name and save the script."""
+        from pegboard.tui.script.saved_scripts import save_as
+
+        state = self.state
+        if await save_as(self._page, self._runtime, state, state.name):
+            self.apply(state)
+
+    async def _was_changed_elsewhere(self, state: OpenScript) -> bool:
+        try:
+            return bool(await asyncio.to_thread(self._runtime.scripts.saved.read, state.name) != state.saved)
+        except SavedScriptError:  # no file that could be overwritten
+            return False
+
+    # Opening
+
+    async def open(self, name: str) -> None:
+        """Open a saved script, after confirmation if changes would be lost."""
+        if not await self._may_discard():
+            return
+        try:
+            text = await asyncio.to_thread(self._runtime.scripts.saved.read, name)
+        except SavedScriptError as error:
+            self._show_error(error)
+        else:
+            self._load(text, name)
+
+    async def new(self) -> None:
+        """Start a new script, after confirmation if changes would be lost."""
+        if await self._may_discard():
+            self._load("", "")
+
+    def _load(self, text: str, name: str) -> None:
+        self._editor.load_text(text)
+        # compare with the editor's text, which has normalized line endings
+        self.name, self._saved = name, self._editor.text
+        self._changed()
+        self.schedule_draft()
+        self._editor.focus()
+
+    async def _may_discard(self) -> bool:
+        if not self.is_changed or not self._editor.text.strip():
+            return True
+        what = f"Your changes to {clean_line(self.name)} are" if self.name else "This script is"
+        key = key_of(self._page, "script.save")
+        return await self.confirm(
+            "Discard changes?", f"{what} not saved. Press {key} in the editor to save.", "Discard"
+        )
+
+    async def confirm(self, title: str, question: str, yes: str) -> bool:
+        """Ask for a confirmation."""
+        from pegboard.tui.dialogs.confirm import Confirm
+
+        return await self._page.app.push_screen_wait(Confirm(title, question, yes)) is True
+
+    def _show_error(self, error: SavedScriptError) -> None:
+        self._page.notify(clean_line(str(error)), severity="error", markup=False)
