@@ -113,10 +113,10 @@ def test_an_argument_called_stdin_takes_it() -> None:
 
 
 WRONG = {
-    "a word too many": ((), ["src"], "'src' needs the flag of what it is: --path, --limit"),
+    "a word too many": ((), ["src"], "unexpected 'src'; to set an argument, use its flag: --path, --limit"),
     "a flag without its value": ((), ["--path"], "--path: needs a value"),
     "a flag without its value before another": ((), ["--path", "--recursive"], "--path: needs a value"),
-    "a short flag": ((), ["-r"], "there is no flag -r; flags have two dashes: --path"),
+    "a short flag": ((), ["-r"], "unknown flag -r; flags start with two dashes: --path"),
     "no JSON": ((), ["--args", "{1}"], "--args: is not JSON"),
     "JSON that is no object": ((), ["--args", "[1]"], "--args: must be a JSON object"),
     "JSON that is missing": ((), ["--args"], "--args: is not JSON"),

@@ -350,9 +350,9 @@ def test_loading_replaces_everything_and_reset_makes_it_untouched() -> None:
     [
         ('{"a": 1', "is not JSON: expecting ',' delimiter (line 1, column 8)"),
         ('{\n "a": nope}', "is not JSON: expecting value (line 2, column 7)"),
-        ("hello", 'is not JSON: expecting value (line 1, column 1); text stands in quotes: "hello"'),
+        ("hello", 'is not JSON: expecting value (line 1, column 1); put text in quotes: "hello"'),
         ('{"a": 1, "a": 2}', 'has the key "a" twice'),
-        ('{"a": NaN}', "is not JSON: NaN is no JSON value"),
+        ('{"a": NaN}', "is not JSON: NaN is not a JSON value"),
         ("1e999", "has the number 1e999, which is too large"),
         pytest.param("9" * 5000, "has a number with too many digits", id="digits"),
         pytest.param("[" * 100_000, "is nested too deeply", id="depth"),
@@ -412,7 +412,7 @@ def test_arguments_beyond_the_named_ones_have_a_field_where_the_schema_allows_th
 def test_a_required_name_without_a_property_has_a_field() -> None:
     built = Form({"properties": {"a": {}}, "required": ["ghost"]})
     assert told(built) == {"/ghost": "is required"}
-    assert built.fields[1].reason == "the schema requires it and says no more of it"
+    assert built.fields[1].reason == "the schema requires it without describing it"
     built.fields[1].write("1")
     assert built.arguments() == {"ghost": "1"}
 

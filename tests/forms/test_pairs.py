@@ -186,18 +186,18 @@ def test_every_word_that_cannot_be_read_is_told_in_the_words_of_the_form() -> No
     assert sorted((fault.path, fault.message) for fault in caught.value.faults) == sorted(
         [
             ("/path", "must be written as key=value"),
-            ("/path", "is given more than once, and is no list"),
+            ("/path", "is set more than once but is not a list"),
             ("/n", 'must be an integer, not "ten"'),
             ("/on", 'must be one of true, false, not "yes"'),
             ("/sizes/1", 'must be an integer, not "x"'),
-            ("/any", "is not JSON: expecting value (line 1, column 7); as text it stands in quotes"),
-            ("/a", "is given in parts and as a whole"),
-            ("/tags/x", "must be the number of an item, counted from 0"),
-            ("/table/3", "has no place: the list has 0 items"),
+            ("/any", "is not JSON: expecting value (line 1, column 7); to pass it as text, put it in quotes"),
+            ("/a", "is set both as a whole and in parts"),
+            ("/tags/x", "must be the index of an item, starting at 0"),
+            ("/table/3", "can't be set: the list has 0 items"),
             ("/mixed", "is empty"),
-            ("/fixed", "is given in parts and as a whole"),
+            ("/fixed", "is set both as a whole and in parts"),
             ("/fixed", "is not JSON: expecting property name enclosed in double quotes (line 1, column 2)"),
-            ("/text.null/x", "has no place: `text.null` has no parts"),
+            ("/text.null/x", "can't be set: `text.null` has no parts"),
             ("/picked/0", 'must be one of "a", "b", 1, "1", not "z"'),
             ("/pair/1", 'must be an integer, not "x"'),
             ("/limits/cpu/max", "is empty"),
@@ -334,7 +334,7 @@ def test_words_that_could_be_meant_in_too_many_ways_are_refused() -> None:
         json.dumps({"properties": {"x": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"anyOf": kinds}}})
     )
     _, faults = read_pairs(schema, ["x.next.next.k=a"])
-    assert [str(fault) for fault in faults] == ["arguments: could be meant in too many ways; give them as JSON"]
+    assert [str(fault) for fault in faults] == ["arguments: are too ambiguous; pass them as JSON"]
 
 
 NAMES = ["path", "n", "tags", "picked", "pair", "ops", "labels", "limits", "one_or_many", "any", "fixed", "a", "tree"]

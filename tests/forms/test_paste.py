@@ -128,8 +128,8 @@ def test_what_of_a_line_cannot_be_read_is_put_in_as_it_is_and_told() -> None:
     assert found is not None
     assert found.arguments == {"depth": "ten", "path": "src"}
     assert [(fault.path, fault.message) for fault in found.faults] == [
-        ("/path", "is given in parts and as a whole"),
-        ("/tags/x", "must be the number of an item, counted from 0"),
+        ("/path", "is set both as a whole and in parts"),
+        ("/tags/x", "must be the index of an item, starting at 0"),
         ("/depth", 'must be an integer, not "ten"'),
     ]
 

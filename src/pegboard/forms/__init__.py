@@ -1,8 +1,8 @@
-"""Forms without a screen: from a JSON Schema to fields, and from what is put into them to the arguments of a call.
+"""Argument forms without an interface: from a JSON Schema to fields, and from their content to arguments.
 
-A screen shows the fields of a `Form`; the command line gives `arguments_from_pairs` its words. Both read what was typed
-by the type that the schema asks for, never by what it looks like. `copied_as` writes a call as text for other places,
-`pasted` reads such text.
+The interface shows the fields of a `Form`; the command line uses `arguments_from_pairs`. Both interpret typed text by
+the
+type in the schema, never by its appearance. `copied_as` writes a call as text, and `pasted` parses such text.
 """
 
 from pegboard.forms.containers import (

@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from pegboard.results.clean import clean_line
 
-Part = Literal["key", "string", "number", "constant", "muted", "plain", "warning"]
+TokenKind = Literal["key", "string", "number", "constant", "muted", "plain", "warning"]
 """What a piece of text is, for whoever colours it."""
 
 _TOKEN = re.compile(
@@ -72,14 +72,14 @@ def quoted(text: str, width: int) -> str:
     return f'"{clean_line(text[: max(width - 1, 1)])}…"'
 
 
-def json_parts(line: str) -> list[tuple[int, int, Part]]:
+def json_parts(line: str) -> list[tuple[int, int, TokenKind]]:
     """Gives the coloured pieces of a line of JSON as `(start, end, what it is)`; none for a very long line."""
     if len(line) > _HIGHLIGHT_LIMIT:
         return []
-    return [(match.start(), match.end(), _part(match)) for match in _TOKEN.finditer(line)]
+    return [(match.start(), match.end(), _kind(match)) for match in _TOKEN.finditer(line)]
 
 
-def _part(match: re.Match[str]) -> Part:
+def _kind(match: re.Match[str]) -> TokenKind:
     for part in ("key", "string", "number"):
         if match[part] is not None:
             return part

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from pegboard.results.clean import clean_line
 from pegboard.results.paths import Path, Step
 from pegboard.results.sizes import count
-from pegboard.results.text import Part, preview, quoted
+from pegboard.results.text import TokenKind, preview, quoted
 
 PAGE = 200
 """Children that a container shows at first; every `more` doubles what is shown."""
@@ -23,7 +23,7 @@ _OPEN_ALL_LIMIT = 20_000
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class TreeRow:
     """A row of the tree.
 
     Attributes:
@@ -40,7 +40,7 @@ class Row:
     depth: int
     step: Step | None
     value: JsonValue
-    parent: Row | None
+    parent: TreeRow | None
     open: bool = False
     shown: int = 0
 
@@ -48,7 +48,7 @@ class Row:
     def path(self) -> Path:
         """The path of the value, for a line or `more` that of the value it belongs to."""
         steps: list[Step] = []
-        row: Row | None = self
+        row: TreeRow | None = self
         while row is not None:
             if row.step is not None:
                 steps.append(row.step)
@@ -68,50 +68,50 @@ class Row:
             case _:
                 return False
 
-    def label(self, width: int = LINE) -> list[tuple[str, Part]]:
+    def label(self, width: int = LINE) -> list[tuple[str, TokenKind]]:
         """Gives the row's text, clean and without its indentation, piece by piece.
 
         Args:
-            width: About how many characters there is room for.
+            width: About how many characters there is available for.
         """
         if self.kind == "line":
             return [(clean_line(self.value) if isinstance(self.value, str) else "", "string")]
         if self.kind == "more":
             return [(f"… {self._hidden:,} more", "muted")]
-        parts: list[tuple[str, Part]] = []
+        parts: list[tuple[str, TokenKind]] = []
         if isinstance(self.step, str):
             parts = [(clean_line(self.step[:LINE]), "key"), (": ", "muted")]
         elif self.step is not None:
             parts = [(f"[{self.step}]", "key"), (" ", "muted")]
-        room = max(width - sum(len(text) for text, _ in parts), 12)
-        return [*parts, self._shown_value(room)]
+        available = max(width - sum(len(text) for text, _ in parts), 12)
+        return [*parts, self._shown_value(available)]
 
     @property
     def _hidden(self) -> int:
         return _child_count(self.value) - (self.parent.shown if self.parent else 0)
 
-    def _shown_value(self, room: int) -> tuple[str, Part]:
+    def _shown_value(self, available: int) -> tuple[str, TokenKind]:
         match self.value:
             case str() as text:
-                return (count(len(text), "character") if self.open else quoted(text, room)), (
+                return (count(len(text), "character") if self.open else quoted(text, available)), (
                     "muted" if self.open else "string"
                 )
             case dict() as found:
-                return (count(len(found), "key") if self.open else preview(found, room)), "muted"
+                return (count(len(found), "key") if self.open else preview(found, available)), "muted"
             case list() as items:
-                return (count(len(items), "item") if self.open else preview(items, room)), "muted"
+                return (count(len(items), "item") if self.open else preview(items, available)), "muted"
             case bool() | None:
                 return preview(self.value), "constant"
             case _:
-                return preview(self.value)[:room], "number"
+                return preview(self.value)[:available], "number"
 
 
 class Tree:
     """A value and which parts of it are open; `rows` is what is to be seen, top to bottom."""
 
     def __init__(self, value: JsonValue) -> None:
-        root = Row("value", 0, None, value, None)
-        self.rows: list[Row] = [root]
+        root = TreeRow("value", 0, None, value, None)
+        self.rows: list[TreeRow] = [root]
         self.open(0)
         self._open_levels()
 
@@ -201,21 +201,21 @@ class Tree:
     def _open_below(self, index: int) -> tuple[bool, bool]:
         """Opens the closed containers below `index`, one level; gives whether any was opened, and any left closed."""
         end = self._end(index)
-        room = _OPEN_ALL_LIMIT - len(self.rows)
-        rows: list[Row] = []
+        available = _OPEN_ALL_LIMIT - len(self.rows)
+        rows: list[TreeRow] = []
         opened = left = False
         for row in self.rows[index + 1 : end]:
             rows.append(row)
             if not _is_closed_container(row):
                 continue
-            if room <= 0:
+            if available <= 0:
                 left = True
                 continue
             row.open = opened = True
             row.shown = 0
             children = _children(row, PAGE)
             rows += children
-            room -= len(children)
+            available -= len(children)
         self.rows[index + 1 : end] = rows
         return opened, left
 
@@ -227,7 +227,7 @@ class Tree:
         return end
 
 
-def _is_closed_container(row: Row) -> bool:
+def _is_closed_container(row: TreeRow) -> bool:
     return row.can_open and not row.open and not isinstance(row.value, str)
 
 
@@ -241,24 +241,26 @@ def _child_count(value: JsonValue) -> int:
             return 0
 
 
-def _children(row: Row, page: int) -> list[Row]:
+def _children(row: TreeRow, page: int) -> list[TreeRow]:
     """The next `page` children of `row`, counted as shown, with a `more` if there are others."""
     depth = row.depth + 1
     first = row.shown
     value = row.value
-    rows: list[Row] = []
+    rows: list[TreeRow] = []
     match value:
         case dict():
-            rows = [Row("value", depth, key, item, row) for key, item in islice(value.items(), first, first + page)]
+            rows = [TreeRow("value", depth, key, item, row) for key, item in islice(value.items(), first, first + page)]
         case list():
-            rows = [Row("value", depth, first + at, item, row) for at, item in enumerate(value[first : first + page])]
+            rows = [
+                TreeRow("value", depth, first + at, item, row) for at, item in enumerate(value[first : first + page])
+            ]
         case str():
-            rows = [Row("line", depth, None, line, row) for line in islice(_lines(value), first, first + page)]
+            rows = [TreeRow("line", depth, None, line, row) for line in islice(_lines(value), first, first + page)]
         case _:
             pass
     row.shown += len(rows)
     if row.shown < _child_count(value):
-        rows.append(Row("more", depth, None, value, row))
+        rows.append(TreeRow("more", depth, None, value, row))
     return rows
 
 

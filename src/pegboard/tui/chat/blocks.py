@@ -19,7 +19,9 @@ from pegboard.models.events import ApprovalRequested, CallEvent, Log
 from pegboard.results.advice import advice
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.log import LogLine, LogLines
-from pegboard.results.markdown_lines import Line, Mark, Marked, Piece, Row, rows_of
+from pegboard.results.markdown_lines import Mark, Marked, Piece, rows_of
+from pegboard.results.markdown_lines import MarkdownLine as Line
+from pegboard.results.markdown_lines import MarkdownRow as Row
 from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import as_text, json_parts, preview
 
