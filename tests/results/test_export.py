@@ -52,7 +52,7 @@ def test_a_table_is_saved_as_csv_and_nothing_else_is(tmp_path: Path) -> None:
 
 def test_a_file_that_exists_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text("mine")
-    with pytest.raises(FileExistsError, match="exists already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         save(result(1), tmp_path / "r.json")
     assert (tmp_path / "r.json").read_text() == "mine"
 

@@ -1,4 +1,4 @@
-"""Markdown as lines of text with what each piece of them is, also while it is still being written."""
+"""Markdown as styled lines of text, also while it is being streamed."""
 
 from __future__ import annotations
 
@@ -36,44 +36,44 @@ Mark = Literal[
     "ok",
     "running",
 ]
-"""What a piece of text is, for whoever colours it."""
+"""Style of a piece of text."""
 Piece = tuple[int, int, Mark]
-"""A piece of a row from its first character to before its last, and what it is."""
+"""Start, end (exclusive) and style of a piece of a row."""
 
 _LONGEST_TAIL: Final = 2_000
-"""Characters that are read again at every addition; of a longer block, the beginning is taken for finished."""
+"""Maximum length of the part that is parsed again after each addition. Longer blocks are split."""
 _KEPT_TAIL: Final = 500
 _DECIDED: Final = 40
-"""Characters of a line after which it doesn't turn out to belong to what is above it, as a dash may."""
+"""Length after which a line no longer changes the block above it, as a dash can."""
 _LONGEST_CELL: Final = 40
 _COLOURED: Final = 20_000
-"""Characters of code up to which it is coloured."""
+"""Maximum length of highlighted code."""
 _LINE_START: Final = re.compile(r"\n(?=\S)")
 _DEEPEST: Final = 80
 _TOO_DEEP: Final = re.compile(
     rf"^(?: {{{_DEEPEST},}}|(?: {{0,3}}(?:>|[*+-] |\d{{1,9}}[.)] )){{{_DEEPEST // 2},}})", re.MULTILINE
 )
-"""More than may stand before a line; the parser leaves out what lies too deep in lists and quotations."""
+"""Maximum prefix of a line. The parser omits content that is nested too deeply in lists and quotations."""
 _JOINERS: Final = "\u200c\u200d"
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownLine:
-    """A line before it is broken to the width of a screen."""
+    """Line before wrapping."""
 
     text: str = ""
     pieces: tuple[Piece, ...] = ()
     first: str = ""
-    """What stands before its first row, such as a bullet."""
+    """Prefix of its first row, such as a bullet."""
     rest: str = ""
-    """What stands before its other rows."""
+    """Prefix of its other rows."""
     is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MarkdownRow:
-    """A line, or what of it fits a width."""
+    """Part of a line that fits a width."""
 
     text: str
     pieces: tuple[Piece, ...] = ()
@@ -81,13 +81,13 @@ class MarkdownRow:
 
 
 def rows_of(line: MarkdownLine, width: int) -> list[MarkdownRow]:
-    """Breaks a line to a width.
+    """Wrap a line.
 
     Args:
         line: The line.
-        width: Cells that a row may take.
+        width: Maximum cells of a row.
     """
-    # words have half of the width, however deep they stand
+    # Prefixes of deeply nested text use at most half of the width.
     most = max(width // 2, 1)
     first, rest = (set_cell_size(part, min(cell_len(part), most)) for part in (line.first, line.rest))
     available = max(width - max(cell_len(first), cell_len(rest)), 2)
@@ -106,43 +106,43 @@ def rows_of(line: MarkdownLine, width: int) -> list[MarkdownRow]:
 
 
 class Marked:
-    """A Markdown text that may grow at its end; only its last block is read again then.
+    """Markdown text that can grow at its end. Only its last block is parsed again.
 
     Args:
-        text: Untrusted text that it begins with.
+        text: Initial untrusted text.
     """
 
     def __init__(self, text: str = "") -> None:
         self._texts: list[str] = []
         self._pending: list[str] = []
         self._before = ""
-        """The last character that was read, as it came."""
+        """Last character that was parsed, before sanitizing."""
         self._tail = ""
         self._is_continuation = False
-        """Whether the tail goes on with what was cut before it."""
+        """Whether the tail continues a block that was split."""
         self._settled: list[MarkdownLine] = []
         self._last: list[MarkdownLine] = []
         self.append(text)
 
     @property
     def text(self) -> str:
-        """All of it, as it was given."""
+        """Complete text as it was added."""
         return "".join(self._texts)
 
     def append(self, text: str) -> None:
-        """Adds text at the end; it is read when lines are asked for."""
+        """Append text. It is parsed when lines are read."""
         if text:
             self._texts.append(text)
             self._pending.append(text)
 
     def read(self) -> tuple[Sequence[MarkdownLine], Sequence[MarkdownLine]]:
-        """Gives the lines that stay as they are, of which there are only ever more, and those that may change yet."""
+        """Return the final lines, to which later calls only append, and the lines that can still change."""
         if self._pending:
             new = "".join(self._pending)
-            # half of a line end
+            # The next addition can start with the second half of this line break.
             self._pending = ["\r"] if new.endswith("\r") else []
             new = self._before + new.removesuffix("\r" if self._pending else "")
-            # whether a joiner stays depends on what was before it
+            # The character before a joiner decides whether it is kept.
             self._tail += clean(new)[len(clean(self._before)) :]
             self._before = new[-1:]
             self._settle()
@@ -153,18 +153,18 @@ class Marked:
 
     @property
     def lines(self) -> list[MarkdownLine]:
-        """All lines as they are now."""
+        """All lines at present."""
         settled, last = self.read()
         return [*settled, *last]
 
     def _settle(self) -> None:
-        """Takes every block but the last one for finished."""
+        """Finish all blocks except the last one."""
         tokens = _parsed(self._tail)
         starts = [index for index, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0 and token.map]
         if len(starts) < 2:
             return
         last = tokens[starts[-1]].map
-        assert last is not None, "those without one were left out"
+        assert last is not None, "tokens without a map were filtered out"
         tail = "".join(self._tail.splitlines(keepends=True)[last[0] :])
         if "\n" not in tail and len(tail) < _DECIDED:
             return
@@ -173,7 +173,7 @@ class Marked:
         self._is_continuation = False
 
     def _cut(self) -> None:
-        """Takes the beginning of a block that has become long for finished."""
+        """Finish the beginning of a long block."""
         fence = _FENCE.match(self._tail)
         wanted = len(self._tail) - _KEPT_TAIL
         if len(self._tail) > 2 * _LONGEST_TAIL:
@@ -201,18 +201,18 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 3 * _DEEPEST})
-    # a definition would show nothing, and change what was shown above it
+    # A link definition is invisible and would change finished lines above it.
     return parser.enable(["table", "strikethrough"]).disable("reference")
 
 
 def _parsed(text: str) -> list[Token]:
-    """Reads a text, but lists and quotations only so deep that nothing is left out."""
+    """Parse a text, flattening lists and quotations that the parser would omit."""
     return _parser().parse(_TOO_DEEP.sub(lambda found: found[0][-_DEEPEST:], text))
 
 
 @dataclass
 class _Container:
-    """A list item or a quotation around what is written."""
+    """List item or quotation around a block."""
 
     first: str
     rest: str
@@ -220,10 +220,10 @@ class _Container:
 
 @dataclass
 class _Writer:
-    """Writes tokens down as lines.
+    """Converter of tokens to lines.
 
     Args:
-        begun: Whether there is something above, from which the first block is parted by an empty line.
+        begun: Whether there is text above, which an empty line separates from the first block.
     """
 
     begun: bool
@@ -232,7 +232,7 @@ class _Writer:
     _numbers: list[int | None] = field(default_factory=list)
 
     def write(self, tokens: Sequence[Token]) -> None:
-        """Writes all of them."""
+        """Add the lines of all tokens."""
         index = 0
         while index < len(tokens):
             token = tokens[index]
@@ -258,7 +258,7 @@ class _Writer:
             index += 1
 
     def _block(self, token: Token) -> None:
-        """Writes a block that needs no other token, or what stands before one."""
+        """Add a block that needs no other token, or what precedes a block."""
         match token.type:
             case "paragraph_open" | "heading_open" if not token.hidden:
                 self._add_gap()
@@ -291,7 +291,7 @@ class _Writer:
         self._containers.append(_Container(sign, " " * len(sign)))
 
     def _add_gap(self) -> None:
-        """Leaves a line free, where something stands above that isn't a bullet."""
+        """Add an empty line unless the line above is blank or a bullet."""
         if any(one.first != one.rest for one in self._containers):
             return
         if self.lines:
@@ -301,7 +301,7 @@ class _Writer:
             self.lines.append(MarkdownLine())
 
     def _add(self, line: MarkdownLine) -> None:
-        """Adds a line with what stands around it; a bullet stands before the first line of its item alone."""
+        """Add a line with the prefixes of its containers. Only the first line of an item has a bullet."""
         first, rest = "".join(one.first for one in self._containers), "".join(one.rest for one in self._containers)
         for one in self._containers:
             one.first = one.rest
@@ -345,7 +345,7 @@ class _Writer:
 
 
 def _needs_gap(line: MarkdownLine) -> bool:
-    """Says whether a line free must part this one from what comes."""
+    """Return True if an empty line must separate this line from the next block."""
     return bool(line.text or line.first.strip()) or line.is_code
 
 
@@ -379,7 +379,7 @@ _SPANS: Final[dict[str, Mark]] = {"strong": "strong", "em": "emphasis", "s": "mu
 
 
 def _inline_text(children: Iterable[Token]) -> tuple[str, list[Piece]]:
-    """Gives what stands in a paragraph, a heading or a cell; line breaks that were meant stay."""
+    """Return the text and styles of a paragraph, heading or cell, with its hard line breaks."""
     text, pieces, opened = "", list[Piece](), list[tuple[int, str]]()
     for token in children:
         match token.type:
@@ -402,7 +402,7 @@ def _inline_text(children: Iterable[Token]) -> tuple[str, list[Piece]]:
             case closing if closing.endswith("_close") and opened:
                 start, target = opened.pop()
                 pieces.append((start, len(text), _SPANS.get(closing.removesuffix("_close"), "plain")))
-                # where a link leads is seen, and is not taken for what it says
+                # Show the target of a link, so that its text can't disguise it.
                 if target and target != text[start:]:
                     shown = clean_line(f" ({target})")
                     pieces.append((len(text), len(text) + len(shown), "muted"))
@@ -413,7 +413,7 @@ def _inline_text(children: Iterable[Token]) -> tuple[str, list[Piece]]:
 
 
 def _colours(code: str, language: str) -> Iterator[tuple[Piece, ...]]:
-    """Gives the coloured pieces of each line of code."""
+    """Yield the styles of each line of code."""
     lines: list[list[Piece]] = [[] for _ in range(code.count("\n") + 1)]
     if language and len(code) <= _COLOURED:
         number = column = 0

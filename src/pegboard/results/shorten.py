@@ -1,4 +1,4 @@
-"""Cutting a value that is too large to be passed on."""
+"""Truncation of values that are too large to pass on."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ _CUT = "…"
 
 
 def shorten(value: object, limit: int) -> tuple[object, int]:
-    """Gives the head of a JSON value, small enough to be written in `limit` bytes.
+    """Return the beginning of a JSON value within a size limit.
 
-    The shape is kept: long texts lose their end (and end in `…`), lists lose their last items (the head of an item
-    stays only where the whole ones before it leave half of the budget); of an object as many keys as possible stay,
-    small values whole, and large ones share what budget there is.
+    The structure is kept. Long texts lose their end, marked with `…`. Lists lose their last items; the beginning of a
+    truncated item stays only if the complete items before it leave half of the limit. Objects keep as many keys as
+    possible:
+    small values stay complete, and large ones share the remaining bytes.
 
     Args:
-        value: A JSON value; left as it is.
-        limit: The most bytes that the answer may have as compact JSON in UTF-8. At least 4.
+        value: JSON value; not modified.
+        limit: Maximum size as compact JSON in UTF-8, in bytes, at least 4.
 
     Returns:
-        The shortened value, and how many bytes it has as JSON.
+        The truncated value and its size in bytes.
     """
     size = _size_up_to(value, limit)
     if size <= limit:
@@ -31,7 +32,7 @@ def shorten(value: object, limit: int) -> tuple[object, int]:
 
 
 def _fit(value: object, budget: int) -> tuple[object, int] | None:
-    """Gives as much of a value as `budget` bytes can hold, and its size; None if they hold nothing of it."""
+    """Return as much of a value as fits `budget` bytes, and its size, or None if nothing fits."""
     if isinstance(value, str):
         return _fit_text(value, budget)
     if isinstance(value, Mapping):
@@ -79,7 +80,7 @@ def _fit_object(values: Mapping[str, object], budget: int) -> tuple[dict[str, ob
         return None
     names = _names_that_fit(values, budget)
     used = 2 + sum(_text_size(name) + 2 for name in names) - (1 if names else 0)
-    # small values stay whole; what they leave of an even share goes to the large ones
+    # Small values stay complete; large ones share the bytes that these leave of an even distribution.
     share = (budget - used) // len(names) if names else 0
     sizes = {name: _size_up_to(values[name], share) for name in names}
     small = {name for name, size in sizes.items() if size <= share}
@@ -103,7 +104,7 @@ def _fit_object(values: Mapping[str, object], budget: int) -> tuple[dict[str, ob
 
 
 def _names_that_fit(values: Mapping[str, object], budget: int) -> list[str]:
-    """Gives the first keys, as many as there is budget for with two bytes of value each."""
+    """Return the first keys that fit the budget with two bytes of value each."""
     names = []
     for name in islice(values, budget):
         budget -= _text_size(name) + 4
@@ -114,7 +115,7 @@ def _names_that_fit(values: Mapping[str, object], budget: int) -> list[str]:
 
 
 def _size_up_to(value: object, cap: int) -> int:
-    """Gives the bytes of a value as compact JSON, or any number above `cap` if there are more."""
+    """Return the bytes of a value as compact JSON, or any number above `cap` if there are more."""
     size, unseen = 0, [value]
     while unseen and size <= cap:
         item = unseen.pop()

@@ -1,4 +1,4 @@
-"""A value as a tree whose rows are made as they are opened."""
+"""Values as trees with lazily created rows."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from pegboard.results.sizes import count
 from pegboard.results.text import TokenKind, preview, quoted
 
 PAGE = 200
-"""Children that a container shows at first; every `more` doubles what is shown."""
+"""Number of children that a container shows at first. Every `more` doubles it."""
 LINE = 100
-"""Characters of a line of an opened string; a longer string can be opened."""
+"""Maximum length of the lines of an opened string. Longer strings can be opened."""
 _OPEN_AT_FIRST = 40
 _OPEN_ALL_LIMIT = 20_000
 
 
 @dataclass(slots=True, eq=False)
 class TreeRow:
-    """A row of the tree.
+    """Row of a tree.
 
     Attributes:
-        kind: A value, a line of the opened string above it, or the row that stands for what is not shown yet.
+        kind: A value, a line of the opened string above it, or a placeholder for hidden rows.
         depth: Levels below the root.
-        step: The key or index of a value; None for the root and for rows that are no values.
-        value: The value; the text of a line; for `more` that of the container.
-        parent: The row of the container.
-        open: Whether its children are in the list.
-        shown: How many of its children are in the list, if it is open.
+        step: Key or index of a value; None for the root and other kinds of row.
+        value: The value, the text of a line, or the container of hidden rows.
+        parent: Row of the container.
+        open: Whether its children are visible.
+        shown: Number of visible children of an open row.
     """
 
     kind: Literal["value", "line", "more"]
@@ -46,7 +46,7 @@ class TreeRow:
 
     @property
     def path(self) -> Path:
-        """The path of the value, for a line or `more` that of the value it belongs to."""
+        """Path of the value, or of the value that a line or placeholder belongs to."""
         steps: list[Step] = []
         row: TreeRow | None = self
         while row is not None:
@@ -57,7 +57,7 @@ class TreeRow:
 
     @property
     def can_open(self) -> bool:
-        """Whether there is something below."""
+        """True if it has children."""
         if self.kind != "value":
             return False
         match self.value:
@@ -69,10 +69,10 @@ class TreeRow:
                 return False
 
     def label(self, width: int = LINE) -> list[tuple[str, TokenKind]]:
-        """Gives the row's text, clean and without its indentation, piece by piece.
+        """Return the sanitized text of the row in pieces, without indentation.
 
         Args:
-            width: About how many characters there is available for.
+            width: Approximate length in characters.
         """
         if self.kind == "line":
             return [(clean_line(self.value) if isinstance(self.value, str) else "", "string")]
@@ -107,7 +107,7 @@ class TreeRow:
 
 
 class Tree:
-    """A value and which parts of it are open; `rows` is what is to be seen, top to bottom."""
+    """Value with a state for each container: open or closed. `rows` contains the visible rows, top to bottom."""
 
     def __init__(self, value: JsonValue) -> None:
         root = TreeRow("value", 0, None, value, None)
@@ -116,7 +116,7 @@ class Tree:
         self._open_levels()
 
     def open(self, index: int) -> int:
-        """Opens the row at `index`, or shows more if it stands for more; gives how many rows came."""
+        """Open the row at `index`, or show more rows if it is a placeholder; return the number of added rows."""
         row = self.rows[index]
         if row.kind == "more":
             return self._more(index)
@@ -129,7 +129,7 @@ class Tree:
         return len(rows)
 
     def close(self, index: int) -> int:
-        """Closes the row at `index`; gives how many rows went."""
+        """Close the row at `index` and return the number of removed rows."""
         row = self.rows[index]
         if not row.open:
             return 0
@@ -139,7 +139,7 @@ class Tree:
         return end - index - 1
 
     def open_all(self, index: int) -> bool:
-        """Opens everything below the row at `index`, breadth first; gives whether the limit left some of it closed."""
+        """Open all containers below the row at `index`, breadth first; return True if the limit left some closed."""
         self.open(index)
         while True:
             opened, left = self._open_below(index)
@@ -149,17 +149,17 @@ class Tree:
                 return False
 
     def parent(self, index: int) -> int:
-        """Gives the index of the container of the row at `index`, of the root its own."""
+        """Return the index of the container of the row at `index`; for the root, its own."""
         depth = self.rows[index].depth
         while index > 0 and self.rows[index].depth >= depth:
             index -= 1
         return index
 
     def reveal(self, path: Path) -> int:
-        """Opens what stands above the value at `path` and gives its index.
+        """Open the containers of the value at `path` and return the value's index.
 
         Raises:
-            LookupError: There is no such place.
+            LookupError: The path does not exist.
         """
         index = 0
         for step in path:
@@ -189,7 +189,7 @@ class Tree:
         return len(rows) - 1
 
     def _open_levels(self) -> None:
-        """Opens whole levels while all of it still fits a screen."""
+        """Open whole levels as long as all rows fit a screen."""
         while True:
             below = [index for index, row in enumerate(self.rows) if _is_closed_container(row)]
             size = sum(_child_count(self.rows[index].value) for index in below)
@@ -199,7 +199,7 @@ class Tree:
                 self.open(index)
 
     def _open_below(self, index: int) -> tuple[bool, bool]:
-        """Opens the closed containers below `index`, one level; gives whether any was opened, and any left closed."""
+        """Open the closed containers one level below `index`; return whether any was opened, and any left closed."""
         end = self._end(index)
         available = _OPEN_ALL_LIMIT - len(self.rows)
         rows: list[TreeRow] = []
@@ -242,7 +242,7 @@ def _child_count(value: JsonValue) -> int:
 
 
 def _children(row: TreeRow, page: int) -> list[TreeRow]:
-    """The next `page` children of `row`, counted as shown, with a `more` if there are others."""
+    """Return the next `page` children of `row`, with a placeholder if there are others, and count them as shown."""
     depth = row.depth + 1
     first = row.shown
     value = row.value

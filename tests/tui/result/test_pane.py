@@ -419,9 +419,9 @@ async def test_a_result_is_saved_where_one_says(stage: OpenStage, tmp_path: Path
         assert (tmp_path / "r.csv").read_text().split() == ["a", "1"]
         assert on.app.notices[-1] == "Saved 6 B to r.csv"
         await on.press("s", "ctrl+u", *"r.csv", "enter")
-        assert on.app.notices[-1] == "Not saved: r.csv exists already"
+        assert on.app.notices[-1] == "Not saved: r.csv already exists"
         await on.press("s", "ctrl+u", *"none/r.csv", "enter")
-        assert on.app.notices[-1] == "Not saved: there is no folder none"
+        assert on.app.notices[-1] == "Not saved: the folder none does not exist"
 
 
 async def test_every_view_of_a_value_begins_in_line_with_what_stands_above(stage: OpenStage) -> None:
