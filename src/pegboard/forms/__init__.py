@@ -5,32 +5,17 @@ the
 type in the schema, never by its appearance. `copied_as` writes a call as text, and `pasted` parses such text.
 """
 
-from pegboard.forms.containers import (
-    Container,
-    ListField,
-    MapEntry,
-    MapField,
-    MultiChoiceField,
-    SectionField,
-    TupleField,
-    VariantField,
-)
+from pegboard.forms.containers import Container
 from pegboard.forms.copy_as import CopyKind, copied_as
-from pegboard.forms.fields import (
-    ChoiceField,
-    ConstField,
-    Field,
-    JsonField,
-    NumberField,
-    Option,
-    State,
-    SwitchField,
-    TextField,
-)
+from pegboard.forms.fields import Field, State
 from pegboard.forms.form import Form
 from pegboard.forms.json_text import JsonTextError
+from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.pairs import arguments_from_pairs
 from pegboard.forms.paste import Pasted, PasteKind, pasted
+from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
+from pegboard.forms.sections import MapEntry, MapField, SectionField
+from pegboard.forms.variants import VariantField
 
 __all__ = [
     "ChoiceField",

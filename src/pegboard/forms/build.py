@@ -6,31 +6,15 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from pegboard.forms.containers import (
-    ListField,
-    Maker,
-    MapField,
-    MultiChoiceField,
-    SectionField,
-    TupleField,
-    Variant,
-    VariantField,
-)
-from pegboard.forms.fields import (
-    ChoiceField,
-    ConstField,
-    Field,
-    FieldFacts,
-    FieldPosition,
-    JsonField,
-    NumberField,
-    Option,
-    SwitchField,
-    TextField,
-)
+from pegboard.forms.containers import Maker
+from pegboard.forms.fields import Field, FieldFacts, FieldPosition
 from pegboard.forms.json_text import same, write
 from pegboard.forms.labels import facts_of, is_long, is_secret, of, picks, with_null
+from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
+from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
+from pegboard.forms.sections import MapField, SectionField
 from pegboard.forms.shapes import Shapes, is_free, is_null, meant_types, merge, types, without
+from pegboard.forms.variants import Variant, VariantField
 from pegboard.models import JsonObject
 from pegboard.schema.patterns import occurs
 from pegboard.schema.validation import Validator

@@ -8,11 +8,14 @@ from functools import cached_property
 from typing import Final
 
 from pegboard.errors import FormFaults
-from pegboard.forms.containers import ListField, MultiChoiceField, SectionField, VariantField
-from pegboard.forms.fields import Field, SwitchField
+from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
 from pegboard.forms.json_text import JsonTextError, parse
+from pegboard.forms.lists import ListField, MultiChoiceField
 from pegboard.forms.pairs import arguments_from_pairs, property_names
+from pegboard.forms.scalars import SwitchField
+from pegboard.forms.sections import SectionField
+from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject, ToolSpec
 from pegboard.schema.soundness import pointer
 

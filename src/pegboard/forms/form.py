@@ -8,9 +8,10 @@ from pydantic import JsonValue
 
 from pegboard.errors import FormFaults
 from pegboard.forms.build import Builder
-from pegboard.forms.containers import SectionField, VariantField
 from pegboard.forms.fields import Field
 from pegboard.forms.json_text import JsonTextError, parse, write
+from pegboard.forms.sections import SectionField
+from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject
 from pegboard.schema.validation import Validator, validator
 

@@ -6,8 +6,9 @@ import re
 
 from pydantic import JsonValue
 
-from pegboard.forms.fields import FieldFacts, Picks
+from pegboard.forms.fields import FieldFacts
 from pegboard.forms.json_text import write
+from pegboard.forms.scalars import Picks
 from pegboard.models import JsonObject
 
 _LONG_TEXTS = {
