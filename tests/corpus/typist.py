@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.forms import (
     ChoiceField,
     Container,
@@ -26,7 +27,6 @@ from pegboard.forms import (
     TextField,
     VariantField,
 )
-from pegboard.forms.json_text import identical
 from pegboard.models import JsonObject
 
 Action: TypeAlias = Literal["write", "empty", "null", "unset", "choose", "pick", "variant", "row", "entry"]

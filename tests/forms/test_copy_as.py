@@ -15,9 +15,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.forms import CopyKind, arguments_from_pairs, copied_as, pasted
 from pegboard.forms.flags import arguments_from_words
-from pegboard.forms.json_text import identical
 from pegboard.models import JsonObject, McpHandler, PackHandler, ToolSpec
 
 SHELLS = [shell for shell in ("sh", "bash", "zsh") if shutil.which(shell)]

@@ -12,10 +12,10 @@ from rows import Row
 from typist import CannotBeTypedError, fill
 from unfolding import leaves
 
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.forms import Form
 from pegboard.models import JsonObject
-from pegboard.schema.soundness import pointer
 
 NOT_TYPED = {
     "H11": "an integer field sends 3.0 as 3",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pegboard.data.json_text import identical
 from pegboard.errors import FormFaults
 from pegboard.forms import Form, arguments_from_pairs
-from pegboard.forms.json_text import identical
 from pegboard.forms.pairs import keys, read_pairs
 from pegboard.models import JsonObject
 

@@ -105,7 +105,7 @@ async def _answer(question: str) -> str:
 
 async def _edited(args: JsonObject) -> JsonObject | None:
     """Let the user edit arguments in the configured editor, or as one line; None if they stay as they are."""
-    from pegboard.forms.json_text import JsonTextError, parse
+    from pegboard.data.json_text import JsonTextError, parse
 
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
     text = await _in_editor(args) if has_editor else await _answer("Arguments as JSON, in one line: ")

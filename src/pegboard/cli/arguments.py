@@ -142,7 +142,7 @@ def read_object(text: str | None) -> JsonObject:
     Raises:
         UnreadableError: It is no JSON object.
     """
-    from pegboard.forms.json_text import JsonTextError, parse
+    from pegboard.data.json_text import JsonTextError, parse
 
     if text is None:
         return {}

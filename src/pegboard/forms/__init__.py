@@ -5,11 +5,11 @@ the
 type in the schema, never by its appearance. `copied_as` writes a call as text, and `pasted` parses such text.
 """
 
+from pegboard.data.json_text import JsonTextError
 from pegboard.forms.containers import Container
 from pegboard.forms.copy_as import CopyKind, copied_as
 from pegboard.forms.fields import Field, State
 from pegboard.forms.form import Form
-from pegboard.forms.json_text import JsonTextError
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.pairs import arguments_from_pairs
 from pegboard.forms.paste import Pasted, PasteKind, pasted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import same, write
 from pegboard.forms.containers import Maker
 from pegboard.forms.fields import Field, FieldFacts, FieldPosition
-from pegboard.forms.json_text import same, write
 from pegboard.forms.labels import facts_of, is_long, is_secret, picks, with_null
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading, FieldStatus, State
-from pegboard.forms.json_text import JsonTextError, parse, write
 
 Maker: TypeAlias = Callable[[FieldPosition], Field]
 """Function that builds an untouched field at a position."""

@@ -11,11 +11,12 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.errors import FormFaults
 from pegboard.forms.flags import arguments_from_words, asks_for_help, is_command, plain_name, whole_flag
-from pegboard.forms.json_text import identical
 from pegboard.forms.pairs import read_pairs
 from pegboard.models import JsonObject, McpHandler, ToolSpec
+from pegboard.results.clean import escaped_json
 
 CopyKind: TypeAlias = Literal["cli", "script", "json", "python", "mcp"]
 
@@ -24,7 +25,6 @@ _MOST_WORDS = 10_000
 _LONGEST_LINE = 100_000
 """Maximum bytes of a command line. Linux accepts 131,072 per word."""
 _WIDTH = 88
-_UNSEEN = re.compile(r"[^ -~]")
 _UNTYPABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Characters that a terminal interprets as keys when pasted, that end a word, or that can't be encoded."""
 
@@ -165,12 +165,7 @@ def _are_read_as(words: list[str], spec: ToolSpec, arguments: JsonObject) -> boo
 
 def _json(value: JsonValue, *, indent: int | None = None) -> str:
     """Return JSON that any file, terminal and clipboard preserves: invisible characters are escaped."""
-    return _UNSEEN.sub(_json_escape, json.dumps(value, ensure_ascii=False, indent=indent))
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    sign = match[0]
-    return sign if sign == "\n" or sign.isprintable() else json.dumps(sign)[1:-1]
+    return escaped_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def _python_call(name: str, arguments: JsonObject) -> str:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import write
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
-from pegboard.forms.json_text import write
 from pegboard.models import Fault
-from pegboard.schema.soundness import pointer
 
 if TYPE_CHECKING:
     from pegboard.schema.validation import Validator

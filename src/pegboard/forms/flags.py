@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.pointer import pointer, steps
 from pegboard.errors import FormFaults
 from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
-from pegboard.forms.json_text import JsonTextError, parse
 from pegboard.forms.lists import ListField, MultiChoiceField
 from pegboard.forms.pairs import arguments_from_pairs, property_names
 from pegboard.forms.scalars import SwitchField
 from pegboard.forms.sections import SectionField
 from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject, ToolSpec
-from pegboard.schema.soundness import pointer
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:+-]*")
 _NOT_PLAIN: Final = re.compile(r"\W")
@@ -102,8 +102,8 @@ def stdin_argument(spec: ToolSpec) -> str | None:
 
 def as_flag(fault: Fault) -> str:
     """Return a validation error as text, with the argument's name as a flag."""
-    place = ".".join(part.replace("~1", "/").replace("~0", "~") for part in fault.path.split("/")[1:])
-    return f"--{place}: {fault.message}" if place else fault.message
+    name = ".".join(steps(fault.path))
+    return f"--{name}: {fault.message}" if name else fault.message
 
 
 class _Words:

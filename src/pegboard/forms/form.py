@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import JsonTextError, parse, write
+from pegboard.data.pointer import resolve
 from pegboard.errors import FormFaults
 from pegboard.forms.build import Builder
 from pegboard.forms.fields import Field
-from pegboard.forms.json_text import JsonTextError, parse, write
 from pegboard.forms.sections import SectionField
 from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject
@@ -170,7 +171,7 @@ class Form:
             path = one.path
             if not any(_is_within(fault.path, path) for fault in faults):
                 continue
-            part = _at(found, path)
+            part = resolve(found, path)
             own = self.validator.faults_within(one.chosen_schema, part[0], path) if part else ()
             if own:
                 faults = [fault for fault in faults if not _is_within(fault.path, path)]
@@ -191,19 +192,6 @@ class Form:
 
 def _is_within(path: str, outer: str) -> bool:
     return path == outer or path.startswith(outer + "/")
-
-
-def _at(value: JsonValue, path: str) -> tuple[JsonValue, ...]:
-    """Return the target of a JSON Pointer as the only item, or nothing if it does not exist."""
-    for step in path.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return ()
-    return (value,)
 
 
 def _text_fault(text: str) -> str:

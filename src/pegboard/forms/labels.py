@@ -6,8 +6,8 @@ import re
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import write
 from pegboard.forms.fields import FieldFacts
-from pegboard.forms.json_text import write
 from pegboard.forms.scalars import Picks
 from pegboard.models import JsonObject
 

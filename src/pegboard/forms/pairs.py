@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.forms.containers import Container
 from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
-from pegboard.forms.json_text import JsonTextError, parse
 from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.scalars import ChoiceField, NumberField, TextField, option_of
 from pegboard.forms.sections import MapField, SectionField
 from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject
-from pegboard.schema.soundness import pointer
 from pegboard.schema.validation import Validator, validator
 
 _UNKNOWN, _OTHER_CONSTANT = 2, 8

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import JsonTextError, parse
+from pegboard.data.json_text import JsonTextError, parse
 from pegboard.forms.pairs import property_names, read_pairs
 from pegboard.models import Fault, JsonObject, McpHandler, ToolSpec
 from pegboard.schema.validation import validator

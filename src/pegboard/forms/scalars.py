@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import JsonTextError, parse, same, write
 from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading
-from pegboard.forms.json_text import JsonTextError, parse, same, write
 
 if TYPE_CHECKING:
     from pegboard.schema.validation import Validator

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import same, write
+from pegboard.data.json_text import same, write
 from pegboard.forms.labels import of, with_null
 from pegboard.forms.shapes import Shapes, is_free, is_null, meant_types, merge, types, without
 from pegboard.models import JsonObject

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import write
 from pegboard.forms.containers import Container, Maker
 from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading
-from pegboard.forms.json_text import write
 from pegboard.models import Fault
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import same
+from pegboard.data.json_text import same
 from pegboard.models import JsonObject
 from pegboard.schema.validation import Validator
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import write
 from pegboard.forms.containers import Container, Maker
 from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading, FieldStatus
-from pegboard.forms.json_text import write
 from pegboard.forms.scalars import TextField
 from pegboard.forms.sections import SectionField
 

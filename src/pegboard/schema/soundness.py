@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.pointer import pointer
 from pegboard.schema.patterns import PatternError, compiled
 
 Schema: TypeAlias = dict[str, JsonValue] | bool
@@ -24,11 +25,6 @@ class Flaw(NamedTuple):
     path: str
     """A JSON Pointer into the schema."""
     message: str
-
-
-def pointer(*parts: str | int) -> str:
-    """Gives the JSON Pointer (RFC 6901) made of `parts`."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 _TYPES = {"array", "boolean", "integer", "null", "number", "object", "string"}

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Self, cast
 
 from pydantic import JsonValue
 
+from pegboard.data.pointer import pointer
 from pegboard.models import Fault, JsonObject
 from pegboard.schema.keywords import engine, walking
 from pegboard.schema.sentences import told
-from pegboard.schema.soundness import Flaw, Mender, Schema, copied, pointer
+from pegboard.schema.soundness import Flaw, Mender, Schema, copied
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator as Engine

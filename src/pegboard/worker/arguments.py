@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from types import UnionType
 
+from pegboard.data.pointer import pointer
 from pegboard.sdk.host import log
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -313,4 +314,4 @@ def _is_field(default: object) -> bool:
 def _pointer(path: Sequence[str | int]) -> str:
     if path[-1] == "[key]":  # so says pydantic where it is the key itself that doesn't fit
         path = path[:-1]
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return pointer(*path)
