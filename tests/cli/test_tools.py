@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.forms import copied_as
-from pegboard.forms.json_text import identical
 from pegboard.models import ToolResult
 from pegboard.runtime import Runtime
 

@@ -1,4 +1,4 @@
-"""Rows of the corpus: schemas of tools, with argument objects that they take and that they refuse."""
+"""Rows of the corpus: schemas of tools with valid and invalid arguments."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Row:
     valid: list[JsonObject]
     invalid: list[JsonObject]
     why: list[str]
-    """What is wrong with each invalid one; empty where nobody says."""
+    """Explanation of each invalid example; can be empty."""
 
 
 def rows_of(file: Path) -> list[Row]:
-    """Reads the rows of a file of one JSON object a line."""
+    """Read the rows of a JSON Lines file."""
     read = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     return [Row(one["id"], one["schema"], one["valid"], one["invalid"], one.get("invalid_why", [])) for one in read]

@@ -1,7 +1,7 @@
-"""Puts an argument object into a form as somebody would who sits before it: field by field, never as a whole.
+"""Entry of an argument object into a form field by field, like a user, never as a whole.
 
-What it can't put in can't be expressed with the form's fields. Nothing is loaded: it types, chooses, adds and names.
-What it does is a row of acts, which can be done again to another form of the same schema, or with keys on a screen.
+Values that can't be entered this way can't be expressed with the form's fields. Nothing is loaded: values are typed,
+chosen, added and named. The recorded actions can be repeated on another form of the same schema or with keys.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.forms import (
     ChoiceField,
     Container,
@@ -26,34 +27,33 @@ from pegboard.forms import (
     TextField,
     VariantField,
 )
-from pegboard.forms.json_text import identical
 from pegboard.models import JsonObject
 
-Doing: TypeAlias = Literal["write", "empty", "null", "unset", "choose", "pick", "variant", "row", "entry"]
+Action: TypeAlias = Literal["write", "empty", "null", "unset", "choose", "pick", "variant", "row", "entry"]
 
 
 class CannotBeTypedError(AssertionError):
-    """A field has no way of taking a value."""
+    """A field offers no way to enter a value."""
 
 
 @dataclass(frozen=True)
 class Act:
-    """One thing done to a form."""
+    """One action on a form."""
 
-    do: Doing
+    do: Action
     at: str
-    """The id of the field."""
+    """Id of the field."""
     text: str = ""
-    """What is typed; the key of an entry."""
+    """Typed text, or the key of an entry."""
     index: int = 0
-    """Which option is picked, or which variant."""
+    """Index of the option or variant."""
 
 
 def fill(form: Form, arguments: JsonObject) -> list[Act]:
-    """Puts an argument object into an untouched form; gives what was done to it.
+    """Enter an argument object into an untouched form and return the actions.
 
     Raises:
-        CannotBeTypedError: A field has no way of taking its part of it.
+        CannotBeTypedError: A field offers no way to enter its part.
     """
     acts: list[Act] = []
     if form.root.state != "value" or form.root.draft() != arguments:
@@ -62,12 +62,12 @@ def fill(form: Form, arguments: JsonObject) -> list[Act]:
 
 
 def perform(form: Form, act: Act) -> None:
-    """Does to a form what was done to another of the same schema."""
+    """Repeat an action that was recorded on another form of the same schema."""
     _do(field_of(form, act.at), act)
 
 
 def field_of(form: Form, at: str) -> Field:
-    """Gives the field of an id; builds the sections on the way."""
+    """Return the field with an id, building sections on the way."""
     one = form.root
     while one.id != at:
         inside = (*one.children, one.rest) if isinstance(one, SectionField) else one.children
@@ -104,20 +104,20 @@ def _do(field: Field, act: Act) -> None:
 
 
 class _Hand:
-    """Fills fields and notes what it does.
+    """Writer of values into fields that records its actions.
 
     Args:
-        acts: Where it notes it.
+        acts: List that receives the actions.
     """
 
     def __init__(self, acts: list[Act]) -> None:
         self._acts = acts
 
     def put(self, field: Field, value: JsonValue) -> None:
-        """Puts a value into a field as a user would.
+        """Enter a value into a field like a user.
 
         Raises:
-            CannotBeTypedError: There is no way.
+            CannotBeTypedError: The field offers no way to enter the value.
         """
         if field.state != "unset" and identical(field.draft(), value) and not field.read().faults:
             return
@@ -134,7 +134,7 @@ class _Hand:
         else:
             self._put_of_kind(field, value)
 
-    def _do(self, field: Field, do: Doing, text: str = "", index: int = 0) -> None:
+    def _do(self, field: Field, do: Action, text: str = "", index: int = 0) -> None:
         act = Act(do, field.id, text, index)
         _do(field, act)
         self._acts.append(act)
@@ -164,7 +164,7 @@ class _Hand:
             return
         before = len(self._acts)
         for index in range(len(field.variants)):
-            # What an attempt leaves behind would be carried over into the next.
+            # Remains of an attempt would be copied to the next variant.
             field.unset()
             field.forget()
             del self._acts[before:]
@@ -206,7 +206,7 @@ class _Hand:
         further = {name: item for name, item in value.items() if name not in named}
         if further:
             self._entries(field.rest, further)
-        if field.state == "unset":  # all of it stood there already, but only for the case that the section is sent
+        if field.state == "unset":  # all values were prefilled, but that alone does not send the section
             self._do(field, "empty")
 
     def _entries(self, field: MapField, value: JsonObject) -> None:
@@ -220,7 +220,7 @@ class _Hand:
 def _must(holds: bool, field: Field, value: JsonValue) -> None:
     if not holds:
         raise CannotBeTypedError(
-            f"{field.kind} at {field.path or 'the top'} has no way of taking {json.dumps(value)[:200]}"
+            f"{field.kind} at {field.path or 'the top'} offers no way to enter {json.dumps(value)[:200]}"
         )
 
 

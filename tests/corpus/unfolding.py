@@ -1,4 +1,4 @@
-"""All leaf fields that a form can have: every section, variant, row and entry opened, what repeats itself once."""
+"""All leaf fields of a form, with every section, variant, row and entry opened and recursion followed once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pegboard.forms import Container, Field, Form, ListField, MapField, MultiChoiceField, SectionField, VariantField
 
 _DEEPEST = 40
-"""Levels; only a list of lists of itself goes on for ever without a section or a choice of any value in between."""
+"""Maximum depth. Only a list of lists of itself recurses without a section or a choice in between."""
 
 
 def leaves(form: Form) -> Iterator[Field]:
-    """Gives every leaf field; sections of the same names are opened once. The form is changed by it."""
+    """Yield every leaf field. Sections with the same names are opened once. This changes the form."""
     yield from _leaves(form.root, set(), 0)
 
 
@@ -34,7 +34,7 @@ def _variants(field: VariantField, opened: set[tuple[str, ...]], depth: int) -> 
     for index in range(len(field.variants)):
         field.choose(index)
         if is_any and isinstance(field.inner, Container):
-            yield from _leaves(field.inner, opened, _DEEPEST)  # a list or an object of anything: no further
+            yield from _leaves(field.inner, opened, _DEEPEST)  # lists and objects of any value are not opened further
         else:
             yield from _leaves(field.inner, opened, depth + 1)
 

@@ -1,6 +1,6 @@
-"""Whatever the schema is and whatever is done to its form, nothing is raised and nothing changes in silence.
+"""Random changes to forms of random schemas: no exception is raised and no value changes unnoticed.
 
-Schemas are made here of anything, hence `Any` in the types of what makes them.
+Schemas are generated from arbitrary JSON, hence `Any` in the types of the strategies.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pegboard.forms import (
 from pegboard.models import JsonObject
 
 MOST_FIELDS = 150
-"""Fields that a form is looked through for; a schema may have itself inside without end."""
+"""Maximum number of fields to inspect. A schema can contain itself."""
 
 NAMES = st.sampled_from(["a", "b", "c", "kind", "", "$x", "a/b", "~", "é"])
 SCALARS = (
@@ -46,7 +46,7 @@ REFERENCES = st.sampled_from(["#", "#/$defs/a", "#/$defs/b", "#/properties/a", "
 
 
 def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Gives schemas with these inside, most of them sound, some with nonsense in them."""
+    """Return schemas that contain these, most of them valid, some partly nonsense."""
     several = st.lists(inner, min_size=1, max_size=3)
     named = st.dictionaries(NAMES, inner, max_size=3)
     required: dict[str, st.SearchStrategy[Any]] = {"required": st.lists(NAMES, max_size=2)}
@@ -121,12 +121,12 @@ TEXTS = st.sampled_from(
 
 
 def exact(value: JsonValue) -> str:
-    """Gives JSON that tells `1`, `1.0` and `true` apart."""
+    """Return JSON that distinguishes `1`, `1.0` and `true`."""
     return json.dumps(value, sort_keys=True)
 
 
 def fields_of(form: Form) -> list[Field]:
-    """Gives the fields of a form, outer ones first; sections are opened for it until there are many."""
+    """Return the fields of a form, outer ones first, opening sections up to a limit."""
     found, queue = list[Field](), [form.root]
     while queue and len(found) < MOST_FIELDS:
         found.append(queue.pop(0))
@@ -134,8 +134,8 @@ def fields_of(form: Form) -> list[Field]:
     return found
 
 
-def looked_at(form: Form) -> None:
-    """Reads all that a screen shows."""
+def read_everything(form: Form) -> None:
+    """Read everything that an interface shows."""
     for field in fields_of(form):
         assert field.state in {"unset", "null", "value"}
         assert all(isinstance(text, str) for text in (field.text, field.type_label, field.limits, field.reason))
@@ -148,7 +148,7 @@ def looked_at(form: Form) -> None:
 
 
 class AnyForm(RuleBasedStateMachine):
-    """A form of any schema, to which anything that has a method is done."""
+    """Form of any schema, changed by any of its methods."""
 
     @initialize(schema=WHOLE)
     def build(self, schema: JsonValue) -> None:
@@ -288,7 +288,7 @@ class AnyForm(RuleBasedStateMachine):
     @invariant()
     def looking_changes_nothing(self) -> None:
         before = exact(self.form.draft()), self.form.text(), self.form.faults()
-        looked_at(self.form)
+        read_everything(self.form)
         assert (exact(self.form.draft()), self.form.text(), self.form.faults()) == before
 
     @invariant()

@@ -1,4 +1,4 @@
-"""What is copied makes the same call elsewhere, whatever is in the arguments."""
+"""Copied calls: they make the same call elsewhere for any arguments."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.forms import CopyKind, arguments_from_pairs, copied_as, pasted
 from pegboard.forms.flags import arguments_from_words
-from pegboard.forms.json_text import identical
 from pegboard.models import JsonObject, McpHandler, PackHandler, ToolSpec
 
 SHELLS = [shell for shell in ("sh", "bash", "zsh") if shutil.which(shell)]
@@ -97,7 +97,7 @@ ARGUMENTS: st.SearchStrategy[JsonObject] = st.builds(
     st.dictionaries(TEXTS, VALUES, max_size=2),
 )
 
-# each word of a call ends with NUL, each call with a word that no argument can be; standard input is one more word
+# Words end with NUL, and calls end with a word that can't be an argument. Standard input is an extra word.
 RECORDER = """
 pegboard() {
   printf '%s\\0' "$@"
@@ -109,7 +109,7 @@ pegboard() {
 
 
 def run_in(shell: str, lines: list[str]) -> list[list[str]]:
-    """Gives the words that each line calls `pegboard` with; the last one is standard input where that is read."""
+    """Return the words that each line passes to `pegboard`, followed by standard input if that is read."""
     script = RECORDER + "\n".join(lines)
     done = subprocess.run(
         [shell], input=script.encode(), capture_output=True, timeout=60, check=True, env={"HOME": "/home/nobody"}
@@ -121,7 +121,7 @@ def run_in(shell: str, lines: list[str]) -> list[list[str]]:
 
 
 def arguments_of(words: list[str], spec: ToolSpec) -> JsonObject:
-    """Reads the words of one call as the command line is documented to read them."""
+    """Parse the words of one call as the command line documents it."""
     assert words[:3] == ["tools", "invoke", spec.name]
     given_: JsonObject | None = None
     pairs: list[str] = []
@@ -138,9 +138,9 @@ def arguments_of(words: list[str], spec: ToolSpec) -> JsonObject:
 
 @pytest.mark.promise("CLI-1")
 @pytest.mark.parametrize("shell", SHELLS)
-@settings(max_examples=8, deadline=None, phases=[Phase.generate])  # to make a batch smaller would take minutes
+@settings(max_examples=8, deadline=None, phases=[Phase.generate])  # shrinking a batch would take minutes
 @given(batch=st.lists(ARGUMENTS, min_size=30, max_size=30))
-def test_a_copied_line_calls_with_equal_arguments_in_a_real_shell(shell: str, batch: list[JsonObject]) -> None:
+def test_a_copied_line_passes_equal_arguments_in_a_real_shell(shell: str, batch: list[JsonObject]) -> None:
     called = run_in(shell, [copied_as("cli", TOOL, arguments) for arguments in batch])
     assert len(called) == len(batch)
     for words, arguments in zip(called, batch, strict=True):
@@ -149,7 +149,7 @@ def test_a_copied_line_calls_with_equal_arguments_in_a_real_shell(shell: str, ba
 
 @pytest.mark.promise("CLI-1")
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_nasty_text_survives_at_every_place(shell: str) -> None:
+def test_special_characters_survive_in_every_argument(shell: str) -> None:
     batch: list[JsonObject] = []
     for text in NASTY:
         batch += [
@@ -166,7 +166,7 @@ def test_every_nasty_text_survives_at_every_place(shell: str) -> None:
         assert identical(arguments_of(words, TOOL), arguments)
 
 
-def test_a_line_is_as_a_person_would_write_it() -> None:
+def test_a_line_uses_the_simplest_notation() -> None:
     arguments: JsonObject = {
         "text": "src",
         "n": 2,
@@ -187,11 +187,11 @@ def test_a_line_is_as_a_person_would_write_it() -> None:
     assert copied_as("cli", constant, {}) == "pegboard tools invoke fs.list_dir --args '{}'"
 
 
-# --- The line of a script ---
+# --- Script commands ---
 
 
 def words_in(line: str) -> tuple[str | None, ...]:
-    """Gives the words of a line, as what runs scripts reads it."""
+    """Return the words of a line as parsed by the script runner."""
     [command] = Bash().analyze(line).commands
     return (command.name, *command.args)
 
@@ -199,7 +199,7 @@ def words_in(line: str) -> tuple[str | None, ...]:
 @pytest.mark.promise("SCR-2")
 @settings(deadline=None)
 @given(arguments=ARGUMENTS)
-def test_a_line_of_a_script_calls_with_equal_arguments(arguments: JsonObject) -> None:
+def test_a_script_command_passes_equal_arguments(arguments: JsonObject) -> None:
     name, *words = words_in(copied_as("script", TOOL, arguments))
     assert name == "fs.list_dir"
     assert identical(arguments_from_words(TOOL, [word for word in words if word is not None]), arguments)
@@ -207,7 +207,7 @@ def test_a_line_of_a_script_calls_with_equal_arguments(arguments: JsonObject) ->
 
 @pytest.mark.promise("SCR-2")
 @pytest.mark.parametrize("required", [["text"], ["tags", "mode"], ["const", "args", "_args", "help"]])
-def test_so_it_does_of_a_tool_that_requires_some_and_has_odd_names(required: list[str]) -> None:
+def test_a_script_command_passes_required_and_oddly_named_arguments(required: list[str]) -> None:
     odd: JsonObject = {"const": {"const": 1}, "args": {"type": "string"}, "_args": {}, "help": {"type": "boolean"}}
     properties = SCHEMA["properties"]
     assert isinstance(properties, dict)
@@ -235,7 +235,7 @@ def test_so_it_does_of_a_tool_that_requires_some_and_has_odd_names(required: lis
             assert identical(arguments_from_words(spec, [word or "" for word in words]), arguments), (name, value)
 
 
-def test_a_line_of_a_script_is_as_a_person_would_write_it() -> None:
+def test_a_script_command_uses_the_simplest_notation() -> None:
     arguments: JsonObject = {
         "text": "it's",
         "n": -2,
@@ -252,7 +252,7 @@ def test_a_line_of_a_script_is_as_a_person_would_write_it() -> None:
 
 
 @pytest.mark.promise("SCR-2")
-def test_every_valid_example_of_the_corpus_is_a_line_of_a_script(data_folder: Path) -> None:
+def test_every_valid_example_of_the_corpus_can_be_copied_as_a_script_command(data_folder: Path) -> None:
     files = [data_folder / "schemas" / f"{name}.jsonl" for name in ("open", "hardcases")]
     rows: list[dict[str, Any]] = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
     for row in rows:
@@ -263,7 +263,7 @@ def test_every_valid_example_of_the_corpus_is_a_line_of_a_script(data_folder: Pa
             assert identical(arguments_from_words(spec, [word or "" for word in words]), example), (row["id"], line)
 
 
-def test_a_tool_of_an_odd_name_is_called_by_it() -> None:
+def test_a_tool_with_an_unusual_name_can_be_called() -> None:
     assert copied_as("cli", tool(SCHEMA, "-x y"), {"n": 1}) == "pegboard tools invoke --arg n=1 -- '-x y'"
 
 
@@ -278,9 +278,7 @@ def test_a_tool_of_an_odd_name_is_called_by_it() -> None:
         {"x" * 3_000: ["a"] * 100},
     ],
 )
-def test_what_is_too_long_for_a_command_line_is_handed_over_as_standard_input(
-    shell: str, arguments: JsonObject
-) -> None:
+def test_arguments_too_long_for_a_command_line_are_passed_as_standard_input(shell: str, arguments: JsonObject) -> None:
     line = copied_as("cli", TOOL, arguments)
     [words] = run_in(shell, [line])
     assert words[3:5] == ["--args", "-"]
@@ -293,7 +291,7 @@ def test_what_is_too_long_for_a_command_line_is_handed_over_as_standard_input(
 @pytest.mark.parametrize("kind", ["cli", "json", "python", "mcp"])
 @settings(deadline=None)
 @given(arguments=ARGUMENTS)
-def test_what_is_copied_can_be_pasted_and_put_on_any_clipboard(kind: CopyKind, arguments: JsonObject) -> None:
+def test_copied_text_can_be_pasted_and_encoded_for_any_clipboard(kind: CopyKind, arguments: JsonObject) -> None:
     text = copied_as(kind, TOOL, arguments)
     text.encode()
     found = pasted(text, TOOL)
@@ -304,7 +302,7 @@ def test_what_is_copied_can_be_pasted_and_put_on_any_clipboard(kind: CopyKind, a
 
 @settings(deadline=None)
 @given(arguments=ARGUMENTS)
-def test_json_is_the_object_and_python_a_call_with_it(arguments: JsonObject) -> None:
+def test_json_is_the_argument_object_and_python_is_a_call_with_it(arguments: JsonObject) -> None:
     assert identical(json.loads(copied_as("json", TOOL, arguments)), arguments)
     code = compile(ast.parse(copied_as("python", TOOL, arguments), mode="eval"), "copied", "eval")
 
@@ -316,7 +314,7 @@ def test_json_is_the_object_and_python_a_call_with_it(arguments: JsonObject) -> 
     assert identical(found, arguments)
 
 
-def test_python_is_written_with_keywords_as_far_as_the_names_allow() -> None:
+def test_python_uses_keyword_arguments_where_the_names_allow_it() -> None:
     assert copied_as("python", TOOL, {"text": "it's", "n": 1, "a-b": None, "class": True, "ﬁ": 1.0}) == (
         'call_tool("fs.list_dir", text="it\'s", n=1, **{"a-b": None, "class": True, "ﬁ": 1.0})'
     )
@@ -326,7 +324,7 @@ def test_python_is_written_with_keywords_as_far_as_the_names_allow() -> None:
     ]
 
 
-def test_mcp_is_a_request_on_one_line_by_the_name_that_the_server_knows() -> None:
+def test_mcp_is_a_one_line_request_with_the_server_s_own_tool_name() -> None:
     text = copied_as("mcp", TOOL, {"text": "a\nb"})
     assert "\n" not in text
     assert json.loads(text) == {
@@ -343,12 +341,12 @@ def test_mcp_is_a_request_on_one_line_by_the_name_that_the_server_knows() -> Non
 
 
 def _needs_json(value: JsonValue) -> bool:
-    """Whether a valid value of the corpus can't be a word: a text with a tab, null where text fits, `3.0` for `3`."""
+    """Return True if a value of the corpus can't be a word: text with a tab, null where text fits, or `3.0` for `3`."""
     return value is None or value == 3.0 or (isinstance(value, str) and "\t" in value)
 
 
 @pytest.mark.promise("TUI-3", "CLI-1")
-def test_every_valid_example_of_the_corpus_is_copied_as_a_line_of_plain_words(data_folder: Path) -> None:
+def test_every_valid_example_of_the_corpus_is_copied_as_plain_words(data_folder: Path) -> None:
     files = [data_folder / "schemas" / f"{name}.jsonl" for name in ("open", "hardcases")]
     rows: list[dict[str, Any]] = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
     assert len(rows) > 1400

@@ -1,4 +1,4 @@
-"""Forms of real schemas: each takes what it should, refuses what it should where it is wrong, and sends no more."""
+"""Forms of real schemas: examples are accepted, or rejected at the right field, and nothing is added."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import json
 import re
 
 import pytest
-from oracle import Place, faulty_places, known_beforehand
+from oracle import ErrorPath, error_paths, prefilled
 from pydantic import JsonValue
 from rows import Row
 from typist import CannotBeTypedError, fill
 from unfolding import leaves
 
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.forms import Form
 from pegboard.models import JsonObject
-from pegboard.schema.soundness import pointer
 
 NOT_TYPED = {
-    "H11": "a whole number typed in a field of integers is one: 3.0 is sent as 3",
+    "H11": "an integer field sends 3.0 as 3",
 }
 """Id → why an example can't be typed field by field as it is."""
 
 MOST_JSON = 0.03
-"""The share of leaf fields that may have no better widget than one for JSON."""
+"""Maximum share of leaf fields for which only a JSON editor is possible."""
 
 
 def exact(value: JsonValue) -> str:
-    """Gives JSON that tells `1`, `1.0` and `true` apart."""
+    """Return JSON that distinguishes `1`, `1.0` and `true`."""
     return json.dumps(value, sort_keys=True)
 
 
-def refused(form: Form) -> bool:
-    """Whether the form gives no arguments."""
+def is_rejected(form: Form) -> bool:
+    """Return True if the form raises validation errors."""
     try:
         form.arguments()
     except FormFaults:
@@ -40,20 +40,20 @@ def refused(form: Form) -> bool:
     return False
 
 
-def gives(form: Form, arguments: JsonObject) -> bool:
-    """Whether the form finds nothing wrong and gives these arguments."""
+def returns(form: Form, arguments: JsonObject) -> bool:
+    """Return True if the form has no errors and returns these arguments."""
     return not form.faults() and exact(form.arguments()) == exact(arguments)
 
 
 @pytest.mark.promise("TUI-3")
-def test_every_valid_example_loads_and_comes_out_equal(corpus: list[Row]) -> None:
+def test_every_valid_example_loads_and_is_returned_unchanged(corpus: list[Row]) -> None:
     wrong = []
     for row in corpus:
         form, edited = Form(row.schema), Form(row.schema)
         for example in row.valid:
             form.load(example)
             edited.load_text(json.dumps(example))
-            if not all(gives(one, example) for one in (form, edited)):
+            if not all(returns(one, example) for one in (form, edited)):
                 wrong.append(f"{row.id} loses {exact(example)}")
     assert wrong == []
 
@@ -76,35 +76,35 @@ def test_every_valid_example_can_be_typed_field_by_field(corpus: list[Row]) -> N
 
 
 @pytest.mark.promise("TUI-3")
-def test_every_invalid_example_is_refused_where_it_is_wrong(corpus: list[Row]) -> None:
+def test_every_invalid_example_is_rejected_at_the_invalid_argument(corpus: list[Row]) -> None:
     wrong = []
     for row in corpus:
         form = Form(row.schema)
         for example, why in zip(row.invalid, row.why or [""] * len(row.invalid), strict=True):
             form.load(example)
             found = [fault.path for fault in form.faults()]
-            if exact(form.draft()) != exact(example) or not refused(form):
+            if exact(form.draft()) != exact(example) or not is_rejected(form):
                 wrong.append(f"{row.id} takes {exact(example)}")
-            missed, strange = compared(found, faulty_places(row.schema, example))
-            if missed or strange or not is_where_said(found, why):
+            missed, strange = compared(found, error_paths(row.schema, example))
+            if missed or strange or not is_at_named_argument(found, why):
                 wrong.append(f"{row.id}: {why}; missed {missed}, strange {strange}")
     assert wrong == []
 
 
-def compared(found: list[str], places: list[Place] | None) -> tuple[list[str], list[str]]:
-    """Gives the places where no fault was found, and the faults found elsewhere."""
+def compared(found: list[str], places: list[ErrorPath] | None) -> tuple[list[str], list[str]]:
+    """Return the paths without an expected error, and the paths of unexpected errors."""
     if places is None:
         return ([] if found else ["any"]), []
 
-    def is_at(path: str, place: Place) -> bool:
+    def is_at(path: str, place: ErrorPath) -> bool:
         return path == place[0] or (place[1] and path.startswith(place[0] + "/"))
 
     missed = [place[0] for place in places if not any(is_at(path, place) for path in found)]
     return missed, [path for path in found if not any(is_at(path, place) for place in places)]
 
 
-def is_where_said(found: list[str], why: str) -> bool:
-    """Whether a fault is at, in or around the argument that the words name, where they name one."""
+def is_at_named_argument(found: list[str], why: str) -> bool:
+    """Return True if an error is at, in or around the argument that the explanation names, if it names one."""
     nested = re.search(r"nested (\S+?)\.(.+) (?:wrong type|missing)", why)
     named = re.search(r"'([^']*)'", why)
     if nested is None and named is None:
@@ -114,13 +114,13 @@ def is_where_said(found: list[str], why: str) -> bool:
 
 
 @pytest.mark.promise("TUI-3")
-def test_an_untouched_form_sends_what_is_required_and_known_and_nothing_optional(corpus: list[Row]) -> None:
+def test_an_untouched_form_sends_required_constants_and_defaults_and_no_optional_argument(corpus: list[Row]) -> None:
     wrong = []
     for row in corpus:
         if not isinstance(row.schema, dict) or {"anyOf", "oneOf", "allOf", "if"} & row.schema.keys():
             continue
         form = Form(row.schema)
-        sent, missing = known_beforehand(row.schema, row.schema, "")
+        sent, missing = prefilled(row.schema, row.schema, "")
         if exact(form.draft()) != exact(sent):
             wrong.append(f"{row.id} sends {form.text()}, not {exact(sent)}")
         faults = [fault.path for fault in form.faults()]
@@ -132,7 +132,7 @@ def test_an_untouched_form_sends_what_is_required_and_known_and_nothing_optional
 
 
 @pytest.mark.promise("TUI-3")
-def test_hardly_any_field_is_left_to_json_and_each_of_them_says_why(corpus: list[Row]) -> None:
+def test_few_fields_need_a_json_editor_and_each_of_them_has_a_reason(corpus: list[Row]) -> None:
     found = [(row.id, field) for row in corpus for field in leaves(Form(row.schema))]
     as_json = {f"{name} {field.path}": field.reason for name, field in found if field.kind == "json"}
     assert all(as_json.values()), as_json

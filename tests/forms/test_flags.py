@@ -1,4 +1,4 @@
-"""The words of a command as the arguments of a tool."""
+"""Words of a command as arguments of a tool."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ READ: dict[str, tuple[tuple[str, ...], list[str], dict[str, Any]]] = {
 
 @pytest.mark.promise("SCR-2")
 @pytest.mark.parametrize(("required", "words", "arguments"), READ.values(), ids=READ.keys())
-def test_words_are_read_by_the_schema(required: tuple[str, ...], words: list[str], arguments: dict[str, Any]) -> None:
+def test_words_are_parsed_by_the_schema(required: tuple[str, ...], words: list[str], arguments: dict[str, Any]) -> None:
     assert arguments_from_words(_spec(*required), words) == arguments
 
 
 @pytest.mark.promise("SCR-2")
-def test_stdin_is_the_argument_that_takes_it_unless_that_is_given() -> None:
+def test_stdin_sets_its_argument_unless_words_set_it() -> None:
     spec = _spec("path", "text", stdin="text")
     assert arguments_from_words(spec, ["src"], "in\n") == {"path": "src", "text": "in\n"}
     assert arguments_from_words(spec, ["src", "said"], "in") == {"path": "src", "text": "said"}
@@ -107,29 +107,29 @@ def test_stdin_is_the_argument_that_takes_it_unless_that_is_given() -> None:
     assert arguments_from_words(_spec(), ["--path", "src"], "in a loop's stdin") == {"path": "src"}
 
 
-def test_an_argument_called_stdin_takes_it() -> None:
+def test_stdin_sets_an_argument_of_that_name() -> None:
     spec = _spec(properties={"stdin": {"type": "string"}})
     assert arguments_from_words(spec, [], "in") == {"stdin": "in"}
 
 
 WRONG = {
-    "a word too many": ((), ["src"], "'src' needs the flag of what it is: --path, --limit"),
+    "a word too many": ((), ["src"], "unexpected 'src'; to set an argument, use its flag: --path, --limit"),
     "a flag without its value": ((), ["--path"], "--path: needs a value"),
     "a flag without its value before another": ((), ["--path", "--recursive"], "--path: needs a value"),
-    "a short flag": ((), ["-r"], "there is no flag -r; flags have two dashes: --path"),
-    "no JSON": ((), ["--args", "{1}"], "--args: is not JSON"),
-    "JSON that is no object": ((), ["--args", "[1]"], "--args: must be a JSON object"),
-    "JSON that is missing": ((), ["--args"], "--args: is not JSON"),
-    "two names for one": ((), ["--where", "a", "--path", "b"], "is an alias of"),
+    "a short flag": ((), ["-r"], "unknown flag -r; flags start with two dashes: --path"),
+    "invalid JSON": ((), ["--args", "{1}"], "--args: is not JSON"),
+    "JSON that is not an object": ((), ["--args", "[1]"], "--args: must be a JSON object"),
+    "missing JSON": ((), ["--args"], "--args: is not JSON"),
+    "two names for one": ((), ["--where", "a", "--path", "b"], "is another name of"),
 }
 
 
 @pytest.mark.promise("SCR-2")
-@pytest.mark.parametrize(("required", "words", "said"), WRONG.values(), ids=WRONG.keys())
-def test_what_cant_be_read_is_said(required: tuple[str, ...], words: list[str], said: str) -> None:
+@pytest.mark.parametrize(("required", "words", "message"), WRONG.values(), ids=WRONG.keys())
+def test_invalid_words_are_reported(required: tuple[str, ...], words: list[str], message: str) -> None:
     with pytest.raises(FormFaults) as raised:
         arguments_from_words(_spec(*required), words)
-    assert said in "; ".join(map(as_flag, raised.value.faults))
+    assert message in "; ".join(map(as_flag, raised.value.faults))
 
 
 @pytest.mark.promise("SCR-2")
@@ -146,22 +146,22 @@ def test_what_cant_be_read_is_said(required: tuple[str, ...], words: list[str], 
         (["--recursive=maybe"], ["recursive=maybe"]),
     ],
 )
-def test_faults_have_the_same_sentences_as_those_of_the_form(words: list[str], pairs: list[str]) -> None:
+def test_errors_have_the_same_messages_as_in_the_form(words: list[str], pairs: list[str]) -> None:
     spec = _spec()
 
-    def faults(read: Any) -> tuple[object, ...]:
+    def errors(read: Any) -> tuple[object, ...]:
         try:
             prepare(spec, read())
         except FormFaults as found:
             return found.faults
         return ()
 
-    expected = faults(lambda: arguments_from_pairs(spec.input_schema, pairs))
-    assert faults(lambda: arguments_from_words(spec, words)) == expected
+    expected = errors(lambda: arguments_from_pairs(spec.input_schema, pairs))
+    assert errors(lambda: arguments_from_words(spec, words)) == expected
 
 
 @pytest.mark.parametrize(
-    ("words", "asks"),
+    ("words", "is_help"),
     [
         (["--help"], True),
         (["-h"], True),
@@ -173,19 +173,19 @@ def test_faults_have_the_same_sentences_as_those_of_the_form(words: list[str], p
         (["--", "--help"], False),
     ],
 )
-def test_help_is_asked_for_by_a_flag_that_is_no_value(words: list[str], asks: bool) -> None:
-    assert asks_for_help(_spec(), words) == asks
+def test_help_is_a_flag_that_is_not_the_value_of_another(words: list[str], is_help: bool) -> None:
+    assert asks_for_help(_spec(), words) == is_help
     assert not asks_for_help(_spec(properties={"help": {}}), words)
 
 
-def test_a_tool_that_has_an_argument_called_args_takes_all_as_json_by_another_name() -> None:
+def test_the_flag_for_all_arguments_gets_another_name_if_an_argument_has_it() -> None:
     spec = _spec(properties={"args": {"type": "array"}})
     assert arguments_from_words(spec, ["--args", "a"]) == {"args": ["a"]}
     assert whole_flag(spec) == "--_args"
     assert arguments_from_words(spec, ["--_args", '{"args": []}']) == {"args": []}
 
 
-def test_faults_within_an_object_are_called_by_their_flag() -> None:
+def test_errors_within_an_object_are_named_by_their_flag() -> None:
     with pytest.raises(FormFaults) as raised:
         prepare(_spec(), arguments_from_words(_spec(), ["--filter.size", "big"]))
     assert as_flag(raised.value.faults[0]).startswith("--filter.size: ")

@@ -1,4 +1,4 @@
-"""Forms without a screen: what is put in comes out, and nothing else does."""
+"""Forms without an interface: they return entered values and nothing else."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ PROPERTIES = st.fixed_dictionaries(
 
 
 def form(properties: JsonObject, *required: str) -> Form:
-    """Builds the form of an object with these properties."""
+    """Return the form of an object with these properties."""
     return Form({"type": "object", "properties": properties, "required": [*required]})
 
 
 def only(schema: JsonValue, *, required: bool = False) -> tuple[Form, Field]:
-    """Builds the form of one property `x`, and gives its field too."""
+    """Return the form of one property `x`, and its field."""
     built = form({"x": schema}, *(["x"] if required else []))
     return built, built.fields[0]
 
 
-def told(built: Form) -> dict[str, str]:
-    """Gives the faults as path → sentence."""
+def errors(built: Form) -> dict[str, str]:
+    """Return the validation errors as path → message."""
     return {fault.path: fault.message for fault in built.faults()}
 
 
 def exact(value: JsonValue) -> str:
-    """Gives JSON that tells `1`, `1.0` and `true` apart."""
+    """Return JSON that distinguishes `1`, `1.0` and `true`."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -79,11 +79,11 @@ def test_an_untouched_form_sends_required_constants_and_required_valid_defaults_
         "wrong",
     )
     assert built.draft() == {"mode": "fast", "region": "eu"}
-    assert told(built) == {"/wrong": "is required"}
+    assert errors(built) == {"/wrong": "is required"}
 
 
 @pytest.mark.promise("TUI-3")
-def test_an_optional_field_is_unset_null_or_a_value_and_the_empty_text_is_a_value() -> None:
+def test_an_optional_field_is_unset_null_or_a_value_and_empty_text_is_a_value() -> None:
     built, field = only({"type": ["string", "null"]})
     assert isinstance(field, TextField)
     assert (field.state, built.arguments()) == ("unset", {})
@@ -97,16 +97,16 @@ def test_an_optional_field_is_unset_null_or_a_value_and_the_empty_text_is_a_valu
     assert (field.state, built.arguments()) == ("unset", {})
 
 
-def test_a_required_empty_text_can_be_sent_but_only_by_an_act() -> None:
+def test_required_empty_text_is_sent_only_on_request() -> None:
     built, field = only({"type": "string"}, required=True)
     assert isinstance(field, TextField)
-    assert told(built) == {"/x": "is required"}
+    assert errors(built) == {"/x": "is required"}
     field.empty()
     assert built.arguments() == {"x": ""}
 
 
 @pytest.mark.parametrize("text", ["007", "true", "null", '{"a":1}', "  spaces ", "a\nb\tc\r\n", "é\u202e\ud800"])
-def test_text_is_taken_to_the_letter(text: str) -> None:
+def test_text_is_sent_exactly_as_typed(text: str) -> None:
     built, field = only({"type": "string"})
     field.write(text)
     assert built.arguments() == {"x": text}
@@ -155,10 +155,10 @@ def test_numbers_are_exact(kind: str, text: str, value: float) -> None:
         ("number", "3,5", 'must be a number, not "3,5"'),
     ],
 )
-def test_what_is_no_number_stays_as_typed_and_is_a_fault(kind: str, text: str, sentence: str) -> None:
+def test_an_invalid_number_stays_as_typed_and_is_an_error(kind: str, text: str, sentence: str) -> None:
     built, field = only({"type": kind})
     field.write(text)
-    assert told(built) == {"/x": sentence}
+    assert errors(built) == {"/x": sentence}
     assert field.text == text
     with pytest.raises(FormFaults):
         built.arguments()
@@ -228,7 +228,7 @@ def test_each_schema_gets_the_field_that_fits(schema: JsonValue, kind: str, null
     assert bool(field.reason) == (kind == "json")
 
 
-def test_a_field_tells_what_its_schema_says() -> None:
+def test_a_field_shows_the_texts_of_its_schema() -> None:
     built = form(
         {
             "max_rows": {
@@ -260,13 +260,13 @@ def test_a_field_tells_what_its_schema_says() -> None:
         *[(name, False) for name in ("token", "max_tokens", "page_token", "secretary", "key", "passwords_file")],
     ],
 )
-def test_secrets_are_known_by_name(name: str, secret: bool) -> None:
+def test_secrets_are_recognised_by_name(name: str, secret: bool) -> None:
     field = form({name: {"type": "string"}}).fields[0]
     assert isinstance(field, TextField)
     assert field.secret is secret
 
 
-def test_secrets_do_not_stand_in_the_masked_text_and_survive_its_editing() -> None:
+def test_secrets_are_missing_in_the_masked_text_and_survive_its_editing() -> None:
     built = form({"password": {"type": "string"}, "n": {"type": "integer"}})
     built.load({"password": "hunter2", "n": 1})
     masked = built.text(masked=True)
@@ -283,7 +283,7 @@ def test_rows_are_added_removed_and_moved_and_a_cleared_list_is_not_sent() -> No
     for text in ("1", "2", "3"):
         field.add().write(text)
     field.add(0).write("zero")
-    assert told(built) == {"/x/0": 'must be an integer, not "zero"'}
+    assert errors(built) == {"/x/0": 'must be an integer, not "zero"'}
     field.rows[0].write("0")
     assert built.arguments() == {"x": [0, 1, 2, 3]}
     assert field.move(0, 2) == 2
@@ -296,7 +296,7 @@ def test_rows_are_added_removed_and_moved_and_a_cleared_list_is_not_sent() -> No
     field.empty()
     assert built.arguments() == {"x": []}
     field.add()
-    assert told(built) == {"/x/0": "is empty"}
+    assert errors(built) == {"/x/0": "is empty"}
 
 
 def test_a_row_of_text_may_be_empty() -> None:
@@ -308,7 +308,7 @@ def test_a_row_of_text_may_be_empty() -> None:
 
 
 @pytest.mark.promise("TUI-3")
-def test_what_fits_no_field_is_kept_and_is_a_fault() -> None:
+def test_a_value_that_fits_no_field_is_kept_and_is_an_error() -> None:
     built = Form(
         {
             "properties": {
@@ -324,11 +324,11 @@ def test_what_fits_no_field_is_kept_and_is_a_fault() -> None:
     odd: JsonObject = {"n": "5", "s": None, "l": "x", "c": [1], "b": "true", "extra": 1}
     built.load(odd)
     assert built.draft() == odd
-    assert list(told(built)) == ["/n", "/s", "/l", "/c", "/b", "/extra"]
+    assert list(errors(built)) == ["/n", "/s", "/l", "/c", "/b", "/extra"]
     assert built.fields[-1].label == "other arguments"
 
 
-def test_what_was_loaded_comes_out_as_it_was_until_it_is_edited() -> None:
+def test_a_loaded_value_is_returned_unchanged_until_it_is_edited() -> None:
     built, field = only({"type": "integer"})
     built.load({"x": 3.0})
     assert exact(built.arguments()) == '{"x": 3.0}'
@@ -336,7 +336,7 @@ def test_what_was_loaded_comes_out_as_it_was_until_it_is_edited() -> None:
     assert exact(built.arguments()) == '{"x": 3}'
 
 
-def test_loading_replaces_everything_and_reset_makes_it_untouched() -> None:
+def test_loading_replaces_all_content_and_reset_removes_it() -> None:
     built = form({"a": {"type": "string"}, "b": {"const": 1}}, "b")
     built.load({"a": "x"})
     assert built.draft() == {"a": "x"}
@@ -350,24 +350,24 @@ def test_loading_replaces_everything_and_reset_makes_it_untouched() -> None:
     [
         ('{"a": 1', "is not JSON: expecting ',' delimiter (line 1, column 8)"),
         ('{\n "a": nope}', "is not JSON: expecting value (line 2, column 7)"),
-        ("hello", 'is not JSON: expecting value (line 1, column 1); text stands in quotes: "hello"'),
+        ("hello", 'is not JSON: expecting value (line 1, column 1); put text in quotes: "hello"'),
         ('{"a": 1, "a": 2}', 'has the key "a" twice'),
-        ('{"a": NaN}', "is not JSON: NaN is no JSON value"),
+        ('{"a": NaN}', "is not JSON: NaN is not a JSON value"),
         ("1e999", "has the number 1e999, which is too large"),
         pytest.param("9" * 5000, "has a number with too many digits", id="digits"),
         pytest.param("[" * 100_000, "is nested too deeply", id="depth"),
     ],
 )
 @pytest.mark.parametrize("schema", [{"$ref": "#/nowhere"}, {"type": "array"}, {"properties": {"a": {}}}])
-def test_json_is_read_strictly_and_stays_as_typed(schema: JsonValue, text: str, sentence: str) -> None:
+def test_json_is_parsed_strictly_and_stays_as_typed(schema: JsonValue, text: str, sentence: str) -> None:
     built, field = only(schema)
     field.write(text)
-    assert told(built) == {"/x": sentence}
+    assert errors(built) == {"/x": sentence}
     assert field.text == text
 
 
 @pytest.mark.promise("TUI-3")
-def test_the_json_text_and_the_fields_are_two_ways_and_lose_nothing() -> None:
+def test_json_text_and_fields_can_be_edited_alternately_without_loss() -> None:
     built = form({"n": {"type": "integer"}, "s": {"type": "string"}, "j": {"$ref": "#/nowhere"}})
     number, text, free = built.fields
     number.write("ten")
@@ -379,9 +379,9 @@ def test_the_json_text_and_the_fields_are_two_ways_and_lose_nothing() -> None:
     assert built.has_text_fault
     assert built.text() == '{"n": 5'
     assert number.text == "ten"
-    assert told(built) == {"": "is not JSON: expecting ',' delimiter (line 1, column 8)"}
+    assert errors(built) == {"": "is not JSON: expecting ',' delimiter (line 1, column 8)"}
     built.load_text("[1]")
-    assert told(built) == {"": 'must be a JSON object, like {"name": "value"}'}
+    assert errors(built) == {"": 'must be a JSON object, like {"name": "value"}'}
     with pytest.raises(FormFaults):
         built.arguments()
     built.drop_text()
@@ -390,34 +390,34 @@ def test_the_json_text_and_the_fields_are_two_ways_and_lose_nothing() -> None:
     assert built.arguments() == {"n": 5}
 
 
-def test_arguments_beyond_the_named_ones_have_a_field_where_the_schema_allows_them() -> None:
+def test_additional_arguments_have_a_field_if_the_schema_allows_them() -> None:
     built = Form({"properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "integer"}})
     rest = built.fields[-1]
     assert isinstance(rest, MapField)
     assert (rest.label, rest.path) == ("other arguments", "")
     rest.write('{"b": "x"}')
-    assert told(built) == {"/b": 'must be an integer, not the text "x"'}
+    assert errors(built) == {"/b": 'must be an integer, not the text "x"'}
     rest.write('{"b": 1}')
     assert built.arguments() == {"b": 1}
     rest.add("a").field.write("1")
-    assert told(built) == {"/a": "has a field of its own"}
+    assert errors(built) == {"/a": "has a field of its own"}
     rest.remove(1)
     rest.add()
-    assert told(built) == {"/": "has no name yet"}
+    assert errors(built) == {"/": "has no name yet"}
     rest.write("[]")
-    assert told(built) == {"": "must be a JSON object"}
+    assert errors(built) == {"": "must be a JSON object"}
     assert [field.name for field in Form({"properties": {}}).fields] == []
 
 
 def test_a_required_name_without_a_property_has_a_field() -> None:
     built = Form({"properties": {"a": {}}, "required": ["ghost"]})
-    assert told(built) == {"/ghost": "is required"}
-    assert built.fields[1].reason == "the schema requires it and says no more of it"
+    assert errors(built) == {"/ghost": "is required"}
+    assert built.fields[1].reason == "the schema requires it without describing it"
     built.fields[1].write("1")
     assert built.arguments() == {"ghost": "1"}
 
 
-def test_a_form_of_a_changed_schema_takes_over_what_was_put_in() -> None:
+def test_a_form_of_a_changed_schema_keeps_user_input() -> None:
     before = form(
         {"a": {"type": "integer"}, "b": {"type": "string"}, "gone": {"type": "string"}, "d": {"const": 1}}, "d"
     )
@@ -432,10 +432,10 @@ def test_a_form_of_a_changed_schema_takes_over_what_was_put_in() -> None:
     assert after.text() == "{"
 
 
-def test_what_is_around_something_unreadable_is_not_judged() -> None:
+def test_containers_of_an_unreadable_value_are_not_validated() -> None:
     built = Form({"properties": {"n": {"type": "integer"}, "m": {}}, "minProperties": 1, "required": ["m"]})
     built.fields[0].write("ten")
-    assert told(built) == {"/n": 'must be an integer, not "ten"', "/m": "is required"}
+    assert errors(built) == {"/n": 'must be an integer, not "ten"', "/m": "is required"}
 
 
 NONSENSE = st.recursive(
@@ -453,7 +453,7 @@ NONSENSE = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(schema=NONSENSE, arguments=st.dictionaries(st.sampled_from(["a", "b"]), JSON, max_size=2))
-def test_whatever_the_schema_is_there_is_a_form_that_loses_nothing(schema: JsonValue, arguments: JsonObject) -> None:
+def test_any_object_schema_results_in_a_form_that_loses_no_value(schema: JsonValue, arguments: JsonObject) -> None:
     built = Form(schema)
     built.load(arguments)
     built.faults()
@@ -464,7 +464,7 @@ def test_whatever_the_schema_is_there_is_a_form_that_loses_nothing(schema: JsonV
 NAMES = ["$filter", "a-b", "a_b", "a.b", "class", "", "😀", "A", "a", "page[size]", "a/b", "a~b", " ", "1", "from<"]
 
 
-def test_ids_are_legal_and_different_whatever_the_names() -> None:
+def test_ids_are_valid_and_unique_for_any_names() -> None:
     built = form({key: {"type": "array", "items": {"type": "string"}} for key in NAMES})
     ids = [field.id for field in built.fields]
     for field in built.fields:
@@ -475,7 +475,7 @@ def test_ids_are_legal_and_different_whatever_the_names() -> None:
     assert ids[: len(NAMES)] == [field.id for field in form({key: {} for key in NAMES}).fields]
 
 
-def test_the_field_at_a_pointer_is_the_nearest() -> None:
+def test_the_field_at_a_pointer_is_the_innermost_one() -> None:
     built = form({"a": {"type": "array", "items": {"type": "string"}}, "ab": {}})
     field = built.fields[0]
     assert isinstance(field, ListField)
@@ -487,7 +487,7 @@ def test_the_field_at_a_pointer_is_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("schema", [None, True, False, 1, "x", [], {}, {"$ref": "#"}, {"type": "array"}])
-def test_any_json_value_in_the_place_of_a_schema_makes_a_form(schema: JsonValue) -> None:
+def test_any_json_value_as_a_schema_results_in_a_form(schema: JsonValue) -> None:
     assert Form(schema).fields == ()
 
 
@@ -496,7 +496,7 @@ def test_any_json_value_in_the_place_of_a_schema_makes_a_form(schema: JsonValue)
     properties=st.dictionaries(st.sampled_from(["a", "b", "ä", ""]), PROPERTIES | JSON, max_size=3),
     arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3),
 )
-def test_whatever_is_loaded_into_whatever_form_comes_out_or_is_a_fault(
+def test_any_arguments_loaded_into_any_form_are_returned_or_are_errors(
     properties: JsonObject, arguments: JsonObject
 ) -> None:
     built = form(properties)
@@ -513,7 +513,7 @@ def test_whatever_is_loaded_into_whatever_form_comes_out_or_is_a_fault(
 
 
 @pytest.mark.promise("TUI-3")
-def test_every_row_of_the_corpus_makes_a_form_that_gives_its_examples_back(data_folder: Path) -> None:
+def test_every_form_of_the_corpus_returns_its_examples(data_folder: Path) -> None:
     wrong: list[str] = []
     for file in ("open.jsonl", "hardcases.jsonl"):
         for line in (data_folder / "schemas" / file).read_text(encoding="utf-8").splitlines():
@@ -532,7 +532,7 @@ def test_every_row_of_the_corpus_makes_a_form_that_gives_its_examples_back(data_
 
 
 @pytest.mark.promise("TUI-3")
-def test_the_tag_of_a_union_is_sent_with_the_variant_though_the_schema_does_not_require_it() -> None:
+def test_the_tag_of_a_union_is_sent_even_if_the_schema_does_not_require_it() -> None:
     variants: list[JsonValue] = [
         {
             "type": "object",

@@ -1,4 +1,4 @@
-"""What each hard case must do beyond taking its valid and refusing its invalid examples."""
+"""Requirements of each hard case beyond its valid and invalid examples."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Hard = Callable[[str], Form]
 
 @pytest.fixture
 def hard(hard_cases: dict[str, Row]) -> Hard:
-    """Builds the form of a hard case."""
+    """Return a function that builds the form of a hard case."""
     return lambda name: Form(hard_cases[name].schema)
 
 
-def told(form: Form) -> dict[str, str]:
-    """Gives the faults as path → sentence."""
+def errors(form: Form) -> dict[str, str]:
+    """Return the validation errors as path → message."""
     return {fault.path: fault.message for fault in form.faults()}
 
 
 def at(form: Form, path: str) -> Field:
-    """Gives the field at exactly this path."""
+    """Return the field with exactly this path."""
     found = [field for field in form.walk() if field.path == path]
     assert found, path
     return found[-1]
@@ -80,12 +80,12 @@ def at(form: Form, path: str) -> Field:
         "H50": {"dag_id": "text", "conf": "map", "x": "json"},
     }.items(),
 )
-def test_each_has_the_fields_that_fit(hard: Hard, name: str, kinds: dict[str, str]) -> None:
+def test_each_case_has_the_right_kinds_of_field(hard: Hard, name: str, kinds: dict[str, str]) -> None:
     assert {field.name: field.kind for field in hard(name).fields} == kinds
 
 
 @pytest.mark.parametrize("name", ["H01", "H02", "H03", "H06", "H07", "H10", "H28", "H30", "H36", "H38", "H42", "H43"])
-def test_untouched_or_cleared_nothing_optional_is_sent(hard: Hard, name: str) -> None:
+def test_an_untouched_or_cleared_form_sends_no_optional_argument(hard: Hard, name: str) -> None:
     form = hard(name)
     assert form.arguments() == {}
     for field in form.fields:
@@ -96,7 +96,7 @@ def test_untouched_or_cleared_nothing_optional_is_sent(hard: Hard, name: str) ->
     assert form.arguments() == {}
 
 
-def test_empty_lists_and_objects_are_sent_when_they_are_asked_for(hard: Hard) -> None:  # H02
+def test_empty_lists_and_objects_are_sent_on_request(hard: Hard) -> None:  # H02
     form = hard("H02")
     items, section = form.fields
     assert isinstance(items, ListField)
@@ -119,7 +119,7 @@ def test_a_switch_has_three_states(hard: Hard, name: str) -> None:
     assert sent == [{"b": True}, {"b": False}]
 
 
-def test_null_is_a_state_where_it_fits_and_nowhere_else(hard: Hard) -> None:  # H07, H08, H09
+def test_null_is_a_state_only_where_the_schema_allows_it(hard: Hard) -> None:  # H07, H08, H09
     for name, nullable in (("H07", True), ("H08", True), ("H09", False)):
         choice = hard(name).fields[0]
         assert isinstance(choice, ChoiceField)
@@ -127,7 +127,7 @@ def test_null_is_a_state_where_it_fits_and_nowhere_else(hard: Hard) -> None:  # 
         assert [option.value for option in choice.options] == (["a", "b"] if nullable else ["a"])
 
 
-def test_switching_a_variant_sends_the_one_shown_and_keeps_the_other(hard: Hard) -> None:  # H19
+def test_switching_a_variant_sends_the_visible_one_and_keeps_the_other(hard: Hard) -> None:  # H19
     form = hard("H19")
     urls = form.fields[0]
     assert isinstance(urls, VariantField)
@@ -149,10 +149,10 @@ def test_choosing_a_variant_fills_in_its_constant(hard: Hard) -> None:  # H20
     assert row.variants == ("add", "del")
     row.choose(1)
     assert form.draft() == {"ops": [{"kind": "del"}]}
-    assert told(form) == {"/ops/0/id": "is required"}
+    assert errors(form) == {"/ops/0/id": "is required"}
 
 
-def test_a_chosen_variant_is_sent_with_its_constant_before_anybody_looks_into_it() -> None:
+def test_a_chosen_variant_is_sent_with_its_constant_before_its_fields_are_read() -> None:
     choice: JsonObject = {"properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}, "required": ["kind"]}
     form = Form({"properties": {"x": {"anyOf": [{"type": "string"}, {"type": "object", **choice}]}}})
     field = form.fields[0]
@@ -161,7 +161,7 @@ def test_a_chosen_variant_is_sent_with_its_constant_before_anybody_looks_into_it
     assert form.arguments() == {"x": {"kind": "a"}}
 
 
-def test_a_union_of_the_whole_is_a_choice_of_variants(hard: Hard) -> None:  # H21
+def test_a_union_at_the_root_is_a_choice_of_variants(hard: Hard) -> None:  # H21
     form = hard("H21")
     assert isinstance(form.root, VariantField)
     assert form.root.variants == ("email", "sms")
@@ -170,10 +170,10 @@ def test_a_union_of_the_whole_is_a_choice_of_variants(hard: Hard) -> None:  # H2
     at(form, "/phone").write("1")
     assert form.arguments() == {"kind": "sms", "phone": "1"}
     form.load({"kind": "sms", "address": "a"})
-    assert told(form) == {"/phone": "is required"}
+    assert errors(form) == {"/phone": "is required"}
 
 
-def test_what_stands_beside_a_reference_counts(hard: Hard) -> None:  # H23
+def test_keywords_beside_a_reference_apply(hard: Hard) -> None:  # H23
     assert hard("H23").fields[0].description == "sibling"
 
 
@@ -191,39 +191,39 @@ def test_recursion_unfolds_on_demand(hard: Hard, name: str, steps: list[str]) ->
     assert len(list(form.walk())) > before
 
 
-def test_what_no_field_fits_says_why(hard: Hard) -> None:  # H27, H48, H49, H50
+def test_a_json_field_has_a_reason(hard: Hard) -> None:  # H27, H48, H49, H50
     reasons = {name: [field.reason for field in hard(name).fields if field.reason] for name in ("H27", "H48", "H49")}
     assert reasons == {
-        "H27": ["the target of the reference #/$defs/Missing does not exist"],
-        "H48": ["the schema requires it and says no more of it"],
+        "H27": ["the reference #/$defs/Missing leads nowhere"],
+        "H48": ["the schema requires it without describing it"],
         "H49": ["the schema allows no value"],
     }
     assert hard("H50").fields[2].reason == "`type` must name JSON types"
 
 
-def test_entries_are_added_named_ordered_and_no_key_is_there_twice(hard: Hard) -> None:  # H28
+def test_entries_are_added_named_and_ordered_and_keys_are_unique(hard: Hard) -> None:  # H28
     form = hard("H28")
     labels = form.fields[0]
     assert isinstance(labels, MapField)
     for text in ("x", "y", "z"):
         labels.add().field.write(text)
-    assert told(form) == {"/labels/": "has no name yet"}
+    assert errors(form) == {"/labels/": "has no name yet"}
     labels.rename(0, "b")
     labels.rename(1, "b")
     labels.name_empty(2)
     assert labels.key_fault(1) == "is given twice"
-    assert told(form) == {"/labels/b": "is given twice"}
+    assert errors(form) == {"/labels/b": "is given twice"}
     labels.rename(1, "a")
     labels.move(2, -2)
     assert json.dumps(form.arguments()) == '{"labels": {"": "z", "b": "x", "a": "y"}}'
     labels.rename(0, "")
-    assert told(form) == {"/labels/": "has no name yet"}
+    assert errors(form) == {"/labels/": "has no name yet"}
 
 
-def test_what_is_wrong_with_a_key_is_told_at_its_entry(hard: Hard) -> None:  # H29
+def test_the_error_of_a_key_appears_at_its_entry(hard: Hard) -> None:  # H29
     form = hard("H29")
     form.load({"m": {"AB": ["x"]}})
-    assert told(form) == {"/m/AB": "the name must match the pattern ^[a-z]+$"}
+    assert errors(form) == {"/m/AB": "the name must match the pattern ^[a-z]+$"}
 
 
 def test_several_of_the_listed_values_make_a_list(hard: Hard) -> None:  # H32
@@ -259,10 +259,10 @@ def test_defaults_are_shown_and_only_required_valid_ones_sent(hard: Hard) -> Non
     assert hard("H38").arguments() == {}
 
 
-def test_faults_name_the_bound(hard: Hard) -> None:  # H39
+def test_errors_name_the_limit(hard: Hard) -> None:  # H39
     form = hard("H39")
     form.load({"p": 0, "q": 1.5})
-    assert told(form) == {"/p": "must be greater than 0, not 0", "/q": "must be at most 1, not 1.5"}
+    assert errors(form) == {"/p": "must be greater than 0, not 0", "/q": "must be at most 1, not 1.5"}
 
 
 @pytest.mark.parametrize(
@@ -273,10 +273,10 @@ def test_faults_name_the_bound(hard: Hard) -> None:  # H39
         ({"b": "1"}, {"/mode": "is required if `b` is set"}),
     ],
 )
-def test_rules_across_fields_are_told(hard: Hard, arguments: JsonObject, faults: dict[str, str]) -> None:  # H41
+def test_rules_across_fields_are_reported(hard: Hard, arguments: JsonObject, faults: dict[str, str]) -> None:  # H41
     form = hard("H41")
     form.load(arguments)
-    assert told(form) == faults
+    assert errors(form) == faults
     assert "b needs mode" in form.root.limits
 
 
@@ -287,14 +287,14 @@ def test_markup_stays_as_it_is(hard: Hard) -> None:  # H45
     assert [option.label for option in field.options] == ["[red]", "[/]", "a"]
 
 
-def test_faults_deep_inside_have_their_path_and_their_field(hard: Hard) -> None:  # H47
+def test_nested_errors_have_their_path_and_field(hard: Hard) -> None:  # H47
     form = hard("H47")
     form.load({"a": {"b": {"c": {"d": {"e": [{}]}}}}})
-    assert told(form) == {"/a/b/c/d/e/0/f": "is required"}
+    assert errors(form) == {"/a/b/c/d/e/0/f": "is required"}
     assert at(form, "/a/b/c/d/e/0/f").kind == "number"
 
 
-def test_text_stays_text_down_to_the_last_space(hard: Hard) -> None:  # H03, H16, H17
+def test_text_is_kept_including_trailing_spaces(hard: Hard) -> None:  # H03, H16, H17
     for name, path in (("H03", "/a"), ("H16", "/text"), ("H17", "/body")):
         form = hard(name)
         for text in ("null", "007", ' {"a": 1}', "a\nb\tc", "trailing\n"):
@@ -304,11 +304,11 @@ def test_text_stays_text_down_to_the_last_space(hard: Hard) -> None:  # H03, H16
             assert form.arguments() == {path[1:]: text}
 
 
-# --- Schemas that ask for endless work ---
+# --- Schemas of unbounded size ---
 
 
 def deep(levels: int) -> JsonValue:
-    """Gives a schema of required sections in sections."""
+    """Return a schema of nested required sections."""
     schema: JsonValue = {"type": "string"}
     for _ in range(levels):
         schema = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
@@ -316,13 +316,13 @@ def deep(levels: int) -> JsonValue:
 
 
 def doubling(keyword: str) -> JsonValue:
-    """Gives a schema that asks for two of the next, thirty times."""
+    """Return a schema in which each of thirty definitions refers to the next one twice."""
     steps: JsonObject = {f"s{n}": {keyword: [{"$ref": f"#/$defs/s{n + 1}"}] * 2} for n in range(30)}
     return {"properties": {"x": {"$ref": "#/$defs/s0"}}, "$defs": {**steps, "s30": {"type": "string"}}}
 
 
 def of_itself(schema: JsonObject) -> JsonValue:
-    """Gives a schema of a property that may refer to itself."""
+    """Return a schema of a property that can refer to itself."""
     return {"properties": {"x": {"$ref": "#/$defs/x"}}, "required": ["x"], "$defs": {"x": schema}}
 
 
@@ -344,7 +344,7 @@ ENDLESS: dict[str, JsonValue] = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 @pytest.mark.parametrize("value", ["s", 1, [[], [[]]], {"x": {"x": 1}}, "deep"])
-def test_no_schema_asks_for_endless_work(name: str, value: JsonValue) -> None:
+def test_recursive_and_large_schemas_need_bounded_work(name: str, value: JsonValue) -> None:
     if value == "deep":
         for _ in range(150):
             value = {"x": [value]}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pegboard.data.json_text import identical
 from pegboard.errors import FormFaults
 from pegboard.forms import Form, arguments_from_pairs
-from pegboard.forms.json_text import identical
 from pegboard.forms.pairs import keys, read_pairs
 from pegboard.models import JsonObject
 
@@ -111,7 +111,7 @@ SCHEMA: JsonObject = {
         (['picked=["1", 1]'], {"picked": ["1", 1]}),
         (["pair=1", "pair=1", "pair=true"], {"pair": ["1", 1, True]}),
         (["pair.1=2", "pair.0=x"], {"pair": ["x", 2]}),
-        # lists of objects, and which kind of object is meant
+        # lists of objects of several variants
         (["ops.0.kind=add", "ops.0.path=x"], {"ops": [{"kind": "add", "path": "x"}]}),
         (["ops.0.from=x", "ops.0.by=2"], {"ops": [{"kind": "move", "from": "x", "by": 2}]}),
         (['ops={"kind": "move", "from": "y"}'], {"ops": [{"kind": "move", "from": "y"}]}),
@@ -126,7 +126,7 @@ SCHEMA: JsonObject = {
         (["labels.=v"], {"labels": {"": "v"}}),
         (["limits.cpu.max=2", "limits.cpu.min=1"], {"limits": {"cpu": {"max": 2, "min": 1}}}),
         (["tree.inner.0.inner.0.name=leaf"], {"tree": {"inner": [{"inner": [{"name": "leaf"}]}]}}),
-        # several kinds: JSON is read as JSON, anything else is text
+        # several types: JSON is parsed as JSON, anything else is text
         (["text_or_n=12"], {"text_or_n": 12}),
         (['text_or_n="12"'], {"text_or_n": "12"}),
         (["text_or_n=007"], {"text_or_n": "007"}),
@@ -147,18 +147,18 @@ SCHEMA: JsonObject = {
         (["any="], {"any": ""}),
         (["any=1", "any=x"], {"any": [1, "x"]}),
         (["any.x.0=1", "any.y=z"], {"any": {"x": [1], "y": "z"}}),
-        # what the schema doesn't name is put in, and refused by the validation
+        # undeclared properties are set, and rejected by validation
         (["unknown=1"], {"unknown": 1}),
         (["un.known=1"], {"un": {"known": 1}}),
     ],
 )
-def test_the_schema_decides_how_a_word_is_read(pairs: list[str], arguments: JsonObject) -> None:
+def test_the_schema_decides_how_a_word_is_parsed(pairs: list[str], arguments: JsonObject) -> None:
     found = arguments_from_pairs(SCHEMA, pairs)
     assert identical(found, arguments), found
 
 
 @pytest.mark.promise("CLI-1", "TUI-3")
-def test_every_word_that_cannot_be_read_is_told_in_the_words_of_the_form() -> None:
+def test_every_invalid_word_is_reported_with_the_message_of_the_form() -> None:
     pairs = [
         "n=ten",
         "on=yes",
@@ -186,18 +186,18 @@ def test_every_word_that_cannot_be_read_is_told_in_the_words_of_the_form() -> No
     assert sorted((fault.path, fault.message) for fault in caught.value.faults) == sorted(
         [
             ("/path", "must be written as key=value"),
-            ("/path", "is given more than once, and is no list"),
+            ("/path", "is set more than once but is not a list"),
             ("/n", 'must be an integer, not "ten"'),
             ("/on", 'must be one of true, false, not "yes"'),
             ("/sizes/1", 'must be an integer, not "x"'),
-            ("/any", "is not JSON: expecting value (line 1, column 7); as text it stands in quotes"),
-            ("/a", "is given in parts and as a whole"),
-            ("/tags/x", "must be the number of an item, counted from 0"),
-            ("/table/3", "has no place: the list has 0 items"),
+            ("/any", "is not JSON: expecting value (line 1, column 7); to pass it as text, put it in quotes"),
+            ("/a", "is set both as a whole and in parts"),
+            ("/tags/x", "must be the index of an item, starting at 0"),
+            ("/table/3", "can't be set: the list has 0 items"),
             ("/mixed", "is empty"),
-            ("/fixed", "is given in parts and as a whole"),
+            ("/fixed", "is set both as a whole and in parts"),
             ("/fixed", "is not JSON: expecting property name enclosed in double quotes (line 1, column 2)"),
-            ("/text.null/x", "has no place: `text.null` has no parts"),
+            ("/text.null/x", "can't be set: `text.null` has no parts"),
             ("/picked/0", 'must be one of "a", "b", 1, "1", not "z"'),
             ("/pair/1", 'must be an integer, not "x"'),
             ("/limits/cpu/max", "is empty"),
@@ -205,7 +205,7 @@ def test_every_word_that_cannot_be_read_is_told_in_the_words_of_the_form() -> No
     )
 
 
-def test_a_value_that_no_kind_fits_is_put_in_for_the_validation_to_refuse() -> None:
+def test_a_value_of_no_matching_type_is_set_and_left_to_validation() -> None:
     number_or_switch: JsonObject = {"properties": {"x": {"type": ["number", "boolean"]}}}
     assert arguments_from_pairs(number_or_switch, ["x=007"]) == {"x": 7}
     _, faults = read_pairs(number_or_switch, ["x=ten"])
@@ -221,7 +221,7 @@ def test_a_value_that_no_kind_fits_is_put_in_for_the_validation_to_refuse() -> N
     assert [fault.path for fault in form.faults()] == ["/x"]
 
 
-def test_what_was_given_as_json_is_changed_where_the_words_say_so_and_nowhere_else() -> None:
+def test_words_change_only_their_own_parts_of_arguments_passed_as_json() -> None:
     given_: JsonObject = {
         "path": "p",
         "tags": ["a", "b"],
@@ -244,7 +244,7 @@ def test_what_was_given_as_json_is_changed_where_the_words_say_so_and_nowhere_el
     assert arguments_from_pairs(SCHEMA, ["a.b=x"], given={"a": "wrong"}) == {"a": {"b": "x"}}
 
 
-def test_an_untouched_form_has_its_constants_and_given_arguments_have_only_their_own() -> None:
+def test_constants_are_added_to_an_untouched_form_but_not_to_passed_arguments() -> None:
     schema: JsonObject = {
         "properties": {"v": {"const": 2}, "mode": {"default": "fast"}, "x": {"type": "string"}},
         "required": ["v", "mode"],
@@ -253,7 +253,7 @@ def test_an_untouched_form_has_its_constants_and_given_arguments_have_only_their
     assert arguments_from_pairs(schema, ["x=1"], given={}) == {"x": "1"}
 
 
-def test_another_name_of_an_argument_is_read_like_it_and_becomes_it() -> None:
+def test_an_alias_of_an_argument_is_parsed_like_it_and_replaced_by_its_name() -> None:
     aliases = {"depth": "n", "where": "a", "path": "n"}
     assert arguments_from_pairs(SCHEMA, ["depth=3", "where.b=1"], aliases=aliases) == {"n": 3, "a": {"b": "1"}}
     assert arguments_from_pairs(SCHEMA, ["path=3"], aliases=aliases) == {"path": "3"}
@@ -267,7 +267,7 @@ def test_another_name_of_an_argument_is_read_like_it_and_becomes_it() -> None:
         arguments_from_pairs(SCHEMA, ["n=3", "depth=4"], aliases=aliases)
 
 
-def test_arguments_beyond_the_named_ones_are_read_by_their_schema() -> None:
+def test_additional_arguments_are_parsed_by_their_schema() -> None:
     assert arguments_from_pairs({"additionalProperties": {"type": "string"}}, ["a b=1", "c.d=2"]) == {
         "a b": "1",
         "c.d": "2",
@@ -280,7 +280,7 @@ def test_arguments_beyond_the_named_ones_are_read_by_their_schema() -> None:
     assert arguments_from_pairs({}, ["a.b=1", "=2"]) == {"a": {"b": 1}, "": 2}
 
 
-def test_a_whole_that_is_a_choice_is_told_by_the_keys_that_are_given() -> None:
+def test_the_keys_select_the_variant_of_a_union_at_the_root() -> None:
     union: JsonObject = {
         "anyOf": [
             {
@@ -300,7 +300,7 @@ def test_a_whole_that_is_a_choice_is_told_by_the_keys_that_are_given() -> None:
     assert arguments_from_pairs(union, ["by=name"]) == {"by": "name"}
 
 
-def test_the_kind_of_object_that_knows_the_keys_is_meant_unless_another_is_named() -> None:
+def test_the_variant_that_declares_the_keys_is_selected_unless_another_is_named() -> None:
     kinds: JsonObject = {
         "oneOf": [
             {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "string"}}},
@@ -318,7 +318,7 @@ def test_the_kind_of_object_that_knows_the_keys_is_meant_unless_another_is_named
     assert arguments_from_pairs(schema, ["v.kind=c", "v.y=1", "v.z=2"]) == {"v": {"kind": "c", "y": 1, "z": 2}}
 
 
-def test_the_keys_that_can_be_typed_are_known_as_deep_as_somebody_has_typed() -> None:
+def test_keys_are_completed_to_the_typed_depth() -> None:
     assert keys(SCHEMA, "p") == ["path=", "picked=", "pair="]
     assert keys(SCHEMA, "a") == ["auto_or_n=", "any=", "a.", "a.c="]
     assert keys(SCHEMA, "a.") == ["a.b=", "a.n=", "a.c="]
@@ -327,14 +327,14 @@ def test_the_keys_that_can_be_typed_are_known_as_deep_as_somebody_has_typed() ->
     assert keys(True) == []
 
 
-def test_words_that_could_be_meant_in_too_many_ways_are_refused() -> None:
+def test_too_ambiguous_words_are_rejected() -> None:
     properties = {"k": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}
     kinds = [{"type": "object", "properties": properties, "required": ["k", str(number)]} for number in range(11)]
     schema = json.loads(
         json.dumps({"properties": {"x": {"$ref": "#/$defs/node"}}, "$defs": {"node": {"anyOf": kinds}}})
     )
     _, faults = read_pairs(schema, ["x.next.next.k=a"])
-    assert [str(fault) for fault in faults] == ["arguments: could be meant in too many ways; give them as JSON"]
+    assert [str(fault) for fault in faults] == ["arguments: are too ambiguous; pass them as JSON"]
 
 
 NAMES = ["path", "n", "tags", "picked", "pair", "ops", "labels", "limits", "one_or_many", "any", "fixed", "a", "tree"]
@@ -344,7 +344,7 @@ WORDS = st.text(st.sampled_from('a.=0[]{}":,1 etrufalsn-'), max_size=12)
 @pytest.mark.promise("TUI-3")
 @settings(deadline=None)
 @given(words=st.lists(WORDS | st.builds("{}.{}={}".format, st.sampled_from(NAMES), WORDS, WORDS), max_size=4))
-def test_any_words_become_arguments_or_faults(words: list[str]) -> None:
+def test_any_words_become_arguments_or_errors(words: list[str]) -> None:
     found, faults = read_pairs(SCHEMA, words)
     assert isinstance(found, dict)
     assert all(fault.message for fault in faults)

@@ -1,4 +1,4 @@
-"""What is pasted fills the form: whatever wrote the call, and nothing that is no call."""
+"""Pasted calls: any common notation fills the form, and other text is ignored."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ARGUMENTS: JsonObject = {"path": "src", "depth": 2}
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # the arguments alone
+        # only arguments
         ('{"path": "src", "depth": 2}', Pasted("arguments", None, ARGUMENTS)),
         (' \n{"path": "src",\n "depth": 2}\n', Pasted("arguments", None, ARGUMENTS)),
         ('{"path": 1}', Pasted("arguments", None, {"path": 1})),
@@ -119,17 +119,17 @@ ARGUMENTS: JsonObject = {"path": "src", "depth": 2}
         ),
     ],
 )
-def test_a_call_is_read_whoever_wrote_it(text: str, expected: Pasted) -> None:
+def test_a_call_is_parsed_from_every_notation(text: str, expected: Pasted) -> None:
     assert pasted(text, TOOL) == expected
 
 
-def test_what_of_a_line_cannot_be_read_is_put_in_as_it_is_and_told() -> None:
+def test_invalid_words_of_a_line_are_kept_as_typed_and_reported() -> None:
     found = pasted("pegboard tools invoke ls --arg=depth=ten --arg=path=src --arg=path.x=1 --arg tags.x=1", TOOL)
     assert found is not None
     assert found.arguments == {"depth": "ten", "path": "src"}
     assert [(fault.path, fault.message) for fault in found.faults] == [
-        ("/path", "is given in parts and as a whole"),
-        ("/tags/x", "must be the number of an item, counted from 0"),
+        ("/path", "is set both as a whole and in parts"),
+        ("/tags/x", "must be the index of an item, starting at 0"),
         ("/depth", 'must be an integer, not "ten"'),
     ]
 
@@ -186,14 +186,14 @@ def test_what_of_a_line_cannot_be_read_is_put_in_as_it_is_and_told() -> None:
         "call_tool('\x00')",
     ],
 )
-def test_what_is_no_call_is_none(text: str) -> None:
+def test_other_text_is_not_a_call(text: str) -> None:
     assert pasted(text, TOOL) is None
 
 
 @pytest.mark.parametrize(
     ("schema", "text", "kind"),
     [
-        # a tool that has a name and arguments itself
+        # a tool with properties called name and arguments
         ({"name": {"type": "string"}, "arguments": {"type": "object"}}, '{"name": "x", "arguments": {}}', "arguments"),
         ({"name": {"type": "string"}, "arguments": {"type": "object"}}, '{"name": 1, "arguments": {}}', "arguments"),
         ({"name": {"type": "string"}, "arguments": {"type": "array"}}, '{"name": "x", "arguments": {}}', "arguments"),
@@ -216,13 +216,13 @@ def test_the_schema_decides_whether_a_name_and_arguments_are_a_call_or_arguments
     assert found.kind == kind
 
 
-def test_a_servers_own_name_for_the_tool_is_its_name() -> None:
+def test_the_server_s_own_name_of_the_tool_is_recognised() -> None:
     of_server = TOOL.model_copy(update={"handler": McpHandler(server="files", tool="list")})
     found = pasted('{"name": "list", "arguments": {"path": "src"}}', of_server)
     assert found == Pasted("call", "fs.list_dir", {"path": "src"})
 
 
-def test_an_argument_object_of_a_whole_that_is_a_choice_is_known_by_any_of_its_names() -> None:
+def test_an_argument_object_of_a_union_is_recognised_by_any_of_its_properties() -> None:
     kinds = [{"properties": {"id": {"type": "integer"}}, "required": ["id"]}, {"$ref": "#/$defs/by_name"}]
     union = json.loads(
         json.dumps({"anyOf": kinds, "$defs": {"by_name": {"properties": {"name": {}}, "required": ["name"]}}})
@@ -233,7 +233,7 @@ def test_an_argument_object_of_a_whole_that_is_a_choice_is_known_by_any_of_its_n
     assert pasted('{"other": 1}', tool(union)) is None
 
 
-def test_a_large_text_is_read_at_once() -> None:
+def test_a_large_text_is_parsed_quickly() -> None:
     arguments: JsonObject = {"path": "x" * 1_000_000, "tags": ["a b"] * 20_000}
     text = f"pegboard tools invoke ls --args '{json.dumps(arguments)}'"
     assert pasted(text, TOOL) == Pasted("cli", "fs.list_dir", arguments)
@@ -247,7 +247,7 @@ def test_a_large_text_is_read_at_once() -> None:
         "pegboard tools invoke {}".format
     )
 )
-def test_nothing_that_is_pasted_raises(text: str) -> None:
+def test_no_pasted_text_raises(text: str) -> None:
     pasted(text, TOOL)
     pasted(f"call_tool({text})", TOOL)
     pasted(f"{{{text}}}", TOOL)

@@ -18,7 +18,7 @@ DIRECTIONS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u
 
 @pytest.mark.promise("TUI-4")
 @given(ANY_TEXT)
-def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
+def test_no_control_sequence_is_left(text: str) -> None:
     left = clean(text)
     assert not {sign for sign in left if unicodedata.category(sign) in {"Cc", "Cs", "Zl", "Zp"}} - {"\n"}
     assert not DIRECTIONS & set(left)
@@ -26,7 +26,7 @@ def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_cleaning_twice_changes_nothing_more(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     assert clean(clean(text)) == clean(text)
     assert clean_line(clean_line(text)) == clean_line(text)
 
@@ -54,7 +54,7 @@ def test_a_clean_line_is_one_line(text: str) -> None:
         ("[bold]not markup[/]", "[bold]not markup[/]"),
     ],
 )
-def test_what_is_replaced_can_be_seen(text: str, shown: str) -> None:
+def test_replacements_are_visible(text: str, shown: str) -> None:
     assert clean(text) == shown
 
 
@@ -63,5 +63,5 @@ def test_text_of_other_scripts_and_emoji_stay_as_they_are() -> None:
         assert clean(text) == text
 
 
-def test_line_breaks_are_shown_where_there_is_one_line() -> None:
+def test_line_breaks_are_visible_in_a_single_line() -> None:
     assert clean_line("one\r\ntwo\nthree") == "one⏎two⏎three"

@@ -17,19 +17,19 @@ AT = datetime(2026, 7, 31, 14, 2, 59, tzinfo=UTC)
 
 
 def result(data: JsonValue, cut: Path | None = None, total: int | None = None) -> ToolResult:
-    """A result, shortened if there is a file of the whole."""
+    """Return a result, shortened if `cut` names the file of the complete data."""
     truncated = Truncation(shown_bytes=10, total_bytes=total or cut.stat().st_size, file=str(cut)) if cut else None
     return ToolResult(ok=True, data=data, meta=ResultMeta(truncated=truncated))
 
 
-def test_the_suggested_name_says_tool_time_and_kind() -> None:
+def test_the_suggested_name_contains_tool_time_and_format() -> None:
     assert suggested_name(CALL, result("text"), AT) == "fs.read_file-20260731-140259.txt"
     assert suggested_name(CALL, result([1]), AT) == "fs.read_file-20260731-140259.json"
     hostile = ToolCall(name="../../etc/x\x1b", source="form")
     assert suggested_name(hostile, result(1), AT) == "_.._etc_x_-20260731-140259.json"
 
 
-def test_json_is_saved_whole_and_readable(tmp_path: Path) -> None:
+def test_json_is_saved_completely_and_indented(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     written = save(result({"ä": [1, "\x1b"]}), file)
     assert json.loads(file.read_text()) == {"ä": [1, "\x1b"]}
@@ -50,15 +50,15 @@ def test_a_table_is_saved_as_csv_and_nothing_else_is(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["r.CSV"]
 
 
-def test_a_file_that_exists_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text("mine")
-    with pytest.raises(FileExistsError, match="exists already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         save(result(1), tmp_path / "r.json")
     assert (tmp_path / "r.json").read_text() == "mine"
 
 
 @pytest.mark.promise("EXE-6")
-def test_of_a_shortened_result_the_whole_is_saved(tmp_path: Path) -> None:
+def test_the_complete_data_of_a_shortened_result_is_saved(tmp_path: Path) -> None:
     stored = tmp_path / "stored.json"
     stored.write_text('[{"a":1},{"a":2}]')
     short = result([{"a": 1}], stored)
@@ -69,7 +69,7 @@ def test_of_a_shortened_result_the_whole_is_saved(tmp_path: Path) -> None:
     assert (tmp_path / "r.csv").read_text().split() == ["a", "1", "2"]
 
 
-def test_a_lost_file_is_an_error_that_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_that_leaves_no_file_behind(tmp_path: Path) -> None:
     short = result([1], tmp_path / "gone.json", 99)
     with pytest.raises(FileNotFoundError):
         save(short, tmp_path / "r.json")
@@ -77,7 +77,7 @@ def test_a_lost_file_is_an_error_that_leaves_nothing_behind(tmp_path: Path) -> N
 
 
 @pytest.mark.promise("TUI-4")
-def test_what_a_pager_gets_is_clean_and_whole(tmp_path: Path) -> None:
+def test_text_for_a_pager_is_sanitized_and_complete(tmp_path: Path) -> None:
     stored = tmp_path / "stored.json"
     stored.write_text(json.dumps({"a": "\x1b\x9b"}, ensure_ascii=False))
     assert paged(result({}, stored), tmp_path).read_text() == '{\n  "a": "\\u001b\\x9b"\n}'

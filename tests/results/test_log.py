@@ -1,4 +1,4 @@
-"""Pieces of output put together to lines."""
+"""Pieces of output joined to lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pegboard.results.log import LogLine, LogLines, Stream
 
 
-def test_a_line_is_given_when_it_ends() -> None:
+def test_a_line_is_returned_when_it_ends() -> None:
     log = LogLines()
     assert log.feed("stdout", "one\ntw") == _lines("stdout", "one")
     assert [line.text for line in log.begun()] == ["tw"]
@@ -29,11 +29,11 @@ def test_a_carriage_return_ends_a_line_so_that_nothing_is_overwritten() -> None:
     assert log.feed("stdout", "\nx") == _lines("stdout", "30%")
 
 
-def test_what_a_terminal_would_obey_is_shown_instead() -> None:
+def test_control_characters_are_visible() -> None:
     assert LogLines().feed("stderr", "\x1b[2J\x07\n") == _lines("stderr", "␛[2J␇")
 
 
-def test_a_line_without_end_is_given_in_pieces() -> None:
+def test_a_line_without_end_is_returned_in_pieces() -> None:
     log = LogLines()
     pieces = [line.text for _ in range(10) for line in log.feed("stdout", "x" * 1_000)]
     assert {len(piece) for piece in pieces} == {2_000}
@@ -41,7 +41,7 @@ def test_a_line_without_end_is_given_in_pieces() -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("ab\r\n"))))
-def test_it_does_not_matter_how_the_output_was_cut(parts: list[str]) -> None:
+def test_the_lines_do_not_depend_on_how_the_output_was_split(parts: list[str]) -> None:
     cut, whole = LogLines(), LogLines()
     in_parts = [line for part in parts for line in cut.feed("stdout", part)]
     at_once = whole.feed("stdout", "".join(parts))

@@ -1,4 +1,4 @@
-"""Markdown as lines: the same however it comes, whole however long, and clean whatever it says."""
+"""Markdown as lines: independent of the pieces it arrives in, complete at any length, and sanitized."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ SIGNS = "ab *_`#>-1.|~[]()!<&;\\ \n\t\r\x1b\u200b\u202e\u0301漢🙂\u200d\ud800
 
 
 def texts(text: str) -> list[str]:
-    """Gives the rows of a text on a wide screen."""
+    """Return the rows of a text on a wide screen."""
     return [row.text for line in Marked(text).lines for row in rows_of(line, 200)]
 
 
 @st.composite
 def pieces(draw: st.DrawFn) -> list[str]:
-    """Markdown in pieces."""
+    """Return Markdown in pieces."""
     blocks = draw(st.lists(st.one_of(st.sampled_from(BLOCKS), st.text(SIGNS, max_size=30)), max_size=6))
     text = draw(st.sampled_from(["\n\n", "\n"])).join(blocks)
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=12)))
@@ -60,7 +60,7 @@ def pieces(draw: st.DrawFn) -> list[str]:
 
 @settings(max_examples=80, deadline=None)
 @given(pieces())
-def test_text_that_comes_in_pieces_gives_the_lines_that_it_gives_at_once(said: list[str]) -> None:
+def test_streamed_text_results_in_the_same_lines_as_complete_text(said: list[str]) -> None:
     marked = Marked()
     settled = 0
     for piece in said:
@@ -76,7 +76,7 @@ def test_text_that_comes_in_pieces_gives_the_lines_that_it_gives_at_once(said: l
 
 @settings(max_examples=100, deadline=None)
 @given(pieces(), st.integers(8, 200))
-def test_every_row_fits_is_clean_and_its_pieces_lie_within_it(said: list[str], width: int) -> None:
+def test_every_row_fits_and_is_sanitized_and_its_pieces_are_within_it(said: list[str], width: int) -> None:
     for line in Marked("".join(said)).lines:
         for row in rows_of(line, width):
             assert cell_len(row.text) <= width
@@ -90,7 +90,7 @@ def test_every_row_fits_is_clean_and_its_pieces_lie_within_it(said: list[str], w
     st.sampled_from(["", "```\n", "- ", "> ", "1. "]),
     st.integers(1, 900),
 )
-def test_of_a_long_block_no_letter_is_lost(words: list[str], lead: str, step: int) -> None:
+def test_no_character_of_a_long_block_is_lost(words: list[str], lead: str, step: int) -> None:
     text = lead + "x".join(words) * 3
     marked = Marked()
     for start in range(0, len(text), step):
@@ -104,7 +104,7 @@ def letters(text: str) -> str:
     return re.sub(r"[^abcx漢]", "", text)
 
 
-def test_code_goes_on_as_code_where_a_long_block_was_cut() -> None:
+def test_code_stays_code_after_a_long_block_is_split() -> None:
     code = "\n".join(f"line_{number} = {number}" for number in range(2_000))
     marked = Marked()
     for start in range(0, len(code) + 10, 700):
@@ -161,14 +161,14 @@ def test_deep_nesting_neither_hides_nor_overflows() -> None:
     assert all(f"level{level}" in seen for level in range(200))
 
 
-def test_what_a_piece_is_stands_at_its_place_in_each_row() -> None:
+def test_every_row_has_the_styles_of_its_own_text() -> None:
     (line,) = Marked("plain **strong words that are broken** plain").lines
     rows = rows_of(line, 20)
     strong = "".join(row.text[start:end] for row in rows for start, end, mark in row.pieces if mark == "strong")
     assert strong == "strong words that are broken"
 
 
-def test_many_additions_are_read_in_time_that_grows_with_their_length_only() -> None:
+def test_streaming_takes_time_proportional_to_the_length_of_the_text() -> None:
     marked = Marked()
     for number in range(3_000):
         marked.append(f"word{number} ")

@@ -1,4 +1,4 @@
-"""Files that weren't there before."""
+"""New files with safe names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from pegboard.results.new_file import write_new
 
 
-def test_nothing_that_is_there_is_written_over(tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "a talk.md").write_text("mine")
     files = [write_new(tmp_path, "a talk", ".md", f"text {number}") for number in range(2)]
     assert [file.name for file in files] == ["a talk (2).md", "a talk (3).md"]
@@ -31,11 +31,11 @@ def test_nothing_that_is_there_is_written_over(tmp_path: Path) -> None:
         ("\ud800", "_.md"),
     ],
 )
-def test_any_name_becomes_one_that_every_file_system_takes(tmp_path: Path, name: str, file: str) -> None:
+def test_any_name_becomes_valid_on_every_file_system(tmp_path: Path, name: str, file: str) -> None:
     assert write_new(tmp_path, name, ".md", "").name == file
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file_behind(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_new(tmp_path / "none", "a", ".md", "text")
     (tmp_path / "a.md").mkdir()

@@ -1,4 +1,4 @@
-"""A value as a tree, a table, text; the views that fit it."""
+"""Values as trees, tables and text, and the views that fit them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 
 def at(value: JsonValue, path: Path) -> JsonValue:
-    """The value at a path."""
+    """Return the value at a path."""
     for step in path:
         assert isinstance(value, dict | list)
-        value = value[step]  # type: ignore[index]  # the path was made from this very value
+        value = value[step]  # type: ignore[index]  # the path is from this value
     return value
 
 
 def labels(tree: Tree) -> list[str]:
-    """What the rows say, indented."""
+    """Return the labels of the rows, indented."""
     return ["  " * row.depth + "".join(text for text, _ in row.label()) for row in tree.rows]
 
 
@@ -48,7 +48,7 @@ def labels(tree: Tree) -> list[str]:
     ("number", "words"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (3_449, "3.4 kB"), (60_000_000, "60 MB"), (999_600, "1.0 MB")],
 )
-def test_sizes_are_said_in_the_largest_unit_that_fits(number: int, words: str) -> None:
+def test_sizes_use_the_largest_unit_that_fits(number: int, words: str) -> None:
     assert size(number) == words
 
 
@@ -56,11 +56,11 @@ def test_sizes_are_said_in_the_largest_unit_that_fits(number: int, words: str) -
     ("milliseconds", "words"),
     [(0.44, "0.4 ms"), (12.3, "12 ms"), (999.4, "999 ms"), (999.6, "1.0 s"), (8_000, "8.0 s"), (125_000, "2 min 5 s")],
 )
-def test_durations_are_said_as_people_say_them(milliseconds: float, words: str) -> None:
+def test_durations_are_rounded_for_reading(milliseconds: float, words: str) -> None:
     assert duration(milliseconds) == words
 
 
-def test_long_durations_are_said_in_hours() -> None:
+def test_long_durations_are_in_hours() -> None:
     assert duration(3_780_000) == "1 h 3 min"
     assert duration(59_990) == "1 min 0 s"
 
@@ -83,7 +83,7 @@ def test_counts_have_their_noun() -> None:
         (('say "hi"', "a\\(b)"), '."say \\"hi\\""."a\\\\(b)"'),
     ],
 )
-def test_a_path_is_named_as_jq_takes_it(path: Path, name: str) -> None:
+def test_a_path_is_in_the_syntax_of_jq(path: Path, name: str) -> None:
     assert jq_path(path) == name
 
 
@@ -111,7 +111,7 @@ def test_a_large_value_shows_a_page_and_how_much_more_there_is() -> None:
     assert labels(tree)[-1] == "  … 12,145 more"
 
 
-def test_closing_takes_away_all_that_is_below_and_nothing_else() -> None:
+def test_closing_removes_exactly_the_rows_below() -> None:
     tree = Tree({"a": {"b": {"c": 1}}, "z": 2})
     before = labels(tree)
     tree.close(1)
@@ -128,7 +128,7 @@ def test_a_long_text_opens_into_its_lines() -> None:
     assert tree.rows[3].path == ("text",)
 
 
-def test_opening_everything_stops_at_a_limit_and_says_so() -> None:
+def test_opening_everything_stops_at_a_limit_and_reports_it() -> None:
     few = Tree({"a": [[1, [2, [3]]]] * 50})
     assert not few.open_all(0)
     assert all(row.open for row in few.rows if row.can_open)
@@ -137,7 +137,7 @@ def test_opening_everything_stops_at_a_limit_and_says_so() -> None:
     assert 10_000 < len(many.rows) < 40_000
 
 
-def test_revealing_opens_only_the_way_to_a_place() -> None:
+def test_revealing_opens_only_the_containers_of_the_value() -> None:
     tree = Tree({"a": [{"n": number, "deep": {"x": [number]}} for number in range(5_000)]})
     index = tree.reveal(("a", 4_321, "deep", "x", 0))
     assert tree.rows[index].path == ("a", 4_321, "deep", "x", 0)
@@ -152,7 +152,7 @@ def test_the_parent_of_a_row_is_its_container() -> None:
 
 
 @given(VALUES)
-def test_every_row_stands_for_the_value_at_its_path(value: JsonValue) -> None:
+def test_every_row_has_the_value_at_its_path(value: JsonValue) -> None:
     tree = Tree(value)
     tree.open_all(0)
     for row in tree.rows:
@@ -183,7 +183,7 @@ def test_a_search_finds_exactly_the_keys_and_scalars_that_have_the_text(value: J
         assert any(rule.search(text) for text in said)
 
 
-def test_hits_come_in_reading_order() -> None:
+def test_matches_are_in_reading_order() -> None:
     value: JsonValue = {"x": ["x", {"b": "ax"}], "y": {"x": 1}}
     assert [path for path in find(value, pattern("x")) if path is not None] == [
         ("x",),
@@ -203,7 +203,7 @@ def test_case_matters_only_if_a_capital_was_typed() -> None:
 # Tables
 
 
-def test_columns_come_in_the_order_they_first_appear() -> None:
+def test_columns_are_in_the_order_of_first_appearance() -> None:
     table = Table.of([{"b": 1, "a": "x"}, {"c": None, "a": "line\nbreak"}])
     assert table is not None
     assert table.columns == ("b", "a", "c")
@@ -214,14 +214,14 @@ def test_columns_come_in_the_order_they_first_appear() -> None:
     assert [table.is_numeric(column) for column in range(3)] == [True, False, False]
 
 
-def test_a_table_is_found_inside_an_answer_that_has_just_one() -> None:
+def test_a_table_is_found_inside_an_object_with_exactly_one() -> None:
     table = Table.of({"success": True, "count": 2, "results": [{"id": 1}, {"id": 2}]})
     assert table is not None
     assert table.cell_path(1, 0) == ("results", 1, "id")
     assert Table.of({"a": [{"x": 1}], "b": [{"y": 1}]}) is None
 
 
-def test_a_table_tells_what_the_answer_around_it_says() -> None:
+def test_a_table_shows_the_other_members_of_the_object_around_it() -> None:
     table = Table.of({"ok": True, "results": [{"id": 1}], "of": "a\x1b[1m" + "x" * 90, "facets": {}}, ("result",))
     assert table is not None
     assert table.path == ("result", "results")
@@ -231,11 +231,11 @@ def test_a_table_tells_what_the_answer_around_it_says() -> None:
 
 
 @pytest.mark.parametrize("value", [[], [1], [{}], [{"a": 1}, 2], {"a": 1}, "text", None])
-def test_what_is_no_list_of_objects_has_no_table(value: JsonValue) -> None:
+def test_only_a_list_of_objects_is_a_table(value: JsonValue) -> None:
     assert Table.of(value) is None
 
 
-def test_a_list_of_texts_in_a_cell_is_parted_by_commas() -> None:
+def test_a_list_of_strings_in_a_cell_is_joined_by_commas() -> None:
     table = Table.of([{"tags": ["open data", "water\x07"], "none": [], "mixed": ["a", 1]}, {"tags": ["word"] * 90}])
     assert table is not None
     assert [table.cell(0, column) for column in range(3)] == ["open data, water␇", "[]", '["a", 1]']
@@ -276,7 +276,7 @@ def test_csv_keeps_every_value_as_it_is() -> None:
     ]
 
 
-def test_a_search_in_a_table_gives_cells() -> None:
+def test_a_search_in_a_table_finds_cells() -> None:
     table = Table.of([{"a": "no", "b": {"deep": ["yes"]}}, {"b": "yes"}])
     assert table is not None
     assert [place for place in table.find(pattern("yes")) if place] == [(0, 1), (1, 1)]
@@ -303,13 +303,13 @@ def test_a_preview_is_one_clean_line_of_bounded_length(value: JsonValue, width: 
     assert line.isprintable() or not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u202e]", line)
 
 
-def test_a_preview_says_how_much_it_leaves_out() -> None:
+def test_a_preview_counts_the_omitted_items() -> None:
     assert preview({"id": 1, "tags": ["a"], "owner": {}, "b": [1, 2]}, 20) == "{id: 1, tags: [1], … 2 more}"
     assert preview("x" * 50, 10) == '"' + "x" * 9 + '…"'
     assert len(preview(list(range(100_000)), 60)) < 100
 
 
-def test_the_words_of_a_json_line_are_told_apart() -> None:
+def test_the_tokens_of_a_json_line_have_kinds() -> None:
     line = '  "a \\" b": ["x", -1.5e3, true, null],'
     assert [(line[start:end], part) for start, end, part in json_parts(line)] == [
         ('"a \\" b"', "key"),
@@ -327,7 +327,7 @@ def test_wrapped_rows_join_to_the_line_and_fit(line: str, width: int) -> None:
     rows = wrap(line, width)
     assert "".join(line[start:end] for start, end in rows) == line
     assert all(end > start for start, end in rows) or line == ""
-    # A variation selector makes the sign before it wider after the fact.
+    # A variation selector widens the character before it.
     assert all(cell_len(line[start:end].replace("\ufe0f", "")) <= width for start, end in rows)
 
 
@@ -374,7 +374,7 @@ def test_the_best_view_comes_first(value: JsonValue, fitting: tuple[str, ...]) -
         ("[" * 100_000, False),
     ],
 )
-def test_markdown_is_told_by_its_signs(text: str, is_one: bool) -> None:
+def test_markdown_is_recognised_by_its_syntax(text: str, is_one: bool) -> None:
     assert is_markdown(text) is is_one
 
 
@@ -389,7 +389,7 @@ def test_a_piece_does_not_end_inside_of_fenced_code() -> None:
         assert piece.count("```") % 2 == 0
 
 
-def test_every_kind_of_failure_that_can_be_mended_has_advice() -> None:
+def test_every_failure_that_users_can_fix_has_advice() -> None:
     assert "timeout" in advice(ToolError(code="execution_error", message="", detail="timeout"))
     assert "spelling" in advice(ToolError(code="tool_not_found", message=""))
     assert advice(ToolError(code="execution_error", message="", detail="of the author")) == ""

@@ -1,4 +1,4 @@
-"""Cutting a value that is too large to be passed on."""
+"""Truncation of values that are too large to pass on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _size(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_a_small_value_is_unchanged() -> None:
     value = {"a": [1, "é", None], "b": {"c": 2.5}}
     assert shorten(value, _size(value)) == (value, _size(value))
 
@@ -28,13 +28,13 @@ def test_a_long_text_loses_its_end() -> None:
     assert shorten('"' * 100, 20)[0] == '"' * 7 + "…"
 
 
-def test_a_list_keeps_its_first_items_and_the_head_of_the_one_that_is_cut() -> None:
+def test_a_list_keeps_its_first_items_and_the_beginning_of_a_truncated_one() -> None:
     assert shorten(list(range(100)), 11) == ([0, 1, 2, 3, 4], 11)
     short, _ = shorten(["ab", "x" * 100, "y"], 20)
     assert short == ["ab", "xxxxxxxx…"]
 
 
-def test_small_values_of_an_object_stay_and_large_ones_share_the_room() -> None:
+def test_small_values_of_an_object_stay_and_large_ones_share_the_remaining_bytes() -> None:
     value = {"count": 3, "first": ["a" * 50] * 100, "second": ["b" * 50] * 100, "last": "whole"}
     short, size = shorten(value, 1_000)
     assert isinstance(short, dict)
@@ -44,7 +44,7 @@ def test_small_values_of_an_object_stay_and_large_ones_share_the_room() -> None:
     assert size <= 1_000
 
 
-def test_of_very_many_keys_the_first_stay() -> None:
+def test_an_object_with_many_keys_keeps_the_first_ones() -> None:
     short, size = shorten({f"key {number}": number for number in range(100_000)}, 1_000)
     assert isinstance(short, dict)
     assert list(short)[:2] == ["key 0", "key 1"]
@@ -52,7 +52,7 @@ def test_of_very_many_keys_the_first_stay() -> None:
     assert size <= 1_000
 
 
-def test_most_of_the_room_is_used() -> None:
+def test_most_of_the_limit_is_used() -> None:
     rows = [{"id": number, "text": "word " * 20} for number in range(10_000)]
     assert shorten({"total": 10_000, "rows": rows}, 100_000)[1] > 99_000
 
@@ -76,7 +76,7 @@ def _is_head(short: Any, whole: Any) -> bool:
 
 @settings(deadline=None)
 @given(_JSON, st.integers(4, 400))
-def test_the_head_of_any_value_fits_and_its_size_is_told_right(value: Any, limit: int) -> None:
+def test_any_truncated_value_fits_the_limit_and_has_the_returned_size(value: Any, limit: int) -> None:
     short, size = shorten(value, limit)
     assert size == _size(short)
     assert size <= limit
@@ -85,7 +85,7 @@ def test_the_head_of_any_value_fits_and_its_size_is_told_right(value: Any, limit
         assert short == value
 
 
-def test_a_list_of_many_items_ends_with_a_whole_one() -> None:
+def test_a_list_of_many_items_ends_with_a_complete_one() -> None:
     rows: list[object] = [{"id": number, "name": f"name {number}"} for number in range(1000)]
     kept, _ = shorten(rows, 5000)
     assert isinstance(kept, list)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 from pydantic import JsonValue
 
+from pegboard.data.json_text import same
 from pegboard.errors import FormFaults
 from pegboard.forms import Form
-from pegboard.forms.json_text import same
 from pegboard.models import JsonObject
 from pegboard.schema.validation import validator
 

@@ -82,7 +82,7 @@ async def test_tools_of_whatever_name_are_commands(
         ("shop.get_user ada", 2, "shop.get_user: --id: "),
         ("shop.get_user", 2, "shop.get_user: --id: "),
         ("shop.get_user 7 --colour red", 2, "shop.get_user: --colour: "),
-        ("shop.get_user 7 8", 2, "shop.get_user: '8' needs the flag"),
+        ("shop.get_user 7 8", 2, "shop.get_user: unexpected '8'"),
         ("shop.hang", 124, "0.3 s"),
         ("shop.nothing", 127, "command not found"),
     ],

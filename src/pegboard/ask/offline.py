@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from pegboard.ask.call_text import new_id
-from pegboard.forms.json_text import JsonTextError, parse, write
+from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import (
     CallDelta,

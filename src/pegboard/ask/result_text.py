@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import write
+from pegboard.data.json_text import write
 from pegboard.models import JsonObject, ToolResult
 from pegboard.models.conversation import OfferedTool
 

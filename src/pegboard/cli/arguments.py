@@ -141,7 +141,7 @@ def read_object(text: str | None) -> JsonObject:
     Raises:
         ArgumentError: It is not a JSON object.
     """
-    from pegboard.forms.json_text import JsonTextError, parse
+    from pegboard.data.json_text import JsonTextError, parse
 
     if text is None:
         return {}

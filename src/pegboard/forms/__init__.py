@@ -1,36 +1,21 @@
-"""Forms without a screen: from a JSON Schema to fields, and from what is put into them to the arguments of a call.
+"""Argument forms without an interface: from a JSON Schema to fields, and from their content to arguments.
 
-A screen shows the fields of a `Form`; the command line gives `arguments_from_pairs` its words. Both read what was typed
-by the type that the schema asks for, never by what it looks like. `copied_as` writes a call as text for other places,
-`pasted` reads such text.
+The interface shows the fields of a `Form`; the command line uses `arguments_from_pairs`. Both interpret typed text by
+the
+type in the schema, never by its appearance. `copied_as` writes a call as text, and `pasted` parses such text.
 """
 
-from pegboard.forms.containers import (
-    Container,
-    ListField,
-    MapEntry,
-    MapField,
-    MultiChoiceField,
-    SectionField,
-    TupleField,
-    VariantField,
-)
+from pegboard.data.json_text import JsonTextError
+from pegboard.forms.containers import Container
 from pegboard.forms.copy_as import CopyKind, copied_as
-from pegboard.forms.fields import (
-    ChoiceField,
-    ConstField,
-    Field,
-    JsonField,
-    NumberField,
-    Option,
-    State,
-    SwitchField,
-    TextField,
-)
+from pegboard.forms.fields import Field, State
 from pegboard.forms.form import Form
-from pegboard.forms.json_text import JsonTextError
+from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
 from pegboard.forms.pairs import arguments_from_pairs
 from pegboard.forms.paste import Pasted, PasteKind, pasted
+from pegboard.forms.scalars import ChoiceField, ConstField, JsonField, NumberField, Option, SwitchField, TextField
+from pegboard.forms.sections import MapEntry, MapField, SectionField
+from pegboard.forms.variants import VariantField
 
 __all__ = [
     "ChoiceField",

@@ -1,4 +1,4 @@
-"""A call as text to be pasted elsewhere: a command line, a line of a script, JSON, Python, an MCP request."""
+"""Calls as text to paste elsewhere: a command line, a script command, JSON, Python or an MCP request."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import identical
 from pegboard.errors import FormFaults
 from pegboard.forms.flags import arguments_from_words, asks_for_help, is_command, plain_name, whole_flag
-from pegboard.forms.json_text import identical
 from pegboard.forms.pairs import read_pairs
 from pegboard.models import JsonObject, McpHandler, ToolSpec
+from pegboard.results.clean import escaped_json
 
 CopyKind: TypeAlias = Literal["cli", "script", "json", "python", "mcp"]
 
 _MOST_WORDS = 10_000
-"""Characters of JSON up to which arguments are written as words; nobody reads more of them."""
+"""Maximum length of JSON arguments that are written as words. Longer lines are unreadable."""
 _LONGEST_LINE = 100_000
-"""Bytes that a command line may have; Linux takes 131,072 in one word."""
+"""Maximum bytes of a command line. Linux accepts 131,072 per word."""
 _WIDTH = 88
-_UNSEEN = re.compile(r"[^ -~]")
 _UNTYPABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""What a terminal would take for a key when a line is pasted, what ends a word, and what has no bytes."""
+"""Characters that a terminal interprets as keys when pasted, that end a word, or that can't be encoded."""
 
 
 def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: str = "") -> str:
-    """Gives a call as text that makes the same call elsewhere; secrets are in it as they would be sent.
+    """Return a call as text that makes the same call elsewhere, including its secrets.
 
     Args:
         kind: `cli`, a line for a POSIX shell; `script`, a command of a bash script in which tools are commands; `json`,
-            the argument object; `python`, a `call_tool(…)`; `mcp`, a `tools/call` request on one line.
+            the
+            argument object; `python`, a `call_tool(…)`; `mcp`, a `tools/call` request on one line.
         spec: The tool.
-        arguments: Its arguments, by the names of the schema. They needn't be valid.
-        packs: The folder that a command line must name, since the tool was found there for this run only.
+        arguments: Arguments by their names in the schema, valid or not.
+        packs: Folder to name in a command line, for a tool that was found there for this run only.
 
     Returns:
-        The text, without a newline at its end.
+        The text, without a final newline.
     """
     match kind:
         case "cli":
@@ -58,24 +59,24 @@ def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: s
             return _json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 
 
-# --- The command line ---
+# --- Command lines ---
 
 
 def _command_line(spec: ToolSpec, arguments: JsonObject, where: list[str]) -> str:
     whole = _json(arguments)
     if len(whole) > _MOST_WORDS:
         return _through_stdin(spec.name, where, whole)
-    pairs, rest = _said(spec, arguments)
+    pairs, rest = _split_arguments(spec, arguments)
     words = [word for pair in pairs for word in ("--arg", pair)]
     if rest is not None:
         words += ["--args", _json(rest)]
     line = _line(spec.name, [*where, *words])
-    # half a surrogate pair has no bytes; as it can be no word either, only the tool's name could have one
+    # A lone surrogate can't be encoded. Words have none, so only the tool's name could contain one.
     return line if len(line.encode("utf-8", "replace")) <= _LONGEST_LINE else _through_stdin(spec.name, where, whole)
 
 
 def _through_stdin(name: str, where: list[str], arguments: str) -> str:
-    """Writes a line without a limit: its JSON is a line of its own, which can't be the one that ends it."""
+    """Return a command line of unlimited length. JSON is one line, so it can't contain the end marker."""
     return f"{_line(name, [*where, '--args', '-'])} <<'END'\n{arguments}\nEND"
 
 
@@ -84,33 +85,33 @@ def _line(name: str, words: list[str]) -> str:
     return shlex.join(["pegboard", "tools", "invoke", *ordered])
 
 
-def _said(spec: ToolSpec, arguments: JsonObject) -> tuple[list[str], JsonObject | None]:
-    """Splits arguments into `key=value` words and what `--args` must say, if anything.
+def _split_arguments(spec: ToolSpec, arguments: JsonObject) -> tuple[list[str], JsonObject | None]:
+    """Split arguments into `key=value` words and the rest for `--args`, if any.
 
-    Each argument is written the plainest way that is read back as exactly what it is; all together are tried too.
+    Each argument uses the simplest notation that is parsed back to the same value, alone and together with the others.
     """
-    ways = {name: list(_ways(name, value)) for name, value in arguments.items()}
+    spellings = {name: list(_spellings(name, value)) for name, value in arguments.items()}
     while True:
-        pairs = [word for left in ways.values() if left for word in left[0]]
-        rest = {name: arguments[name] for name, left in ways.items() if not left} or None
+        pairs = [word for left in spellings.values() if left for word in left[0]]
+        rest = {name: arguments[name] for name, left in spellings.items() if not left} or None
         found, _ = read_pairs(spec.input_schema, pairs, given=rest, aliases=spec.parameter_aliases)
-        wrong = [name for name, left in ways.items() if left and not _is_in(found, name, arguments[name])]
+        wrong = [name for name, left in spellings.items() if left and not _is_found(found, name, arguments[name])]
         if not wrong:
             return (pairs, rest) if identical(found, arguments) else ([], arguments)
         for name in wrong:
-            del ways[name][0]
+            del spellings[name][0]
 
 
-def _is_in(found: JsonObject, name: str, value: JsonValue) -> bool:
+def _is_found(found: JsonObject, name: str, value: JsonValue) -> bool:
     return name in found and identical(found[name], value)
 
 
-def _ways(name: str, value: JsonValue) -> Iterator[list[str]]:
-    """Gives the ways to write an argument as words, the plainest first; only those that a terminal takes as typed."""
-    ways = [list(_parts(name, value)), [f"{name}={_word(value)}"], [f"{name}={_json(value)}"]]
-    for index, way in enumerate(ways):
-        if way not in ways[:index] and not any(_UNTYPABLE.search(word) for word in way):
-            yield way
+def _spellings(name: str, value: JsonValue) -> Iterator[list[str]]:
+    """Yield notations of an argument as words, simplest first, without those that a terminal would change."""
+    spellings = [list(_parts(name, value)), [f"{name}={_word(value)}"], [f"{name}={_json(value)}"]]
+    for index, spelling in enumerate(spellings):
+        if spelling not in spellings[:index] and not any(_UNTYPABLE.search(word) for word in spelling):
+            yield spelling
 
 
 def _parts(key: str, value: JsonValue) -> Iterator[str]:
@@ -130,15 +131,15 @@ def _word(value: JsonValue) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
-# --- The line of a script ---
+# --- Script commands ---
 
 
 def _script_words(spec: ToolSpec, arguments: JsonObject) -> list[str]:
-    """Gives the words that are read as exactly these arguments: flags as far as they go, for the rest JSON."""
+    """Return words that are parsed to exactly these arguments: flags as far as possible, and JSON for the rest."""
     whole = [whole_flag(spec), _json(arguments)]
     if len(whole[1]) > _MOST_WORDS:
         return whole
-    pairs, rest = _said(spec, arguments)
+    pairs, rest = _split_arguments(spec, arguments)
     words = [word for pair in pairs for word in _flags(pair, arguments)]
     if rest is not None:
         words += [whole[0], _json(rest)]
@@ -163,13 +164,8 @@ def _are_read_as(words: list[str], spec: ToolSpec, arguments: JsonObject) -> boo
 
 
 def _json(value: JsonValue, *, indent: int | None = None) -> str:
-    """Writes JSON that any file, terminal and clipboard takes: what can't be seen is escaped."""
-    return _UNSEEN.sub(_json_escape, json.dumps(value, ensure_ascii=False, indent=indent))
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    sign = match[0]
-    return sign if sign == "\n" or sign.isprintable() else json.dumps(sign)[1:-1]
+    """Return JSON that any file, terminal and clipboard preserves: invisible characters are escaped."""
+    return escaped_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def _python_call(name: str, arguments: JsonObject) -> str:
@@ -185,7 +181,7 @@ def _python_call(name: str, arguments: JsonObject) -> str:
 
 
 def _is_keyword(name: str) -> bool:
-    # Python normalises names: `ﬁ` would arrive as `fi`
+    # Python normalises identifiers: `ﬁ` would become `fi`.
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name) and name != "__debug__"
 
 

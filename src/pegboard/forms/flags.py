@@ -1,4 +1,4 @@
-"""The words of a command of a script, read as the arguments of a tool, and what a tool is called there."""
+"""Arguments of a tool from the words of a script command, and the command names of tools."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.pointer import pointer, steps
 from pegboard.errors import FormFaults
-from pegboard.forms.containers import ListField, MultiChoiceField, SectionField, VariantField
-from pegboard.forms.fields import Field, SwitchField
+from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
-from pegboard.forms.json_text import JsonTextError, parse
+from pegboard.forms.lists import ListField, MultiChoiceField
 from pegboard.forms.pairs import arguments_from_pairs, property_names
+from pegboard.forms.scalars import SwitchField
+from pegboard.forms.sections import SectionField
+from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject, ToolSpec
-from pegboard.schema.soundness import pointer
 
 _NAME: Final = re.compile(r"[^\W\d][\w.:+-]*")
 _NOT_PLAIN: Final = re.compile(r"\W")
@@ -25,23 +28,23 @@ _RESERVED: Final = frozenset({
 
 
 def is_command(name: str) -> bool:
-    """Says whether a command of a script can have a name."""
+    """Return True if a script command can have this name."""
     return _NAME.fullmatch(name) is not None and name not in _RESERVED
 
 
 def plain_name(name: str) -> str:
-    """Gives a tool's name as one of letters, digits and underscores, which a command can have."""
+    """Return a tool's name with letters, digits and underscores only, usable as a command."""
     plain = _NOT_PLAIN.sub("_", name)
     return plain if is_command(plain) else f"_{plain}"
 
 
 def whole_flag(spec: ToolSpec) -> str:
-    """Gives the flag that takes all arguments of a tool as a JSON object: `--args`, unless an argument is called so."""
-    return f"--{_whole(property_names(spec.input_schema) | spec.parameter_aliases.keys())}"
+    """Return the flag for all arguments as a JSON object: `--args`, unless an argument has that name."""
+    return f"--{_whole_name(property_names(spec.input_schema) | spec.parameter_aliases.keys())}"
 
 
 def asks_for_help(spec: ToolSpec, words: Sequence[str]) -> bool:
-    """Says whether words ask what the tool takes, and not for a call of it: `--help`, or `-h` that is no value."""
+    """Return True if the words request help: `--help`, or `-h` where it is not a value."""
     flags = words[: words.index("--")] if "--" in words else words
     asks = any(
         word == "--help" or (word == "-h" and not (before.startswith("--") and "=" not in before))
@@ -51,24 +54,27 @@ def asks_for_help(spec: ToolSpec, words: Sequence[str]) -> bool:
 
 
 def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None = None) -> JsonObject:
-    """Reads the words of a command by the schema of its tool, as the form reads what is typed into its fields.
+    """Convert the words of a command to arguments, by the schema of its tool.
 
-    A flag names an argument, `--limit 3` or `--limit=3`, with `-` or `_`, or something within one: `--filter.size 3`.
-    A flag of true or false may stand alone, and with `no-` before its name. A list is given by the same flag again and
-    again, or as JSON. Words without a flag are the required arguments in their order, the last of them all that are
-    left where it is a list. `--args '{…}'` gives all as JSON, of which the other words then change something. What
-    comes in on stdin is the argument that takes it, unless that is given.
+    A flag sets an argument, `--limit 3` or `--limit=3`, with `-` or `_` in its name, or an inner property:
+    `--filter.size 3`. A boolean flag needs no value, and the prefix `no-` negates it. Repeat a flag to set a list, or
+    pass
+    the list as JSON. Words without a flag set the required arguments in order; if the last of these is a list, it
+    collects
+    the remaining words. `--args '{…}'` passes all arguments as JSON, and other words override it. Standard input sets
+    the
+    argument declared for it, unless that is set otherwise.
 
     Args:
         spec: The tool.
-        words: What stands after the command's name.
-        stdin: What comes in; an empty text only counts where the argument that takes it is required.
+        words: Words after the command's name.
+        stdin: Text from standard input. Empty text counts only if the argument for it is required.
 
     Returns:
-        The arguments, readable but not yet validated as a whole.
+        The arguments, parsed but not validated as a whole.
 
     Raises:
-        FormFaults: Everything that can't be read.
+        FormFaults: Some words can't be parsed; lists all of them.
     """
     if not words and stdin is None and not spec.input_schema.get("required"):
         return {}
@@ -76,11 +82,11 @@ def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None
 
 
 def unknown_flags(spec: ToolSpec, words: Sequence[str]) -> list[str]:
-    """Return a sentence for each word that is a flag of no argument.
+    """Return a message for each flag that matches no argument.
 
     Args:
         spec: The tool.
-        words: The words behind the command's name, perhaps not all.
+        words: Words after the command's name, possibly incomplete.
     """
     if spec.input_schema.get("additionalProperties") is not False:
         return []
@@ -89,29 +95,29 @@ def unknown_flags(spec: ToolSpec, words: Sequence[str]) -> list[str]:
 
 
 def stdin_argument(spec: ToolSpec) -> str | None:
-    """Gives the name of the argument that takes what comes in on stdin."""
+    """Return the name of the argument that standard input sets, or None."""
     names = property_names(spec.input_schema)
     return next((name for name in ("stdin", spec.hints.stdin) if name in names), None)
 
 
 def as_flag(fault: Fault) -> str:
-    """Gives what is wrong with an argument, called as on a command line."""
-    place = ".".join(part.replace("~1", "/").replace("~0", "~") for part in fault.path.split("/")[1:])
-    return f"--{place}: {fault.message}" if place else fault.message
+    """Return a validation error as text, with the argument's name as a flag."""
+    name = ".".join(steps(fault.path))
+    return f"--{name}: {fault.message}" if name else fault.message
 
 
 class _Words:
-    """Reads the words of one command."""
+    """Parser of the words of one command."""
 
     def __init__(self, spec: ToolSpec) -> None:
         self._spec = spec
         self._names = property_names(spec.input_schema)
         self._aliases = spec.parameter_aliases
-        self._whole = _whole(self._names | self._aliases.keys())
+        self._whole = _whole_name(self._names | self._aliases.keys())
         self._object: JsonObject | None = None
         self._pairs: list[str] = []
         self._given: set[str] = set()
-        self._plain: list[str] = []
+        self._positional: list[str] = []
         self._faults: list[Fault] = []
 
     @cached_property
@@ -123,19 +129,19 @@ class _Words:
         while left:
             word = left.pop(0)
             if word == "--":
-                self._plain += left
+                self._positional += left
                 break
             if word.startswith("--"):
                 self._flag(word[2:], left)
             elif word[:1] == "-" and word[1:2].isalpha():
-                message = f"there is no flag {word}; flags have two dashes: {', '.join(self._flags())}"
+                message = f"unknown flag {word}; flags start with two dashes: {', '.join(self._flags())}"
                 self._faults.append(Fault(path="", message=message))
             else:
-                self._plain.append(word)
-        taker = stdin_argument(self._spec) if stdin is not None and self._takes(stdin) else None
+                self._positional.append(word)
+        taker = stdin_argument(self._spec) if stdin is not None and self._accepts(stdin) else None
         if taker in self._given:
             taker = None
-        self._place(taker)
+        self._assign_plain(taker)
         if taker is not None and taker not in self._given:
             self._pairs.append(f"{taker}={stdin}")
         try:
@@ -148,12 +154,12 @@ class _Words:
         return found
 
     def unknown(self, flag: str) -> str | None:
-        """Return why a flag can't be one; None if it can."""
+        """Return why a flag is unknown, or None if it is known."""
         name = flag.partition("=")[0]
         heads = {*self._heads(self._key(name)), *self._heads(self._key(name.removeprefix("no-")))}
         if name == self._whole or heads & (self._names | self._aliases.keys()):
             return None
-        return f"there is no flag --{name}; flags are {', '.join(self._flags()) or 'not accepted'}"
+        return f"unknown flag --{name}; flags are {', '.join(self._flags()) or 'not accepted'}"
 
     def _found(self) -> JsonObject:
         if self._object is not None and not self._pairs:
@@ -163,27 +169,27 @@ class _Words:
     def _flag(self, flag: str, left: list[str]) -> None:
         name, equals, value = flag.partition("=")
         if name == self._whole:
-            self._take_object(value if equals or not left else left.pop(0))
+            self._set_object(value if equals or not left else left.pop(0))
             return
         key = self._key(name)
         field = self._field(key)
         if not equals and field is None and name.startswith("no-"):
             denied = self._key(name.removeprefix("no-"))
             if _is_switch(self._field(denied)):
-                self._give(denied, "false")
+                self._add_pair(denied, "false")
                 return
         if equals:
-            self._give(key, value)
+            self._add_pair(key, value)
         elif _is_switch(field) and not (left and left[0] in ("true", "false", "null")):
-            self._give(key, "true")
+            self._add_pair(key, "true")
         elif left and not left[0].startswith("--"):
-            self._give(key, left.pop(0))
+            self._add_pair(key, left.pop(0))
         elif self._can_stand_alone(key, field):
-            self._give(key, "true")
+            self._add_pair(key, "true")
         else:
             self._faults.append(Fault(path=pointer(key), message="needs a value"))
 
-    def _take_object(self, text: str) -> None:
+    def _set_object(self, text: str) -> None:
         try:
             value = parse(text)
         except JsonTextError as error:
@@ -195,13 +201,13 @@ class _Words:
         self._object = value
         self._given |= {self._aliases.get(name, name) for name in value}
 
-    def _give(self, key: str, value: str) -> None:
+    def _add_pair(self, key: str, value: str) -> None:
         head = next((name for name in self._heads(key) if name in self._names or name in self._aliases), key)
         self._given.add(self._aliases.get(head, head))
         self._pairs.append(f"{key}={value}")
 
     def _key(self, name: str) -> str:
-        """Gives the key that a flag means, which may have `-` where the schema has `_`."""
+        """Return the key for a flag, with `_` for `-` where the schema has it."""
         for head in self._heads(name):
             for known in (head, head.replace("-", "_")):
                 if known in self._names or known in self._aliases:
@@ -214,7 +220,7 @@ class _Words:
             key = key.rpartition(".")[0]
 
     def _field(self, key: str) -> Field | None:
-        """Gives the field of a key, as far as names lead to it."""
+        """Return the field for a key, or None if the key does not lead to a single field."""
         field: Field = self._root
         key = self._aliases.get(key, key)
         while key:
@@ -233,7 +239,7 @@ class _Words:
         return field
 
     def _can_stand_alone(self, key: str, field: Field | None) -> bool:
-        """Says whether a flag without a value means true: of an unknown one, validation then says what it is."""
+        """Return True if a flag without a value means true. Unknown flags do; validation rejects them with a reason."""
         if field is None:
             return key.partition(".")[0] not in self._names
         return isinstance(field, VariantField) and any(
@@ -245,22 +251,22 @@ class _Words:
         names = required if isinstance(required, list) else []
         return [name for name in names if isinstance(name, str)]
 
-    def _takes(self, stdin: str) -> bool:
+    def _accepts(self, stdin: str) -> bool:
         return bool(stdin) or stdin_argument(self._spec) in self._required()
 
-    def _place(self, taker: str | None) -> None:
-        """Gives the words without a flag to the required arguments."""
+    def _assign_plain(self, taker: str | None) -> None:
+        """Assign the words without a flag to the required arguments."""
         wanted = [name for name in self._required() if name not in self._given]
-        if taker in wanted and len(self._plain) < len(wanted):
+        if taker in wanted and len(self._positional) < len(wanted):
             wanted.remove(taker)
-        for name, word in zip(wanted, self._plain, strict=False):
-            self._give(name, word)
-        more = self._plain[len(wanted) :]
+        for name, word in zip(wanted, self._positional, strict=False):
+            self._add_pair(name, word)
+        more = self._positional[len(wanted) :]
         if more and wanted and isinstance(self._field(wanted[-1]), ListField | MultiChoiceField):
             for word in more:
-                self._give(wanted[-1], word)
+                self._add_pair(wanted[-1], word)
         elif more:
-            message = f"{more[0]!r} needs the flag of what it is: {', '.join(self._flags()) or 'there is none'}"
+            message = f"unexpected {more[0]!r}; {_flag_hint(self._flags())}"
             self._faults.append(Fault(path="", message=message))
 
     def _flags(self) -> list[str]:
@@ -268,11 +274,15 @@ class _Words:
         return [f"--{name}" for name in properties] if isinstance(properties, dict) else []
 
 
-def _whole(names: Collection[str]) -> str:
+def _whole_name(names: Collection[str]) -> str:
     name = "args"
     while name in names:
         name = f"_{name}"
     return name
+
+
+def _flag_hint(flags: Sequence[str]) -> str:
+    return f"to set an argument, use its flag: {', '.join(flags)}" if flags else "the tool has no arguments"
 
 
 def _is_switch(field: Field | None) -> bool:

@@ -1,4 +1,4 @@
-"""The form of one tool: its fields, the object they make, and the same object as JSON text."""
+"""Form of one tool: its fields, the argument object they make up, and that object as JSON text."""
 
 from __future__ import annotations
 
@@ -6,46 +6,49 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import JsonTextError, parse, write
+from pegboard.data.pointer import resolve
 from pegboard.errors import FormFaults
 from pegboard.forms.build import Builder
-from pegboard.forms.containers import SectionField, VariantField
 from pegboard.forms.fields import Field
-from pegboard.forms.json_text import JsonTextError, parse, write
+from pegboard.forms.sections import SectionField
+from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject
 from pegboard.schema.validation import Validator, validator
 
 
 class Form:
-    """Everything that can be put in for one schema.
+    """Editable arguments for one schema.
 
-    Untouched, it sends required constants and required properties whose default is valid, and nothing else.
+    An untouched form sends required constants and valid defaults of required properties, nothing else.
 
     Args:
-        schema: The schema of an argument object, or any JSON value in its place; it never raises.
+        schema: Schema of the argument object. Any other JSON value results in a form too; the constructor never raises.
     """
 
     def __init__(self, schema: JsonValue) -> None:
         self.validator: Validator = validator(schema)
         self.root = Builder(self.validator).root()
-        """The field of the whole: a section, or a choice of sections where the schema is a union."""
+        """Field of the whole object: a section, or a variant field if the schema is a union."""
         self._text: str | None = None
         self._prefill()
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields of the arguments in the schema's order, last a map of further ones, where there may be or are any.
+        """Fields of the arguments in the schema's order.
 
-        Where the whole is a union, the choice of its variant.
+        The last one is the map of additional arguments, if they are allowed or present. For a union, the only field is
+        the choice of its variant.
         """
         return self.root.children if isinstance(self.root, SectionField) else (self.root,)
 
     def walk(self) -> Iterator[Field]:
-        """Goes through all fields that were made already, outer ones first, in the order of the form."""
+        """Yield all existing fields, outer ones first, in the order of the form."""
         for one in self.fields:
             yield from one.walk()
 
     def field_at(self, path: str) -> Field | None:
-        """Gives the field that a JSON Pointer leads to or into, the inmost there is; None if it leads to none."""
+        """Return the innermost field that contains a JSON Pointer's target, or None."""
         nearest: Field | None = None
         length = -1
         for one in self.walk():
@@ -55,26 +58,26 @@ class Form:
         return nearest
 
     def reset(self) -> None:
-        """Makes the form untouched."""
+        """Reset the form to its untouched state."""
         self._text = None
         self.root.clear()
         self._prefill()
 
     def load(self, arguments: JsonObject) -> None:
-        """Puts an argument object in, in the place of all there was; what doesn't fit is kept, and is a fault."""
+        """Replace all content with an argument object. Values that do not fit are kept as validation errors."""
         self._text = None
         self.root.load(arguments)
 
     def take_over(self, other: Form) -> None:
-        """Puts in what somebody had put into the form of another schema, as far as the names are the same."""
+        """Copy user input from the form of another schema into fields of the same names."""
         self._text = other._text
         self.root.take_over(other.root)
 
     def arguments(self) -> JsonObject:
-        """Gives the object to send.
+        """Return the object to send.
 
         Raises:
-            FormFaults: With everything that is wrong.
+            FormFaults: Some values are invalid; lists all validation errors.
         """
         found, faults = self._collect()
         if faults or self.validator.faults(found):
@@ -82,38 +85,39 @@ class Form:
         return found
 
     def faults(self) -> tuple[Fault, ...]:
-        """Gives everything that is wrong now, in the order of the fields.
+        """Return all validation errors in the order of the fields.
 
-        What is around something unreadable is not judged until that can be read.
+        Containers of an unreadable value are not validated until it can be read.
         """
         found, unread = self._collect()
         if self._text is not None:
             return tuple(unread)
-        checked = self._told_by_variant(found, list(self.validator.faults(found)))
+        checked = self._narrow_to_variants(found, list(self.validator.faults(found)))
         paths = [fault.path for fault in unread]
         judged = [fault for fault in checked if not any(_is_within(path, fault.path) for path in paths)]
-        return tuple(self._in_order([*unread, *judged]))
+        return tuple(self._sorted_by_field([*unread, *judged]))
 
-    # --- The same as JSON text ---
+    # --- JSON text ---
 
     @property
     def has_text_fault(self) -> bool:
-        """Whether the JSON text last given can't be read; the fields are then as they were before it."""
+        """True if the last JSON text is invalid. The fields then keep their earlier content."""
         return self._text is not None
 
     def text(self, *, masked: bool = False) -> str:
-        """Gives what would be sent as JSON; what can't be read stands in it as text. Or the text that has a fault.
+        """Return the draft as JSON, or the invalid JSON text if there is one.
 
         Args:
-            masked: Whether dots stand for secrets; `load_text` knows them again.
+            masked: Whether to mask secrets. `load_text` leaves masked secrets unchanged.
         """
         return self._text if self._text is not None else write(self.draft(masked=masked), indent=2)
 
     def load_text(self, text: str) -> None:
-        """Puts in what was edited as JSON.
+        """Apply edited JSON text.
 
-        Fields whose arguments are as they were shown keep what was typed in them. Text that is no JSON object is kept
-        and is a fault until it is mended or dropped.
+        Fields whose values did not change keep their typed text. Text that is not a JSON object is kept as a validation
+        error
+        until it is corrected or dropped.
         """
         try:
             found = parse(text)
@@ -128,19 +132,19 @@ class Form:
             self.root.update(found, shown[0])
 
     def drop_text(self) -> None:
-        """Throws away a JSON text that has a fault."""
+        """Discard an invalid JSON text."""
         self._text = None
 
     def draft(self, *, masked: bool = False) -> JsonObject:
-        """Gives what is in the form, fit or not; what can't be read stands in it as the text that was typed.
+        """Return the content of the form, valid or not; unreadable values are the typed texts.
 
         Args:
-            masked: Whether dots stand for secrets.
+            masked: Whether to mask secrets.
         """
         found = self.root.draft(masked=masked) if self.root.state == "value" else {}
         return found if isinstance(found, dict) else {}
 
-    # --- What the fields make ---
+    # --- Arguments ---
 
     def _prefill(self) -> None:
         if isinstance(self.root, SectionField):
@@ -157,8 +161,8 @@ class Form:
         found = reading.value[0] if reading.value else {}
         return found if isinstance(found, dict) else {}, list(reading.faults)
 
-    def _told_by_variant(self, found: JsonObject, faults: list[Fault]) -> list[Fault]:
-        """Puts what is wrong with a chosen variant in the place of what is wrong with all that could be chosen."""
+    def _narrow_to_variants(self, found: JsonObject, faults: list[Fault]) -> list[Fault]:
+        """Replace the errors of a union with those of its chosen variant."""
         if not faults:
             return faults
         for one in [self.root, *self.walk()]:
@@ -167,14 +171,14 @@ class Form:
             path = one.path
             if not any(_is_within(fault.path, path) for fault in faults):
                 continue
-            part = _at(found, path)
+            part = resolve(found, path)
             own = self.validator.faults_within(one.chosen_schema, part[0], path) if part else ()
             if own:
                 faults = [fault for fault in faults if not _is_within(fault.path, path)]
                 faults += own
         return list(dict.fromkeys(faults))
 
-    def _in_order(self, faults: Iterable[Fault]) -> list[Fault]:
+    def _sorted_by_field(self, faults: Iterable[Fault]) -> list[Fault]:
         ranks = {one.path: rank for rank, one in enumerate(self.walk())}
 
         def rank(fault: Fault) -> int:
@@ -188,19 +192,6 @@ class Form:
 
 def _is_within(path: str, outer: str) -> bool:
     return path == outer or path.startswith(outer + "/")
-
-
-def _at(value: JsonValue, path: str) -> tuple[JsonValue, ...]:
-    """Gives what a JSON Pointer leads to as the only item; nothing where there is nothing."""
-    for step in path.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return ()
-    return (value,)
 
 
 def _text_fault(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a field says of itself: its label, its limits, its type in a few words, and what its name lets on."""
+"""Texts about a field derived from its schema and name: label, limits, and special kinds of text."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 
 from pydantic import JsonValue
 
-from pegboard.forms.fields import Facts, Picks
-from pegboard.forms.json_text import write
+from pegboard.data.json_text import write
+from pegboard.forms.fields import FieldFacts
+from pegboard.forms.scalars import Picks
 from pegboard.models import JsonObject
 
 _LONG_TEXTS = {
@@ -25,7 +26,7 @@ _LONG_TEXTS = {
 }
 _LONG_FORMATS = {"markdown", "multi-line", "multiline", "textarea"}
 _LONG = 200
-"""From this `maxLength` on, a text gets several lines."""
+"""Minimum `maxLength` of a multiline text."""
 _SECRET = re.compile(
     r"(^|_)(password|passwd|passphrase|secret|credential|api_?key|private_?key|secret_?key"
     r"|(access|auth|bearer|refresh)_?token)s?$"
@@ -33,23 +34,25 @@ _SECRET = re.compile(
 _FILES = {"file", "filename", "filepath", "path"}
 _FOLDERS = {"cwd", "dir", "directory", "folder"}
 _NO_PATH = {"json", "jq", "object", "key", "property", "url", "route", "field"}
-"""What comes before `path` where no file is meant."""
+"""Words before `path` that exclude a file path."""
 
 
-def facts_of(node: JsonObject, schema: JsonValue, name: str, *, required: bool, nullable: bool, in_list: bool) -> Facts:
-    """Gives what a schema says of the argument `name`, but for its type.
+def facts_of(
+    node: JsonObject, schema: JsonValue, name: str, *, required: bool, nullable: bool, in_list: bool
+) -> FieldFacts:
+    """Return facts about an argument from its schema, without its type.
 
     Args:
-        node: The schema, made plain.
-        schema: The part of the validator's schema that it was made of.
-        name: The property's name.
+        node: Simplified schema.
+        schema: Part of the validator's schema that was simplified.
+        name: Name of the property.
         required: Whether it must be sent.
-        nullable: Whether null fits.
+        nullable: Whether null is allowed.
         in_list: Whether it is a row.
     """
     title, description, examples = node.get("title"), node.get("description"), node.get("examples")
     says_more = isinstance(title, str) and _letters(title) not in {_letters(name), ""}
-    return Facts(
+    return FieldFacts(
         schema=schema,
         label=title if says_more and isinstance(title, str) else "",
         description=description if isinstance(description, str) else "",
@@ -64,22 +67,22 @@ def facts_of(node: JsonObject, schema: JsonValue, name: str, *, required: bool, 
 
 
 def with_null(label: str, nullable: bool) -> str:
-    """Gives the label of a type that may be null as well."""
+    """Return a type label that mentions null if it is allowed."""
     return f"{label} or null" if nullable and label not in {"null", "any"} and not label.endswith(" or null") else label
 
 
 def of(outer: str, inner: str) -> str:
-    """Gives the label of a list or a map of something."""
+    """Return the label of a list or map with items of a type."""
     return f"{outer} of ({inner})" if " or " in inner else f"{outer} of {inner}"
 
 
 def is_secret(node: JsonObject, name: str) -> bool:
-    """Whether what is typed should be masked."""
+    """Return True if the text should be masked."""
     return node.get("format") == "password" or _SECRET.search(_words(name)) is not None
 
 
 def is_long(node: JsonObject, name: str) -> bool:
-    """Whether a text should have room for several lines."""
+    """Return True if the text should have several lines."""
     form, longest = node.get("format"), node.get("maxLength")
     if form in _LONG_FORMATS or (isinstance(longest, int) and longest >= _LONG):
         return True
@@ -87,7 +90,7 @@ def is_long(node: JsonObject, name: str) -> bool:
 
 
 def picks(node: JsonObject, name: str) -> Picks:
-    """Says whether a text is the path of a file or a folder, as far as its name and format let on."""
+    """Return whether a text is the path of a file or a folder, judging by its name and format."""
     form = node.get("format")
     if form in {"path", "file-path"}:
         return "file"
@@ -102,7 +105,7 @@ def picks(node: JsonObject, name: str) -> Picks:
 
 
 def limits(node: JsonObject) -> str:
-    """Tells in a few words what a schema allows of its type."""
+    """Return the constraints of a schema in a few words."""
     said = [
         *_bounds(node),
         f"multiple of {write(node['multipleOf'])}" if "multipleOf" in node else "",
@@ -139,7 +142,7 @@ def _bounds(node: JsonObject) -> list[str]:
 
 
 def _needed(variants: JsonValue, sentence: str) -> str:
-    """Tells a rule of which each variant requires other names; empty where it is something else."""
+    """Return a rule whose variants each require other names, in words, or an empty string."""
     listed = variants if isinstance(variants, list) else []
     names = [one.get("required") for one in listed if isinstance(one, dict) and one.keys() == {"required"}]
     told = [" with ".join(map(str, group)) for group in names if isinstance(group, list) and group]

@@ -1,4 +1,4 @@
-"""Arguments from the words of a command line, put into the fields of the form and read as those read them."""
+"""Arguments from `key=value` words of a command line, converted by the fields of a form."""
 
 from __future__ import annotations
 
@@ -7,29 +7,25 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
-from pegboard.forms.containers import (
-    Container,
-    ListField,
-    MapField,
-    MultiChoiceField,
-    SectionField,
-    TupleField,
-    VariantField,
-)
-from pegboard.forms.fields import ChoiceField, Field, NumberField, TextField, option_of
+from pegboard.forms.containers import Container
+from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
-from pegboard.forms.json_text import JsonTextError, parse
+from pegboard.forms.lists import ListField, MultiChoiceField, TupleField
+from pegboard.forms.scalars import ChoiceField, NumberField, TextField, option_of
+from pegboard.forms.sections import MapField, SectionField
+from pegboard.forms.variants import VariantField
 from pegboard.models import Fault, JsonObject
-from pegboard.schema.soundness import pointer
 from pegboard.schema.validation import Validator, validator
 
 _UNKNOWN, _OTHER_CONSTANT = 2, 8
-"""How much worse than another fault it is for a variant to lack a key that is given, and to have another constant."""
+"""Weights of an undeclared key and of another variant's constant, in validation errors."""
 _MOST_TRIES = 1_000
-"""Variants that are tried for one command line; real ones take up to 400."""
+"""Maximum number of variants tried per command line. Real ones need up to 400."""
 _MOST_DIGITS = 6
-"""Digits that the number of an item may have."""
+"""Maximum number of digits of an item's index."""
 
 
 def arguments_from_pairs(
@@ -39,25 +35,27 @@ def arguments_from_pairs(
     given: JsonObject | None = None,
     aliases: Mapping[str, str] | None = None,
 ) -> JsonObject:
-    """Reads `key=value` words by a schema, as the form reads what is typed into its fields.
+    """Convert `key=value` words to arguments by a schema.
 
-    The type that the schema asks for decides how a value is read: digits stay text where text is asked for. Where
-    several kinds of value fit, a value that is JSON is read as JSON, and anything else as text. A key given again adds
-    to its list, in the place of the list that `given` has. `a.b=1` goes into the object `a` and `a.0=1` into the list
-    `a`, unless there is a property of that very name; an object or a list may also be given whole, as JSON. `null` is
-    null where that fits and text doesn't.
+    The type in the schema decides how a value is parsed: digits stay text if the schema asks for a string. If several
+    types
+    fit, valid JSON is parsed as JSON and anything else is text. A repeated key appends to its list and replaces the
+    list in
+    `given`. `a.b=1` sets a property of the object `a` and `a.0=1` an item of the list `a`, unless a property has that
+    exact
+    name. Objects and lists can also be passed whole, as JSON. `null` is null if that is allowed and text is not.
 
     Args:
-        schema: The schema of the argument object.
+        schema: Schema of the argument object.
         pairs: The words.
-        given: An argument object that the words change; None for an untouched form, with its constants and defaults.
-        aliases: Other names of properties.
+        given: Argument object to change, or None for an untouched form with its constants and defaults.
+        aliases: Alias → name of a property.
 
     Returns:
-        The arguments by the names of the schema, readable but not yet validated as a whole.
+        The arguments by their names in the schema, parsed but not validated as a whole.
 
     Raises:
-        FormFaults: All words that can't be read.
+        FormFaults: Some words can't be parsed; lists all of them.
     """
     found, faults = read_pairs(schema, pairs, given=given, aliases=aliases)
     if faults:
@@ -72,33 +70,33 @@ def read_pairs(
     given: JsonObject | None = None,
     aliases: Mapping[str, str] | None = None,
 ) -> tuple[JsonObject, tuple[Fault, ...]]:
-    """Reads words as `arguments_from_pairs` does, what can't be read as the text that it is.
+    """Convert words like `arguments_from_pairs`, keeping values that can't be parsed as text.
 
     Returns:
-        The arguments, and what is wrong with the words.
+        The arguments, and the validation errors of the words.
     """
     form = Form(schema)
     filler = _Filler(form.validator)
     names = _Names(property_names(schema), aliases or {})
     if given is not None:
         form.load(names.resolved(given))
-    parts: list[Part] = []
+    parts: list[_Part] = []
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if equals:
-            parts.append(Part(names.plain(key), text))
+            parts.append(_Part(names.plain(key), text))
         else:
             filler.faults.append(Fault(path=pointer(key), message="must be written as key=value"))
     if parts:
         filler.fill(form.root, [], parts)
     if filler.tries.are_used_up:
-        filler.faults.append(Fault(path="", message="could be meant in too many ways; give them as JSON"))
+        filler.faults.append(Fault(path="", message="are too ambiguous; pass them as JSON"))
     unread = form.root.read().faults if form.root.state == "value" else ()
     return form.draft(), tuple(dict.fromkeys((*filler.faults, *names.faults, *unread)))
 
 
 def property_names(schema: JsonValue) -> set[str]:
-    """Gives the names of all arguments that a schema speaks of, in whatever variant."""
+    """Return the names of all arguments in a schema, in any variant."""
     checker = validator(schema)
     names, seen = set[str](), set[int]()
     left: list[JsonValue] = [checker.schema]
@@ -118,14 +116,14 @@ def property_names(schema: JsonValue) -> set[str]:
 
 
 def keys(schema: JsonValue, start: str = "") -> list[str]:
-    """Gives the keys that words may have, for whoever is typing one.
+    """Return completions for the key of a word.
 
     Args:
-        schema: The schema of the argument object.
-        start: What is typed of the key.
+        schema: Schema of the argument object.
+        start: Typed part of the key.
 
     Returns:
-        Those that begin so, each with what is typed after it: `path=`, or `filter.` where the keys go on.
+        Matching keys with their separator: `path=`, or `filter.` if the key has inner properties.
     """
     return list(dict.fromkeys(key for key in _keys_in(Form(schema).root, start, "") if key.startswith(start)))
 
@@ -150,40 +148,40 @@ def _has_names(field: Field) -> bool:
     return isinstance(field, SectionField) and bool(field.names)
 
 
-class Part(NamedTuple):
-    """A text for something within a field."""
+class _Part(NamedTuple):
+    """Text for a part of a field."""
 
     key: str
     text: str
 
 
 class _Names:
-    """Other names of arguments.
+    """Resolver of argument aliases.
 
     Args:
-        known: The names that the schema has.
-        aliases: Other name → name.
+        known: Names in the schema.
+        aliases: Alias → name.
     """
 
     def __init__(self, known: Collection[str], aliases: Mapping[str, str]) -> None:
         self._known = known
         self._aliases = {alias: name for alias, name in aliases.items() if alias not in known}
-        self._said: dict[str, str] = {}
+        self._used: dict[str, str] = {}
         self.faults: list[Fault] = []
 
     def plain(self, key: str) -> str:
-        """Gives a key by the name that the schema has; two names for one argument are a fault."""
+        """Return a key with the name in the schema. Using two names for one argument is a validation error."""
         said = _longest({*self._known, *self._aliases}, key)
         if said is None:
             return key
         name = self._aliases.get(said, said)
-        first = self._said.setdefault(name, said)
+        first = self._used.setdefault(name, said)
         if first != said:
             self.faults.append(Fault(path=pointer(said), message=f"is another name of `{first}`, which is given too"))
         return name + key[len(said) :]
 
     def resolved(self, given: JsonObject) -> JsonObject:
-        """Gives arguments by the names that the schema has; a second name for the same one stays, and is refused."""
+        """Return arguments by their names in the schema. Second names of an argument stay, and are rejected later."""
         found = {name: value for name, value in given.items() if name not in self._aliases}
         for name in given:
             if name in self._aliases:
@@ -193,23 +191,23 @@ class _Names:
 
 
 class _Filler:
-    """Puts texts into fields.
+    """Writer of texts into fields.
 
     Args:
-        validator: What tells which variant fits.
-        tries: What counts the variants tried.
+        validator: Validator that compares variants.
+        tries: Counter of tried variants, shared between nested writers.
     """
 
     def __init__(self, validator: Validator, tries: _Tries | None = None) -> None:
         self._validator = validator
         self.tries = tries or _Tries()
         self.faults: list[Fault] = []
-        """What has no place in the fields; what was put in and can't be read, the fields say themselves."""
+        """Validation errors of words that match no field. Fields report unreadable values themselves."""
 
-    def fill(self, field: Field, texts: list[str], parts: list[Part]) -> None:
-        """Puts in what is given for a field as a whole, or for parts of it."""
+    def fill(self, field: Field, texts: list[str], parts: list[_Part]) -> None:
+        """Write the texts for a field as a whole, or for its parts."""
         if texts and parts:
-            self._refuse(field.path, "is given in parts and as a whole")
+            self._refuse(field.path, "is set both as a whole and in parts")
             parts = []
         if isinstance(field, VariantField):
             self._choose(field, texts, parts)
@@ -221,7 +219,7 @@ class _Filler:
     def _refuse(self, path: str, message: str) -> None:
         self.faults.append(Fault(path=path, message=message))
 
-    # --- As a whole ---
+    # --- Whole values ---
 
     def _write(self, field: Field, texts: list[str]) -> None:
         text = texts[0]
@@ -230,7 +228,7 @@ class _Filler:
         elif isinstance(field, ListField | MultiChoiceField):
             self._write_list(field, texts)
         elif len(texts) > 1:
-            self._refuse(field.path, "is given more than once, and is no list")
+            self._refuse(field.path, "is set more than once but is not a list")
         elif isinstance(field, TextField) and not text:
             field.empty()
         elif text.strip() or isinstance(field, TextField):
@@ -256,9 +254,9 @@ class _Filler:
     def _fits_as_row(self, field: Field, whole: JsonValue) -> bool:
         return self._validator.fits(field.schema, [whole])
 
-    # --- In parts ---
+    # --- Parts ---
 
-    def _fill_parts(self, field: Field, parts: list[Part]) -> None:
+    def _fill_parts(self, field: Field, parts: list[_Part]) -> None:
         if isinstance(field, Container) and (field.is_raw or field.state == "null"):
             field.clear()
         match field:
@@ -270,16 +268,16 @@ class _Filler:
                 self._fill_list(field, parts)
             case _:
                 for part in parts:
-                    self._refuse(field.path + pointer(part.key), f"has no place: `{field.name}` has no parts")
+                    self._refuse(field.path + pointer(part.key), f"can't be set: `{field.name}` has no parts")
 
-    def _fill_section(self, field: SectionField, parts: list[Part]) -> None:
+    def _fill_section(self, field: SectionField, parts: list[_Part]) -> None:
         further = [part for part in parts if _longest(field.names, part.key) is None]
         for name, (texts, inner) in _grouped(field.names, parts).items():
             self.fill(field.named[name], texts, inner)
         if further:
             self._fill_map(field.rest, further)
 
-    def _fill_map(self, field: MapField, parts: list[Part]) -> None:
+    def _fill_map(self, field: MapField, parts: list[_Part]) -> None:
         keys = {entry.key for entry in field.entries}
         for part in parts:
             if _longest(keys, part.key) is None:
@@ -290,7 +288,7 @@ class _Filler:
             self.fill(entry.field, texts, inner)
 
     def _key(self, field: MapField, key: str) -> str:
-        """Gives the key of the entry that a key leads to or into: a value without parts takes all of it."""
+        """Return the map key that a dotted key refers to: all of it, unless the entry's value has parts."""
         head, dot, _ = key.partition(".")
         if not dot:
             return key
@@ -299,30 +297,30 @@ class _Filler:
         field.remove(field.entries.index(entry))
         return head if has_parts else key
 
-    def _fill_list(self, field: ListField, parts: list[Part]) -> None:
+    def _fill_list(self, field: ListField, parts: list[_Part]) -> None:
         heads = {part.key.partition(".")[0] for part in parts}
         numbers = {head for head in heads if head.isdecimal() and head.isascii() and len(head) <= _MOST_DIGITS}
         for head in sorted(heads - numbers):
-            self._refuse(field.path + pointer(head), "must be the number of an item, counted from 0")
+            self._refuse(field.path + pointer(head), "must be the index of an item, starting at 0")
         for head, (texts, inner) in sorted(_grouped(numbers, parts).items(), key=lambda item: int(item[0])):
             self._fill_row(field, int(head), texts, inner)
 
-    def _fill_row(self, field: ListField, index: int, texts: list[str], parts: list[Part]) -> None:
+    def _fill_row(self, field: ListField, index: int, texts: list[str], parts: list[_Part]) -> None:
         if index < len(field.rows):
             self.fill(field.rows[index], texts, parts)
         elif index == len(field.rows) and field.can_add:
             self.fill(field.add(), texts, parts)
         else:
-            self._refuse(f"{field.path}/{index}", f"has no place: the list has {len(field.rows)} items")
+            self._refuse(f"{field.path}/{index}", f"can't be set: the list has {len(field.rows)} items")
 
-    # --- One of several kinds ---
+    # --- Unions ---
 
-    def _choose(self, field: VariantField, texts: list[str], parts: list[Part]) -> None:
-        """Chooses the variant that what is given fits, and puts it in there."""
+    def _choose(self, field: VariantField, texts: list[str], parts: list[_Part]) -> None:
+        """Choose the variant that fits best and fill it."""
         if texts == ["null"] and field.nullable:
             field.set_null()
             return
-        broken = _broken_json(field, texts)
+        broken = _json_error(field, texts)
         if broken:
             self._refuse(field.path, broken)
             return
@@ -332,7 +330,7 @@ class _Filler:
             order.insert(0, order.pop(field.chosen))
         best: _Trial | None = None
         for chosen in order:
-            trial = self._tried(field, chosen, texts, parts, before)
+            trial = self._try_variant(field, chosen, texts, parts, before)
             if trial is not None and (best is None or trial.cost < best.cost):
                 best = trial
             if best is not None and best.cost == (0, 0):
@@ -343,12 +341,12 @@ class _Filler:
         elif texts:
             field.load(texts[0])
 
-    def _tried(
-        self, field: VariantField, chosen: int, texts: list[str], parts: list[Part], before: JsonValue
+    def _try_variant(
+        self, field: VariantField, chosen: int, texts: list[str], parts: list[_Part], before: JsonValue
     ) -> _Trial | None:
-        """Puts what is given into one of the variants; None if it is no use to try it."""
+        """Fill one of the variants, or return None if it can't be the right one."""
         inner = field.candidate(chosen)
-        if _would_go_on(inner, texts) or self.tries.are_used_up:
+        if _would_recurse(inner, texts) or self.tries.are_used_up:
             return None
         self.tries.count += 1
         if before is not None:
@@ -363,32 +361,32 @@ class _Filler:
             if isinstance(inner, SectionField) and isinstance(value, dict):
                 badness += _UNKNOWN * sum(name not in inner.names for name in value)
                 badness += _OTHER_CONSTANT * sum(_is_another_constant(one) for one in inner.built)
-        return _Trial(chosen, inner, filler.faults, (badness, _stretch(inner, texts)))
+        return _Trial(chosen, inner, filler.faults, (badness, _reinterpretation(inner, texts)))
 
 
 class _Tries:
-    """How many variants were tried; what nobody would type could otherwise take for ever."""
+    """Counter of tried variants, which bounds the time for ambiguous input."""
 
     count = 0
 
     @property
     def are_used_up(self) -> bool:
-        """Whether no more is to be tried."""
+        """True if no more variants should be tried."""
         return self.count >= _MOST_TRIES
 
 
 class _Trial(NamedTuple):
-    """A variant with what was given in it."""
+    """Variant filled with the input."""
 
     chosen: int
     inner: Field
     faults: list[Fault]
     cost: tuple[int, int]
-    """How badly it fits, and how far it reads more into a text than that is."""
+    """Number of errors, then how far the text was reinterpreted."""
 
 
 def _longest(known: Collection[str], key: str) -> str | None:
-    """Gives the longest of the known names that a key is, or is before a dot; None if there is none."""
+    """Return the longest known name that is the key or a dotted prefix of it, or None."""
     cut = len(key)
     while cut >= 0:
         if key[:cut] in known:
@@ -397,9 +395,9 @@ def _longest(known: Collection[str], key: str) -> str | None:
     return None
 
 
-def _grouped(names: Collection[str], parts: Iterable[Part]) -> dict[str, tuple[list[str], list[Part]]]:
-    """Sorts what is given by the name it belongs to: texts for the thing itself, and parts of it."""
-    groups: dict[str, tuple[list[str], list[Part]]] = {}
+def _grouped(names: Collection[str], parts: Iterable[_Part]) -> dict[str, tuple[list[str], list[_Part]]]:
+    """Group texts by name: those for the field itself, and those for its parts."""
+    groups: dict[str, tuple[list[str], list[_Part]]] = {}
     for part in parts:
         name = _longest(names, part.key)
         if name is None:
@@ -408,7 +406,7 @@ def _grouped(names: Collection[str], parts: Iterable[Part]) -> dict[str, tuple[l
         if name == part.key:
             texts.append(part.text)
         else:
-            inner.append(Part(part.key[len(name) + 1 :], part.text))
+            inner.append(_Part(part.key[len(name) + 1 :], part.text))
     return groups
 
 
@@ -419,7 +417,7 @@ def _has_parts(field: Field) -> bool:
 
 
 def _parsed(texts: list[str]) -> tuple[JsonValue, ...]:
-    """Gives the only text's value as the only item; nothing if there are more texts or it is no JSON."""
+    """Return the value of a single JSON text as the only item, or nothing."""
     if len(texts) != 1:
         return ()
     try:
@@ -438,8 +436,8 @@ def _json_text(texts: list[str]) -> str | None:
     return value[0] if value and isinstance(value[0], str) else None
 
 
-def _stretch(inner: Field, texts: list[str]) -> int:
-    """Gives how far a field goes in taking a text for what it is: not at all where that is such JSON."""
+def _reinterpretation(inner: Field, texts: list[str]) -> int:
+    """Return how far a field reinterprets a text: 0 if the text is JSON of the field's type."""
     if not texts:
         return 0
     match inner:
@@ -453,15 +451,15 @@ def _stretch(inner: Field, texts: list[str]) -> int:
             return 0
 
 
-def _would_go_on(inner: Field, texts: list[str]) -> bool:
-    """Whether a text would become a list of a choice that it would become a list of, and so on."""
+def _would_recurse(inner: Field, texts: list[str]) -> bool:
+    """Return True if the rows of a list are unions that would read the same text as a list again."""
     if not isinstance(inner, ListField) or not inner.can_add or len(texts) != 1 or _json_list(texts) is not None:
         return False
     return isinstance(inner.row_at(0), VariantField)
 
 
-def _broken_json(field: VariantField, texts: list[str]) -> str:
-    """Says what is wrong with a text that begins like an object or a list, where one fits; empty if nothing is."""
+def _json_error(field: VariantField, texts: list[str]) -> str:
+    """Return the error of a text that starts like an object or a list, if one of these fits, or an empty string."""
     start = texts[0].lstrip()[:1] if len(texts) == 1 else ""
     kinds: tuple[type[Field], ...] = {"{": (SectionField, MapField), "[": (ListField, MultiChoiceField)}.get(start, ())
     if not kinds:
@@ -470,7 +468,7 @@ def _broken_json(field: VariantField, texts: list[str]) -> str:
         parse(texts[0])
     except JsonTextError as error:
         if any(isinstance(field.candidate(index), kinds) for index in range(len(field.variants))):
-            return f"{error}; as text it stands in quotes"
+            return f"{error}; to pass it as text, put it in quotes"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""A call as text from elsewhere: what `copied_as` writes, and what models and other programs write."""
+"""Parser of pasted calls, written by `copied_as`, models or other programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import JsonTextError, parse
+from pegboard.data.json_text import JsonTextError, parse
 from pegboard.forms.pairs import property_names, read_pairs
 from pegboard.models import Fault, JsonObject, McpHandler, ToolSpec
 from pegboard.schema.validation import validator
@@ -21,7 +21,7 @@ PasteKind: TypeAlias = Literal["arguments", "call", "mcp", "cli", "python"]
 _NAMES = ("name", "tool")
 _ARGUMENTS = ("arguments", "args", "input")
 _FIRST = 1_000
-"""Characters within which a command line must name its program."""
+"""Number of leading characters in which a command line must name its program."""
 _PYTHON = re.compile(r"\s*(await\s+)?(\w+\.)*call_tool\s*\(")
 _WORD = re.compile(
     r"""
@@ -41,37 +41,37 @@ _WORD = re.compile(
 _VALUED = {"--arg", "--args", "--timeout", "--packs", "--tool-allow", "--print"}
 _BARE = {"--data", "--json"}
 _BEFORE = {"$", "%", "env", "python", "python3", "-m", "uv", "uvx", "run"}
-"""What a prompt or a launcher puts before the program."""
+"""Words of a prompt or a launcher before the program."""
 _ASSIGNMENT = re.compile(r"\w+=")
 
 
 @dataclass(frozen=True)
 class Pasted:
-    """What a text says."""
+    """Call parsed from text."""
 
     kind: PasteKind
-    """`arguments`, the argument object alone; `call`, JSON that names a tool; `mcp`, a request; `cli`; `python`."""
+    """Format of the text: `arguments`, only the argument object; `call`, JSON that names a tool; `mcp`, a request; …"""
     tool: str | None
-    """The tool that it names, by its full name where it is the tool asked about; None where it names none."""
+    """Tool named in the text, by its full name if it is the expected tool; None if no tool is named."""
     arguments: JsonObject
-    """What the tool is given; of a command line for another tool, read without its schema."""
+    """Arguments of the call. Those of a command line for another tool are parsed without its schema."""
     faults: tuple[Fault, ...] = ()
-    """What a command line says that can't be read as the tool's schema asks; what could be put in is in `arguments`."""
+    """Validation errors of a command line. `arguments` contains everything that could be parsed."""
 
 
 def pasted(text: str, spec: ToolSpec) -> Pasted | None:
-    """Reads a text that says what a tool is to be called with.
+    """Parse text that describes a call of a tool.
 
-    It knows an argument object; a JSON object that has the tool's name and the arguments, as OpenAI, Anthropic and
+    Supported are an argument object; a JSON object with the tool's name and arguments, as OpenAI, Anthropic and
     `pegboard tools invoke` write them; an MCP `tools/call` request; a command line with `pegboard tools invoke`; and
-    Python's `call_tool(…)`. Where an object could be the arguments as well as name and arguments, the schema decides.
+    Python's `call_tool(…)`. If an object could be arguments as well as a call, the schema decides.
 
     Args:
-        text: What somebody pasted.
-        spec: The tool that it is probably meant for. For a command line that names another one, ask again with that.
+        text: Pasted text.
+        spec: Expected tool. If a command line names another tool, parse the text again with that one.
 
     Returns:
-        What it says; None if it says no such thing. Never raises.
+        The call, or None if the text does not describe one. Never raises.
     """
     stripped = text.strip()
     if stripped.startswith("{"):
@@ -92,13 +92,13 @@ def _from_json(text: str, spec: ToolSpec) -> Pasted | None:
     if not isinstance(value, dict):
         return None
     call = _call_in(value, spec)
-    if call is not None and not _is_meant(value, call, spec):
+    if call is not None and not _is_argument_object(value, call, spec):
         return call
     return Pasted("arguments", None, value) if _concerns(value, spec) else None
 
 
 def _call_in(value: JsonObject, spec: ToolSpec) -> Pasted | None:
-    """Gives the call that an object is, by its keys alone."""
+    """Return the call that an object represents, judging by its keys, or None."""
     if value.get("jsonrpc") == "2.0" and value.get("method") == "tools/call":
         inner = value.get("params")
         found = _call_in({"arguments": {}, **inner}, spec) if isinstance(inner, dict) else None
@@ -115,7 +115,7 @@ def _call_in(value: JsonObject, spec: ToolSpec) -> Pasted | None:
 
 
 def _object(value: JsonValue) -> JsonObject | None:
-    """Gives arguments, also those that are written as a text of JSON; OpenAI writes no arguments as an empty text."""
+    """Return an argument object, parsed from JSON text if necessary. OpenAI writes no arguments as empty text."""
     if isinstance(value, str):
         try:
             value = parse(value) if value.strip() else {}
@@ -124,8 +124,8 @@ def _object(value: JsonValue) -> JsonObject | None:
     return value if isinstance(value, dict) else None
 
 
-def _is_meant(value: JsonObject, call: Pasted, spec: ToolSpec) -> bool:
-    """Whether an object that looks like a call is meant as arguments: the tool has properties of such names."""
+def _is_argument_object(value: JsonObject, call: Pasted, spec: ToolSpec) -> bool:
+    """Return True if an object that resembles a call is an argument object, because the tool has such properties."""
     is_own = call.tool == spec.name and _fits(call.arguments, spec)
     return not is_own and value.keys() <= _names(spec)
 
@@ -135,7 +135,7 @@ def _fits(value: JsonObject, spec: ToolSpec) -> bool:
 
 
 def _concerns(value: JsonObject, spec: ToolSpec) -> bool:
-    """Whether an object is about this tool: it fits, or has at least one of its arguments."""
+    """Return True if an object is valid for the tool or has at least one of its arguments."""
     return not value.keys().isdisjoint(_names(spec)) or _fits(value, spec)
 
 
@@ -156,7 +156,7 @@ def _full_name(name: str, spec: ToolSpec) -> str:
 def _from_python(text: str, spec: ToolSpec) -> Pasted | None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes that aren't any: the text is another's
+            warnings.simplefilter("ignore")  # invalid escapes in pasted text
             found = ast.parse(text, mode="eval").body
         call = found.value if isinstance(found, ast.Await) else found
         if not isinstance(call, ast.Call) or len(call.args) != 1:
@@ -175,10 +175,10 @@ def _from_python(text: str, spec: ToolSpec) -> Pasted | None:
 
 
 def _json_of(value: object) -> JsonValue:
-    """Gives a Python value that is JSON.
+    """Return a Python value that is valid JSON.
 
     Raises:
-        ValueError: It isn't any.
+        ValueError: The value is not valid JSON.
     """
     match value:
         case dict() if all(isinstance(name, str) for name in value):
@@ -189,7 +189,7 @@ def _json_of(value: object) -> JsonValue:
             return value
         case float() if value - value == 0:
             return value
-    raise ValueError(f"{value!r} is no JSON")
+    raise ValueError(f"{value!r} is not valid JSON")
 
 
 # --- Command lines ---
@@ -229,7 +229,7 @@ def _is_before_a_program(word: str) -> bool:
 
 
 def _options(words: Sequence[str]) -> list[tuple[str, str]] | None:
-    """Parts words into options with their values, and the others with an empty name; None at an unknown option."""
+    """Parse words into options with values, and arguments with an empty name; return None at an unknown option."""
     found: list[tuple[str, str]] = []
     left: Iterator[str] = iter(words)
     for word in left:
@@ -249,12 +249,12 @@ def _options(words: Sequence[str]) -> list[tuple[str, str]] | None:
 
 
 def _words(text: str) -> tuple[list[str], str | None] | None:
-    """Splits the first command of a POSIX shell's text into words, and gives its here-document, if it has one.
+    """Split the first command of POSIX shell text into words, and return its here-document, if any.
 
-    What a shell would put in the place of `$NAME` is not known: it stays as it stands.
+    Variables such as `$NAME` are not expanded.
 
     Returns:
-        The words and the here-document; None if a quote isn't closed, or only bash would understand it.
+        The words and the here-document, or None if a quote is not closed or the syntax is specific to bash.
     """
     words: list[list[str]] = [[]]
     at = 0

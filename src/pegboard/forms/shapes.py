@@ -1,6 +1,6 @@
-"""Schemas made plain: references followed and combinations merged, as far as a form shows them.
+"""Simplification of schemas for display: references are resolved and combinations merged.
 
-What is made here decides what a form looks like, never what is valid: that is judged by the schema as it is.
+The results decide only how a form looks. Validation uses the original schema.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import same
+from pegboard.data.json_text import same
 from pegboard.models import JsonObject
 from pegboard.schema.validation import Validator
 
@@ -30,7 +30,7 @@ _TYPED_BY = {
     "string": {"pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType"},
     "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
 }
-"""Type → keywords that say something of it alone, so that a schema with one of them and no type means it."""
+"""Type → keywords that apply to it alone, and imply it in a schema without a type."""
 _RULES = {
     "required",
     "not",
@@ -47,30 +47,30 @@ _RULES = {
 """Keywords that add no argument."""
 _NOTES = {"title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id", "$defs"}
 NO_VALUE: JsonObject = {"enum": []}
-"""The schema that nothing fits, as keywords."""
+"""Schema that no value fits, as keywords."""
 
 
 class Shapes:
-    """Makes the parts of one schema plain.
+    """Simplifier for the parts of one schema.
 
     Args:
-        validator: What has mended the schema and follows its references.
+        validator: Validator that repairs the schema and resolves its references.
     """
 
     def __init__(self, validator: Validator) -> None:
         self._validator = validator
         self._known: dict[int, tuple[JsonValue, JsonObject]] = {}
-        """Id of a schema → the schema, so that the id stays its own, and what it is made plain."""
+        """Id of a schema → the schema, which keeps the id valid, and its simplified form."""
 
     def plain(self, schema: JsonValue, depth: int = 0) -> JsonObject:
-        """Gives a schema as keywords, references and `allOf` merged in; what it says itself comes first.
+        """Return a schema as keywords with references and `allOf` merged in. Its own keywords take precedence.
 
         Args:
-            schema: A part of the validator's schema, or made of such parts.
-            depth: How many references led here.
+            schema: Part of the validator's schema, or a combination of parts.
+            depth: Number of references followed so far.
 
         Returns:
-            The same object for the same schema, not to be changed.
+            The same object for the same schema. Callers must not modify it.
         """
         if schema is False:
             return NO_VALUE
@@ -78,25 +78,25 @@ class Shapes:
             return {}
         known = self._known.get(id(schema))
         if known is None:
-            self._known[id(schema)] = (schema, {})  # a schema that is part of itself adds nothing to itself
-            known = self._known[id(schema)] = (schema, self._made_plain(schema, depth))
+            self._known[id(schema)] = (schema, {})  # ends the recursion of a self-referencing schema
+            known = self._known[id(schema)] = (schema, self._simplified(schema, depth))
         return known[1]
 
     def variants(self, node: JsonObject) -> list[JsonValue]:
-        """Gives the variants of a union's keywords as they are written; none where there is no union."""
+        """Return the variants of a union as written, or an empty list."""
         unions = [listed for listed in (node.get("anyOf"), node.get("oneOf")) if isinstance(listed, list)]
         real = (listed for listed in unions if not all(map(self.is_rule, listed)))
         return next(real, unions[0] if unions else [])
 
     def is_rule(self, schema: JsonValue) -> bool:
-        """Whether a variant only restricts what stands beside the union."""
+        """Return True if a variant only restricts the keywords beside the union."""
         return isinstance(schema, bool) or (isinstance(schema, dict) and schema.keys() <= _RULES)
 
     def flaw(self, schema: JsonValue) -> str:
-        """Says what was left out of a schema because it can't be used; empty if nothing was."""
+        """Return why a part of the schema can't be used, or an empty string."""
         return self._validator.flaw(schema)
 
-    def _made_plain(self, schema: JsonObject, depth: int) -> JsonObject:
+    def _simplified(self, schema: JsonObject, depth: int) -> JsonObject:
         merged, beside = schema, list[JsonValue]()
         target = self._validator.target(schema)
         if target is not None:
@@ -118,7 +118,7 @@ class Shapes:
         return self._with_conditional(merged, beside, depth)
 
     def _with_conditional(self, node: JsonObject, beside: list[JsonValue], depth: int) -> JsonObject:
-        """Adds the properties that only a condition speaks of, or a union `beside` the one that is shown."""
+        """Add properties that only a condition, or a union beside the displayed one, declares."""
         branches = [node.get("then"), node.get("else"), *beside]
         dependent = node.get("dependentSchemas", node.get("dependencies"))
         if isinstance(dependent, dict):
@@ -134,19 +134,19 @@ class Shapes:
 
 
 def without(node: JsonObject, *keywords: str) -> JsonObject:
-    """Gives a schema without some of its keywords."""
+    """Return a schema without some of its keywords."""
     return {name: value for name, value in node.items() if name not in keywords}
 
 
 def types(node: JsonObject) -> list[str]:
-    """Gives the types that a schema names, in its order, each once."""
+    """Return the types that a schema declares, in order, each once."""
     names = node.get("type")
     every = names if isinstance(names, list) else [names]
     return list(dict.fromkeys(name for name in every if isinstance(name, str)))
 
 
 def meant_types(node: JsonObject) -> list[str]:
-    """Gives the types that a schema names, or the one that its keywords speak of; none where anything fits."""
+    """Return the declared types, or the type that the keywords imply, or an empty list for any type."""
     named = types(node)
     if named:
         return named
@@ -154,17 +154,17 @@ def meant_types(node: JsonObject) -> list[str]:
 
 
 def is_null(node: JsonObject) -> bool:
-    """Whether only null fits."""
+    """Return True if the schema allows only null."""
     return types(node) == ["null"] or ("const" in node and node["const"] is None) or node.get("enum") == [None]
 
 
 def is_free(schema: JsonValue) -> bool:
-    """Whether a schema lets everything through."""
+    """Return True if the schema allows every value."""
     return schema is True or (isinstance(schema, dict) and schema.keys() <= _NOTES)
 
 
 def merge(first: JsonObject, second: JsonObject) -> JsonObject:
-    """Gives a schema that says what both say; of notes for people the first one's count."""
+    """Return the conjunction of two schemas. Annotations of the first take precedence."""
     merged = dict(first)
     for keyword, value in second.items():
         if keyword not in merged:
@@ -228,4 +228,4 @@ _MERGERS: dict[str, Callable[[JsonValue, JsonValue], JsonValue]] = {
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), _greater),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), _smaller),
 }
-"""Keyword → how what two schemas say of it becomes one."""
+"""Keyword → function that combines its values in two schemas."""

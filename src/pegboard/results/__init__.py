@@ -1,7 +1,8 @@
-"""Shaping a result for people, without a screen.
+"""Presentation of results without an interface.
 
-`views` picks among the shapes a value can be looked at in: `tree`, `table`, `text` (broken to a width by `wrap`) and
-`markdown`; `find` searches them, `paths` names a place in them. `log` makes lines of what a tool prints, `advice`
-says what to do about a failure, `export` writes the whole. `clean` makes untrusted text safe to show, `sizes` says
-bytes and durations in words. `shorten` cuts a value that is too large to be passed on.
+`views` selects the views that fit a value: `tree`, `table`, `text` (wrapped to a width by `wrap`) and `markdown`.
+`find`
+searches them, and `paths` names a part of a value. `log` splits the output of a tool into lines, `advice` suggests what
+to do about a failure, `export` saves complete results. `clean` makes untrusted text safe to show, `sizes` formats bytes
+and durations. `shorten` truncates values that are too large to pass on.
 """

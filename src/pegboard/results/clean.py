@@ -1,4 +1,4 @@
-"""Untrusted text made safe to show: nothing in it steers the terminal, hides, or turns the reading direction."""
+"""Sanitizing of untrusted text: no control sequences, invisible characters or changes of direction."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _TAB = " " * 4
 _CONTROLS = ((0x00, 0x09), (0x0B, 0x1F), (0x7F, 0x9F))
 _INVISIBLE = (
     (0x00AD, 0x00AD),  # soft hyphen
-    (0x061C, 0x061C),  # marks of direction, here and in the next two
+    (0x061C, 0x061C),  # direction marks, also the next two
     (0x180E, 0x180E),
     (0x200E, 0x200F),
-    (0x200B, 0x200B),  # space of no width
-    (0x2028, 0x202E),  # separators of lines and paragraphs, embeddings, overrides
-    (0x2060, 0x206F),  # joiners of words, invisible operators, isolates
-    (0xD800, 0xDFFF),  # halves of surrogate pairs: they can't be encoded, so not be written to a terminal
+    (0x200B, 0x200B),  # zero-width space
+    (0x2028, 0x202E),  # line and paragraph separators, embeddings, overrides
+    (0x2060, 0x206F),  # word joiners, invisible operators, isolates
+    (0xD800, 0xDFFF),  # lone surrogates, which can't be encoded
     (0xFEFF, 0xFEFF),  # byte order mark
     (0xFFF9, 0xFFFB),  # annotations
-    (0x1BCA0, 0x1BCA3),  # formats of shorthand
-    (0x1D173, 0x1D17A),  # formats of music
+    (0x1BCA0, 0x1BCA3),  # shorthand format controls
+    (0x1D173, 0x1D17A),  # musical format controls
     (0xE0000, 0xE01EF),  # tags and variation selectors
 )
 _JOINERS = ((0x200C, 0x200D),)
@@ -31,19 +31,19 @@ def _signs(*ranges: tuple[int, int]) -> str:
 
 _UNSAFE = re.compile(f"[{_signs(*_CONTROLS, *_INVISIBLE, *_JOINERS)}]")
 _UNSAFE_IN_LINE = re.compile(f"[\n{_signs(*_CONTROLS, *_INVISIBLE, *_JOINERS)}]")
-# A joiner is part of the spelling after a letter of Persian or an emoji; after anything else it only hides.
+# Joiners are part of the spelling in Persian and in emoji. After other characters they are only invisible.
 _JOINER_ALONE = re.compile(f"(?<![^{_signs((0, 0x9F), *_INVISIBLE, *_JOINERS)}])[{_signs(*_JOINERS)}]")
 
 
 def clean(text: str, *, keep_newlines: bool = True) -> str:
-    r"""Gives `text` with every control and invisible character replaced by something to see.
+    r"""Return `text` with a visible replacement for every control and invisible character.
 
     Control characters become control pictures (`␛`), invisible and direction-changing ones and lone surrogates become
-    escapes (`\u202e`), a tab becomes four spaces. What is clean comes back as it was.
+    escapes (`\u202e`), and a tab becomes four spaces. Clean text is returned unchanged.
 
     Args:
-        text: Any text at all.
-        keep_newlines: Whether line breaks stay (`\r\n` as `\n`); else each becomes `⏎`.
+        text: Any text.
+        keep_newlines: Whether to keep line breaks (`\r\n` becomes `\n`); otherwise each becomes `⏎`.
     """
     if text.isprintable() or not (_UNSAFE if keep_newlines else _UNSAFE_IN_LINE).search(text):
         return text
@@ -53,9 +53,9 @@ def clean(text: str, *, keep_newlines: bool = True) -> str:
 
 
 def escaped_json(json: str) -> str:
-    r"""Return JSON in which every character that isn't printable is written as an escape such as `\u202e`.
+    r"""Return JSON in which every character that is not printable is escaped, such as `\u202e`.
 
-    A line break stays: it is between values, as strings have it escaped already.
+    Line breaks stay. They can only occur between values, because they are already escaped in strings.
     """
     if json.isascii() and json.isprintable():
         return json
@@ -64,20 +64,20 @@ def escaped_json(json: str) -> str:
 
 
 def without_halves(text: str) -> str:
-    """Return `text` as UTF-8 can hold it: surrogate pairs joined, and halves of pairs replaced by `\ufffd`."""
+    """Return `text` as valid Unicode: surrogate pairs are joined, and lone surrogates become `\ufffd`."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def clean_line(text: str) -> str:
-    """Gives `text` clean and in one line, for titles, labels and cells: line breaks become `⏎`."""
+    """Return `text` sanitized and on one line, for titles, labels and cells; line breaks become `⏎`."""
     return clean(text, keep_newlines=False)
 
 
 @cache
 def _stand_ins() -> dict[int, str]:
-    """What stands for each unsafe character, but for joiners and the line break."""
+    """Return the replacement of each unsafe character except joiners and the line break."""
     return {point: _stand_in(point) for first, last in (*_CONTROLS, *_INVISIBLE) for point in range(first, last + 1)}
 
 

@@ -24,18 +24,18 @@ _CHUNK = 1_000_000
 
 
 def suggested_name(call: ToolCall, result: ToolResult, at: datetime) -> str:
-    """Gives a file name for a result, such as `fs.read_file-20260731-140259.txt`: text for text, else JSON."""
+    """Return a file name for a result, such as `fs.read_file-20260731-140259.txt`. Data other than text is JSON."""
     kind = "txt" if isinstance(result.data, str) else "json"
     name = "".join(sign if sign.isalnum() or sign in "._-" else "_" for sign in call.name)[:80]
     return f"{name.strip('.') or 'result'}-{at:%Y%m%d-%H%M%S}.{kind}"
 
 
 def whole(result: ToolResult) -> JsonValue:
-    """Gives all of a result's data, read from its file if it was shortened.
+    """Return the complete data of a result, read from its file if it was shortened.
 
     Raises:
         OSError: The file can't be read.
-        ValueError: It is no JSON.
+        ValueError: The file is not valid JSON.
     """
     if result.meta.truncated is None:
         return result.data
@@ -44,25 +44,26 @@ def whole(result: ToolResult) -> JsonValue:
 
 
 def save(result: ToolResult, file: Path) -> int:
-    """Writes all of a result's data to a file that does not exist yet, and gives its size in bytes.
+    """Write the complete data of a result to a new file and return the file's size in bytes.
 
-    The suffix decides: `.csv` a table where there is one, `.json` JSON, anything else text (which for data that
-    is no text is JSON as well). Nothing is cleaned: the file has what the tool gave.
+    The suffix selects the format: `.csv` for a table, `.json` for JSON, and text otherwise (JSON for other data). The
+    data is
+    not sanitized.
 
     Args:
         result: The result.
-        file: Where to; its folder must exist.
+        file: New file in an existing folder.
 
     Raises:
-        FileExistsError: There is such a file.
-        FileNotFoundError: There is no such folder.
-        ValueError: There is no table to be written as CSV.
-        OSError: It can't be written, or the file of a shortened result can't be read.
+        FileExistsError: The file exists.
+        FileNotFoundError: The folder does not exist.
+        ValueError: The data has no table to save as CSV.
+        OSError: The file can't be written, or that of a shortened result can't be read.
     """
     if file.exists():
-        raise FileExistsError(f"{file} exists already")
+        raise FileExistsError(f"{file} already exists")
     if not file.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {file.parent}")
+        raise FileNotFoundError(f"the folder {file.parent} does not exist")
     with replacing(file, replace=False) as out:
         _write(result, file.suffix.lower(), out)
     return file.stat().st_size
@@ -87,17 +88,17 @@ def _write(result: ToolResult, suffix: str, out: IO[bytes]) -> None:
 
 
 def paged(result: ToolResult, folder: Path) -> Path:
-    """Writes all of a result's data, clean and readable, to a file of its own for a pager, and gives the file.
+    """Write the complete data of a result to a new file for a pager, formatted and sanitized, and return the file.
 
-    Very large results (over 20 MB) are copied without being laid out anew, so that memory stays bounded.
+    Results over 20 MB are copied without formatting, to limit memory.
 
     Args:
         result: The result.
-        folder: Where to write; it must exist.
+        folder: Existing folder for the file.
 
     Raises:
-        OSError: It can't be written, or the file of a shortened result can't be read.
-        ValueError: That file is no JSON.
+        OSError: The file can't be written, or that of a shortened result can't be read.
+        ValueError: The file of the shortened result is not valid JSON.
     """
     cut = result.meta.truncated
     if cut is None or cut.total_bytes <= _PRETTY_LIMIT:
@@ -107,10 +108,10 @@ def paged(result: ToolResult, folder: Path) -> Path:
 
 
 def paged_text(text: str, folder: Path) -> Path:
-    """Writes a text, clean, to a file of its own for a pager, and gives the file.
+    """Write sanitized text to a new file for a pager and return the file.
 
     Raises:
-        OSError: It can't be written.
+        OSError: The file can't be written.
     """
     return _paged((text,), folder)
 

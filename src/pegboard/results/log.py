@@ -1,4 +1,4 @@
-"""What a running tool prints, line by line."""
+"""Output of a running tool, split into lines."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _LONGEST = 2_000
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that a tool printed or logged, clean."""
+    """Sanitized line that a tool printed or logged."""
 
     stream: Stream
     text: str
 
 
 class LogLines:
-    """Puts pieces of output together to lines, each stream for itself.
+    """Splitter of output into lines, separate for each stream.
 
-    A carriage return ends a line too, so that nothing printed is overwritten; lines are cut at 2,000 characters.
+    A carriage return ends a line too, so that no output is overwritten. Lines are split after 2,000 characters.
     """
 
     def __init__(self) -> None:
         self._begun: dict[Stream, str] = {}
 
     def feed(self, stream: Stream, text: str) -> list[LogLine]:
-        """Takes a piece of output and gives the lines it completes."""
+        """Add a piece of output and return the lines that it completes."""
         begun = self._begun.get(stream, "") + text
-        # A carriage return at the very end may be the first half of a line break.
+        # A final carriage return can be the first half of a line break.
         held = "\r" if begun.endswith("\r") else ""
         *whole, rest = _ENDS.split(begun.removesuffix(held))
         *full, rest = _pieces(rest)
@@ -44,7 +44,7 @@ class LogLines:
         ]
 
     def begun(self) -> list[LogLine]:
-        """Gives the lines that have begun and not ended."""
+        """Return the incomplete lines."""
         texts = ((stream, text.removesuffix("\r")) for stream, text in self._begun.items())
         return [LogLine(stream, clean_line(text)) for stream, text in texts if text]
 

@@ -1,4 +1,4 @@
-"""A long Markdown text in pieces, so that it can be rendered as it is read."""
+"""Long Markdown text in pieces for incremental rendering."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Gives `text` in pieces of about 80 lines that end at blank lines outside of fenced code.
+    """Yield pieces of about 80 lines that end at blank lines outside fenced code.
 
-    A piece that finds no such end in time is cut after 300 lines or 20,000 characters.
+    A piece without such an end is cut after 300 lines or 20,000 characters.
     """
     piece: list[str] = []
     size = 0
@@ -38,7 +38,7 @@ def _short_lines(text: str) -> Iterator[str]:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The fence that is open after `line`, if `fence` was before it; empty for none."""
+    """Return the fence that is open after `line`, given the one open before it; empty for none."""
     match = _FENCE.match(line)
     if match is None:
         return fence

@@ -1,4 +1,4 @@
-"""Markdown as lines of text with what each piece of them is, also while it is still being written."""
+"""Markdown as styled lines of text, also while it is being streamed."""
 
 from __future__ import annotations
 
@@ -36,63 +36,63 @@ Mark = Literal[
     "ok",
     "running",
 ]
-"""What a piece of text is, for whoever colours it."""
+"""Style of a piece of text."""
 Piece = tuple[int, int, Mark]
-"""A piece of a row from its first character to before its last, and what it is."""
+"""Start, end (exclusive) and style of a piece of a row."""
 
 _LONGEST_TAIL: Final = 2_000
-"""Characters that are read again at every addition; of a longer block, the beginning is taken for finished."""
+"""Maximum length of the part that is parsed again after each addition. Longer blocks are split."""
 _KEPT_TAIL: Final = 500
 _DECIDED: Final = 40
-"""Characters of a line after which it doesn't turn out to belong to what is above it, as a dash may."""
+"""Length after which a line no longer changes the block above it, as a dash can."""
 _LONGEST_CELL: Final = 40
 _COLOURED: Final = 20_000
-"""Characters of code up to which it is coloured."""
+"""Maximum length of highlighted code."""
 _LINE_START: Final = re.compile(r"\n(?=\S)")
 _DEEPEST: Final = 80
 _TOO_DEEP: Final = re.compile(
     rf"^(?: {{{_DEEPEST},}}|(?: {{0,3}}(?:>|[*+-] |\d{{1,9}}[.)] )){{{_DEEPEST // 2},}})", re.MULTILINE
 )
-"""More than may stand before a line; the parser leaves out what lies too deep in lists and quotations."""
+"""Maximum prefix of a line. The parser omits content that is nested too deeply in lists and quotations."""
 _JOINERS: Final = "\u200c\u200d"
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[^\n]*\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line before it is broken to the width of a screen."""
+class MarkdownLine:
+    """Line before wrapping."""
 
     text: str = ""
     pieces: tuple[Piece, ...] = ()
     first: str = ""
-    """What stands before its first row, such as a bullet."""
+    """Prefix of its first row, such as a bullet."""
     rest: str = ""
-    """What stands before its other rows."""
+    """Prefix of its other rows."""
     is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A line, or what of it fits a width."""
+class MarkdownRow:
+    """Part of a line that fits a width."""
 
     text: str
     pieces: tuple[Piece, ...] = ()
     is_code: bool = False
 
 
-def rows_of(line: Line, width: int) -> list[Row]:
-    """Breaks a line to a width.
+def rows_of(line: MarkdownLine, width: int) -> list[MarkdownRow]:
+    """Wrap a line.
 
     Args:
         line: The line.
-        width: Cells that a row may take.
+        width: Maximum cells of a row.
     """
-    # words have half of the width, however deep they stand
+    # Prefixes of deeply nested text use at most half of the width.
     most = max(width // 2, 1)
     first, rest = (set_cell_size(part, min(cell_len(part), most)) for part in (line.first, line.rest))
-    room = max(width - max(cell_len(first), cell_len(rest)), 2)
+    available = max(width - max(cell_len(first), cell_len(rest)), 2)
     rows = []
-    for start, end in wrap(line.text, room):
+    for start, end in wrap(line.text, available):
         before = rest if start else first
         shift = len(before) - start
         pieces: list[Piece] = [(0, len(before), "muted")] if before.strip() else []
@@ -101,48 +101,48 @@ def rows_of(line: Line, width: int) -> list[Row]:
             for begin, last, mark in line.pieces
             if begin < end and last > start
         ]
-        rows.append(Row(before + line.text[start:end], tuple(pieces), line.is_code))
+        rows.append(MarkdownRow(before + line.text[start:end], tuple(pieces), line.is_code))
     return rows
 
 
 class Marked:
-    """A Markdown text that may grow at its end; only its last block is read again then.
+    """Markdown text that can grow at its end. Only its last block is parsed again.
 
     Args:
-        text: Untrusted text that it begins with.
+        text: Initial untrusted text.
     """
 
     def __init__(self, text: str = "") -> None:
-        self._said: list[str] = []
-        self._unread: list[str] = []
+        self._texts: list[str] = []
+        self._pending: list[str] = []
         self._before = ""
-        """The last character that was read, as it came."""
+        """Last character that was parsed, before sanitizing."""
         self._tail = ""
-        self._goes_on = False
-        """Whether the tail goes on with what was cut before it."""
-        self._settled: list[Line] = []
-        self._last: list[Line] = []
+        self._is_continuation = False
+        """Whether the tail continues a block that was split."""
+        self._settled: list[MarkdownLine] = []
+        self._last: list[MarkdownLine] = []
         self.append(text)
 
     @property
     def text(self) -> str:
-        """All of it, as it was given."""
-        return "".join(self._said)
+        """Complete text as it was added."""
+        return "".join(self._texts)
 
     def append(self, text: str) -> None:
-        """Adds text at the end; it is read when lines are asked for."""
+        """Append text. It is parsed when lines are read."""
         if text:
-            self._said.append(text)
-            self._unread.append(text)
+            self._texts.append(text)
+            self._pending.append(text)
 
-    def read(self) -> tuple[Sequence[Line], Sequence[Line]]:
-        """Gives the lines that stay as they are, of which there are only ever more, and those that may change yet."""
-        if self._unread:
-            new = "".join(self._unread)
-            # half of a line end
-            self._unread = ["\r"] if new.endswith("\r") else []
-            new = self._before + new.removesuffix("\r" if self._unread else "")
-            # whether a joiner stays depends on what was before it
+    def read(self) -> tuple[Sequence[MarkdownLine], Sequence[MarkdownLine]]:
+        """Return the final lines, to which later calls only append, and the lines that can still change."""
+        if self._pending:
+            new = "".join(self._pending)
+            # The next addition can start with the second half of this line break.
+            self._pending = ["\r"] if new.endswith("\r") else []
+            new = self._before + new.removesuffix("\r" if self._pending else "")
+            # The character before a joiner decides whether it is kept.
             self._tail += clean(new)[len(clean(self._before)) :]
             self._before = new[-1:]
             self._settle()
@@ -152,28 +152,28 @@ class Marked:
         return self._settled, self._last
 
     @property
-    def lines(self) -> list[Line]:
-        """All lines as they are now."""
+    def lines(self) -> list[MarkdownLine]:
+        """All lines at present."""
         settled, last = self.read()
         return [*settled, *last]
 
     def _settle(self) -> None:
-        """Takes every block but the last one for finished."""
+        """Finish all blocks except the last one."""
         tokens = _parsed(self._tail)
         starts = [index for index, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0 and token.map]
         if len(starts) < 2:
             return
         last = tokens[starts[-1]].map
-        assert last is not None, "those without one were left out"
+        assert last is not None, "tokens without a map were filtered out"
         tail = "".join(self._tail.splitlines(keepends=True)[last[0] :])
         if "\n" not in tail and len(tail) < _DECIDED:
             return
         self._settled += self._lines(tokens[: starts[-1]])
         self._tail = tail
-        self._goes_on = False
+        self._is_continuation = False
 
     def _cut(self) -> None:
-        """Takes the beginning of a block that has become long for finished."""
+        """Finish the beginning of a long block."""
         fence = _FENCE.match(self._tail)
         wanted = len(self._tail) - _KEPT_TAIL
         if len(self._tail) > 2 * _LONGEST_TAIL:
@@ -187,11 +187,11 @@ class Marked:
             at += 1
         head, tail = self._tail[:at], self._tail[at:]
         self._settled += self._lines(_parsed(head))
-        self._goes_on = True
+        self._is_continuation = True
         self._tail = (fence[0] if fence else "") + tail
 
-    def _lines(self, tokens: Sequence[Token]) -> list[Line]:
-        writer = _Writer(begun=bool(self._settled) and _parts(self._settled[-1]) and not self._goes_on)
+    def _lines(self, tokens: Sequence[Token]) -> list[MarkdownLine]:
+        writer = _Writer(begun=bool(self._settled) and _needs_gap(self._settled[-1]) and not self._is_continuation)
         writer.write(tokens)
         return writer.lines
 
@@ -201,18 +201,18 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 3 * _DEEPEST})
-    # a definition would show nothing, and change what was shown above it
+    # A link definition is invisible and would change finished lines above it.
     return parser.enable(["table", "strikethrough"]).disable("reference")
 
 
 def _parsed(text: str) -> list[Token]:
-    """Reads a text, but lists and quotations only so deep that nothing is left out."""
+    """Parse a text, flattening lists and quotations that the parser would omit."""
     return _parser().parse(_TOO_DEEP.sub(lambda found: found[0][-_DEEPEST:], text))
 
 
 @dataclass
 class _Container:
-    """A list item or a quotation around what is written."""
+    """List item or quotation around a block."""
 
     first: str
     rest: str
@@ -220,19 +220,19 @@ class _Container:
 
 @dataclass
 class _Writer:
-    """Writes tokens down as lines.
+    """Converter of tokens to lines.
 
     Args:
-        begun: Whether there is something above, from which the first block is parted by an empty line.
+        begun: Whether there is text above, which an empty line separates from the first block.
     """
 
     begun: bool
-    lines: list[Line] = field(default_factory=list)
-    _around: list[_Container] = field(default_factory=list)
+    lines: list[MarkdownLine] = field(default_factory=list)
+    _containers: list[_Container] = field(default_factory=list)
     _numbers: list[int | None] = field(default_factory=list)
 
     def write(self, tokens: Sequence[Token]) -> None:
-        """Writes all of them."""
+        """Add the lines of all tokens."""
         index = 0
         while index < len(tokens):
             token = tokens[index]
@@ -244,38 +244,38 @@ class _Writer:
                     self._item(is_loose=_is_loose(tokens, index))
                 case "table_open":
                     end = next(at for at in range(index, len(tokens)) if tokens[at].type == "table_close")
-                    self._part()
+                    self._add_gap()
                     self._table(tokens[index:end])
                     index = end
                 case "list_item_close" | "blockquote_close":
-                    if self._around[-1].first != self._around[-1].rest:
-                        self._put(Line())
-                    self._around.pop()
+                    if self._containers[-1].first != self._containers[-1].rest:
+                        self._add(MarkdownLine())
+                    self._containers.pop()
                 case "bullet_list_close" | "ordered_list_close":
                     self._numbers.pop()
                 case _:
-                    self._begin(token)
+                    self._block(token)
             index += 1
 
-    def _begin(self, token: Token) -> None:
-        """Writes a block that needs no other token, or what stands before one."""
+    def _block(self, token: Token) -> None:
+        """Add a block that needs no other token, or what precedes a block."""
         match token.type:
             case "paragraph_open" | "heading_open" if not token.hidden:
-                self._part()
+                self._add_gap()
             case "fence" | "code_block":
-                self._part()
+                self._add_gap()
                 self._code(token.content, token.info)
             case "hr":
-                self._part()
-                self._put(Line("─" * 24, ((0, 24, "muted"),)))
+                self._add_gap()
+                self._add(MarkdownLine("─" * 24, ((0, 24, "muted"),)))
             case "bullet_list_open" | "ordered_list_open":
                 if not self._numbers:
-                    self._part()
+                    self._add_gap()
                 start = token.attrGet("start")
                 self._numbers.append(int(start or 1) if token.type == "ordered_list_open" else None)
             case "blockquote_open":
-                self._part()
-                self._around.append(_Container("▌ ", "▌ "))
+                self._add_gap()
+                self._containers.append(_Container("▌ ", "▌ "))
             case _:
                 pass
 
@@ -287,42 +287,42 @@ class _Writer:
             sign = f"{number}. "
             self._numbers[-1] = number + 1
         if is_loose:
-            self._part()
-        self._around.append(_Container(sign, " " * len(sign)))
+            self._add_gap()
+        self._containers.append(_Container(sign, " " * len(sign)))
 
-    def _part(self) -> None:
-        """Leaves a line free, where something stands above that isn't a bullet."""
-        if any(one.first != one.rest for one in self._around):
+    def _add_gap(self) -> None:
+        """Add an empty line unless the line above is blank or a bullet."""
+        if any(one.first != one.rest for one in self._containers):
             return
         if self.lines:
-            if _parts(self.lines[-1]):
-                self.lines.append(Line(first="".join(one.rest for one in self._around)))
+            if _needs_gap(self.lines[-1]):
+                self.lines.append(MarkdownLine(first="".join(one.rest for one in self._containers)))
         elif self.begun:
-            self.lines.append(Line())
+            self.lines.append(MarkdownLine())
 
-    def _put(self, line: Line) -> None:
-        """Adds a line with what stands around it; a bullet stands before the first line of its item alone."""
-        first, rest = "".join(one.first for one in self._around), "".join(one.rest for one in self._around)
-        for one in self._around:
+    def _add(self, line: MarkdownLine) -> None:
+        """Add a line with the prefixes of its containers. Only the first line of an item has a bullet."""
+        first, rest = "".join(one.first for one in self._containers), "".join(one.rest for one in self._containers)
+        for one in self._containers:
             one.first = one.rest
-        self.lines.append(Line(line.text, line.pieces, first + line.first, rest + line.rest, line.is_code))
+        self.lines.append(MarkdownLine(line.text, line.pieces, first + line.first, rest + line.rest, line.is_code))
 
     def _inline(self, token: Token, heading: str) -> None:
-        text, pieces = _words(token.children or ())
+        text, pieces = _inline_text(token.children or ())
         start = 0
         marks: Iterable[Piece] = [(0, len(text), "heading"), *pieces] if heading else pieces
         lead = "# " if heading == "h1" else ""
         for line in text.split("\n"):
             end = start + len(line)
             own = tuple((max(a, start) - start, min(b, end) - start, m) for a, b, m in marks if a < end and b > start)
-            self._put(Line(line, own, lead, " " * len(lead)))
+            self._add(MarkdownLine(line, own, lead, " " * len(lead)))
             start = end + 1
 
     def _code(self, code: str, info: str) -> None:
         lines = clean(code.rstrip("\n")).split("\n")
         coloured = _colours("\n".join(lines), info.split(maxsplit=1)[0] if info.strip() else "")
         for line, pieces in zip(lines, coloured, strict=True):
-            self._put(Line(line, pieces, "  ", "  ", is_code=True))
+            self._add(MarkdownLine(line, pieces, "  ", "  ", is_code=True))
 
     def _table(self, tokens: Sequence[Token]) -> None:
         rows: list[list[tuple[str, list[Piece]]]] = []
@@ -330,7 +330,7 @@ class _Writer:
             if token.type == "tr_open":
                 rows.append([])
             elif token.type == "inline":
-                text, pieces = _words(token.children or ())
+                text, pieces = _inline_text(token.children or ())
                 rows[-1].append((text.replace("\n", " "), pieces))
         columns = max((len(row) for row in rows), default=0)
         widths = [
@@ -338,14 +338,14 @@ class _Writer:
             for at in range(columns)
         ]
         for number, row in enumerate(rows):
-            self._put(_table_line(row, widths, is_head=number == 0))
+            self._add(_table_line(row, widths, is_head=number == 0))
             if number == 0:
                 rule = "─┼─".join("─" * width for width in widths)
-                self._put(Line(rule, ((0, len(rule), "muted"),)))
+                self._add(MarkdownLine(rule, ((0, len(rule), "muted"),)))
 
 
-def _parts(line: Line) -> bool:
-    """Says whether a line free must part this one from what comes."""
+def _needs_gap(line: MarkdownLine) -> bool:
+    """Return True if an empty line must separate this line from the next block."""
     return bool(line.text or line.first.strip()) or line.is_code
 
 
@@ -354,32 +354,32 @@ def _is_loose(tokens: Sequence[Token], index: int) -> bool:
     return first is not None and first.type == "paragraph_open" and not first.hidden
 
 
-def _table_line(cells: Sequence[tuple[str, list[Piece]]], widths: Sequence[int], *, is_head: bool) -> Line:
+def _table_line(cells: Sequence[tuple[str, list[Piece]]], widths: Sequence[int], *, is_head: bool) -> MarkdownLine:
     text, pieces = "", list[Piece]()
     for at, width in enumerate(widths):
-        said, own = cells[at] if at < len(cells) else ("", [])
-        if cell_len(said) > width:
-            said = said[: max(width - 1, 0)]
-            while cell_len(said) > width - 1:
-                said = said[:-1]
-            said += "…"
+        shown, own = cells[at] if at < len(cells) else ("", [])
+        if cell_len(shown) > width:
+            shown = shown[: max(width - 1, 0)]
+            while cell_len(shown) > width - 1:
+                shown = shown[:-1]
+            shown += "…"
         start = len(text)
         if at:
             text += " │ "
             pieces.append((start, start + 3, "muted"))
             start += 3
-        text += said + " " * (width - cell_len(said))
-        pieces += [(start + a, start + min(b, len(said)), mark) for a, b, mark in own if a < len(said)]
+        text += shown + " " * (width - cell_len(shown))
+        pieces += [(start + a, start + min(b, len(shown)), mark) for a, b, mark in own if a < len(shown)]
         if is_head:
-            pieces.append((start, start + len(said), "strong"))
-    return Line(text.rstrip(), tuple(pieces))
+            pieces.append((start, start + len(shown), "strong"))
+    return MarkdownLine(text.rstrip(), tuple(pieces))
 
 
 _SPANS: Final[dict[str, Mark]] = {"strong": "strong", "em": "emphasis", "s": "muted", "link": "link"}
 
 
-def _words(children: Iterable[Token]) -> tuple[str, list[Piece]]:
-    """Gives what stands in a paragraph, a heading or a cell; line breaks that were meant stay."""
+def _inline_text(children: Iterable[Token]) -> tuple[str, list[Piece]]:
+    """Return the text and styles of a paragraph, heading or cell, with its hard line breaks."""
     text, pieces, opened = "", list[Piece](), list[tuple[int, str]]()
     for token in children:
         match token.type:
@@ -388,13 +388,13 @@ def _words(children: Iterable[Token]) -> tuple[str, list[Piece]]:
             case "hardbreak":
                 text += "\n"
             case "code_inline":
-                said = clean_line(token.content)
-                pieces.append((len(text), len(text) + len(said), "code"))
-                text += said
+                shown = clean_line(token.content)
+                pieces.append((len(text), len(text) + len(shown), "code"))
+                text += shown
             case "image":
-                said = clean_line(f"[image: {token.content} {token.attrGet('src')}]")
-                pieces.append((len(text), len(text) + len(said), "muted"))
-                text += said
+                shown = clean_line(f"[image: {token.content} {token.attrGet('src')}]")
+                pieces.append((len(text), len(text) + len(shown), "muted"))
+                text += shown
             case "text":
                 text += clean_line(token.content)
             case opening if opening.endswith("_open"):
@@ -402,18 +402,18 @@ def _words(children: Iterable[Token]) -> tuple[str, list[Piece]]:
             case closing if closing.endswith("_close") and opened:
                 start, target = opened.pop()
                 pieces.append((start, len(text), _SPANS.get(closing.removesuffix("_close"), "plain")))
-                # where a link leads is seen, and is not taken for what it says
+                # Show the target of a link, so that its text can't disguise it.
                 if target and target != text[start:]:
-                    said = clean_line(f" ({target})")
-                    pieces.append((len(text), len(text) + len(said), "muted"))
-                    text += said
+                    shown = clean_line(f" ({target})")
+                    pieces.append((len(text), len(text) + len(shown), "muted"))
+                    text += shown
             case _:
                 text += clean_line(token.content)
     return text, pieces
 
 
 def _colours(code: str, language: str) -> Iterator[tuple[Piece, ...]]:
-    """Gives the coloured pieces of each line of code."""
+    """Yield the styles of each line of code."""
     lines: list[list[Piece]] = [[] for _ in range(code.count("\n") + 1)]
     if language and len(code) <= _COLOURED:
         number = column = 0

@@ -1,4 +1,4 @@
-"""Texts written to files of their own, which were not there before."""
+"""Text saved to new files."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Final
 from pegboard import storage
 
 _LONGEST_NAME: Final = 120
-"""Bytes; file systems take 255, of which a suffix and a number need some."""
+"""Maximum bytes of a name. File systems allow 255, including the suffix and a number."""
 
 
 def write_new(folder: Path, name: str, suffix: str, text: str) -> Path:
-    """Writes a text to a file that isn't there yet, all of it or nothing, and gives the file.
+    """Write a text atomically to a new file and return the file.
 
     Args:
-        folder: Where; it must exist.
-        name: What the file is for: untrusted text. What a file name shouldn't hold becomes `_`; where the name is
-            taken, ` (2)` and so on follows it.
-        suffix: Such as `.md`.
-        text: What is written, as UTF-8.
+        folder: Existing folder for the file.
+        name: Untrusted text that describes the file. Characters unsuitable for a file name become `_`; ` (2)` and so on
+            follows if the name exists.
+        suffix: Suffix, such as `.md`.
+        text: Content, written as UTF-8.
 
     Raises:
-        OSError: It can't be written.
+        OSError: The file can't be written.
     """
     stem, content = _file_name(name), text.encode(errors="backslashreplace")
     for number in count(1):
@@ -34,7 +34,7 @@ def write_new(folder: Path, name: str, suffix: str, text: str) -> Path:
         with suppress(FileExistsError):
             storage.write(file, content, replace=False)
             return file
-    raise AssertionError("there is always another number")
+    raise AssertionError("the loop ends only with a new file")
 
 
 def _file_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Places in a JSON value, and their names."""
+"""Paths within a JSON value."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from typing import TypeAlias
 
 Step: TypeAlias = str | int
-"""A key of an object or an index of a list."""
+"""Key of an object or index of a list."""
 Path: TypeAlias = tuple[Step, ...]
-"""The steps from the root of a value to a place in it."""
+"""Steps from the root of a value to one of its parts."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def jq_path(path: Path) -> str:
-    """Gives a path as `jq` takes it: `.results[3].title`, `."a key"`, `.` for the root."""
+    """Return a path in the syntax of `jq`: `.results[3].title`, `."a key"`, or `.` for the root."""
     if not path:
         return "."
     named = "".join(_step(step) for step in path)

@@ -1,4 +1,4 @@
-"""A call with its result as words for a conversation."""
+"""Calls and results quoted in a conversation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pegboard.results.sizes import count
 from pegboard.results.text import as_text, json_bytes
 
 LONGEST = 8_000
-"""Characters of a result that are quoted."""
+"""Maximum number of quoted characters of a result."""
 
 
 def quoted(call: ToolCall, result: ToolResult) -> str:
-    """Gives a call and what came of it as Markdown, its beginning where it is long.
+    """Return a call and its result as Markdown, truncated if it is long.
 
     Args:
         call: The call.
@@ -26,4 +26,4 @@ def quoted(call: ToolCall, result: ToolResult) -> str:
     more = f"\n… {count(len(text) - LONGEST, 'more character')}" if len(text) > LONGEST else ""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text[:LONGEST])), default=0))
     failed = f" failed ({result.error.message}) and" if result.error is not None else ""
-    return f"{head}{failed} gave:\n\n{fence}\n{text[:LONGEST]}{more}\n{fence}\n\n"
+    return f"{head}{failed} returned:\n\n{fence}\n{text[:LONGEST]}{more}\n{fence}\n\n"

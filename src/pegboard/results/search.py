@@ -1,4 +1,4 @@
-"""Searching: the same rule for text, trees and tables."""
+"""Search rule shared by text, trees and tables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pegboard.results.paths import Path, Step
 
 
 def pattern(wanted: str) -> re.Pattern[str]:
-    """Gives the rule for `wanted`: literally, and without regard to case unless it has a capital letter."""
+    """Return a pattern for literal text, ignoring case unless the text has a capital letter."""
     return re.compile(re.escape(wanted), 0 if wanted != wanted.lower() else re.IGNORECASE)
 
 
 def find(value: JsonValue, wanted: re.Pattern[str]) -> Iterator[Path | None]:
-    """Gives the path of every key or scalar that `wanted` is found in, in reading order.
+    """Yield the path of every key or scalar that matches, in reading order.
 
-    Yields `None` for every place that does not match, so that a caller can pause, stop or count between any two.
+    Yields None for every other node, so that callers can pause, stop or count between any two.
 
     Args:
         value: Any JSON value.
-        wanted: The rule, from `pattern`.
+        wanted: Pattern from `pattern`.
     """
     yield () if _matches(None, value, wanted) else None
     path: list[Step] = []

@@ -1,4 +1,4 @@
-"""Cutting a value that is too large to be passed on."""
+"""Truncation of values that are too large to pass on."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ _CUT = "…"
 
 
 def shorten(value: object, limit: int) -> tuple[object, int]:
-    """Gives the head of a JSON value, small enough to be written in `limit` bytes.
+    """Return the beginning of a JSON value within a size limit.
 
-    The shape is kept: long texts lose their end (and end in `…`), lists lose their last items (the head of an item
-    stays only where the whole ones before it leave half of the room); of an object as many keys as possible stay,
-    small values whole, and large ones share what room there is.
+    The structure is kept. Long texts lose their end, marked with `…`. Lists lose their last items; the beginning of a
+    truncated item stays only if the complete items before it leave half of the limit. Objects keep as many keys as
+    possible:
+    small values stay complete, and large ones share the remaining bytes.
 
     Args:
-        value: A JSON value; left as it is.
-        limit: The most bytes that the answer may have as compact JSON in UTF-8. At least 4.
+        value: JSON value; not modified.
+        limit: Maximum size as compact JSON in UTF-8, in bytes, at least 4.
 
     Returns:
-        The shortened value, and how many bytes it has as JSON.
+        The truncated value and its size in bytes.
     """
     size = _size_up_to(value, limit)
     if size <= limit:
@@ -30,42 +31,42 @@ def shorten(value: object, limit: int) -> tuple[object, int]:
     return _fit(value, limit) or (None, 4)
 
 
-def _fit(value: object, room: int) -> tuple[object, int] | None:
-    """Gives as much of a value as `room` bytes can hold, and its size; None if they hold nothing of it."""
+def _fit(value: object, budget: int) -> tuple[object, int] | None:
+    """Return as much of a value as fits `budget` bytes, and its size, or None if nothing fits."""
     if isinstance(value, str):
-        return _fit_text(value, room)
+        return _fit_text(value, budget)
     if isinstance(value, Mapping):
-        return _fit_object(value, room)
+        return _fit_object(value, budget)
     if isinstance(value, Sequence):
-        return _fit_list(value, room)
-    size = _size_up_to(value, room)
-    return (value, size) if size <= room else None
+        return _fit_list(value, budget)
+    size = _size_up_to(value, budget)
+    return (value, size) if size <= budget else None
 
 
-def _fit_text(text: str, room: int) -> tuple[str, int] | None:
-    if len(text) + 2 <= room:
+def _fit_text(text: str, budget: int) -> tuple[str, int] | None:
+    if len(text) + 2 <= budget:
         size = _text_size(text)
-        if size <= room:
+        if size <= budget:
             return text, size
-    kept = room
+    kept = budget
     while kept > 0:
         size = _text_size(text[:kept] + _CUT)
-        if size <= room:
+        if size <= budget:
             return text[:kept] + _CUT, size
-        kept = min(kept - 1, kept * room // size)
+        kept = min(kept - 1, kept * budget // size)
     return None
 
 
-def _fit_list(items: Sequence[object], room: int) -> tuple[list[object], int] | None:
-    if room < 2:
+def _fit_list(items: Sequence[object], budget: int) -> tuple[list[object], int] | None:
+    if budget < 2:
         return None
     kept: list[object] = []
     used = 2
     for item in items:
         comma = 1 if kept else 0
-        size = _size_up_to(item, room - used - comma)
-        fitting = (item, size) if used + comma + size <= room else _fit(item, room - used - comma)
-        if fitting is None or (fitting[0] is not item and used > room // 2):
+        size = _size_up_to(item, budget - used - comma)
+        fitting = (item, size) if used + comma + size <= budget else _fit(item, budget - used - comma)
+        if fitting is None or (fitting[0] is not item and used > budget // 2):
             break
         kept.append(fitting[0])
         used += comma + fitting[1]
@@ -74,16 +75,16 @@ def _fit_list(items: Sequence[object], room: int) -> tuple[list[object], int] | 
     return kept, used
 
 
-def _fit_object(values: Mapping[str, object], room: int) -> tuple[dict[str, object], int] | None:
-    if room < 2:
+def _fit_object(values: Mapping[str, object], budget: int) -> tuple[dict[str, object], int] | None:
+    if budget < 2:
         return None
-    names = _names_that_fit(values, room)
+    names = _names_that_fit(values, budget)
     used = 2 + sum(_text_size(name) + 2 for name in names) - (1 if names else 0)
-    # small values stay whole; what they leave of an even share goes to the large ones
-    share = (room - used) // len(names) if names else 0
+    # Small values stay complete; large ones share the bytes that these leave of an even distribution.
+    share = (budget - used) // len(names) if names else 0
     sizes = {name: _size_up_to(values[name], share) for name in names}
     small = {name for name, size in sizes.items() if size <= share}
-    left = room - used - sum(sizes[name] for name in small)
+    left = budget - used - sum(sizes[name] for name in small)
     waiting = len(names) - len(small)
     kept: dict[str, object] = {}
     for name in names:
@@ -102,19 +103,19 @@ def _fit_object(values: Mapping[str, object], room: int) -> tuple[dict[str, obje
     return kept, used if kept else 2
 
 
-def _names_that_fit(values: Mapping[str, object], room: int) -> list[str]:
-    """Gives the first keys, as many as there is room for with two bytes of value each."""
+def _names_that_fit(values: Mapping[str, object], budget: int) -> list[str]:
+    """Return the first keys that fit the budget with two bytes of value each."""
     names = []
-    for name in islice(values, room):
-        room -= _text_size(name) + 4
-        if room < 0:
+    for name in islice(values, budget):
+        budget -= _text_size(name) + 4
+        if budget < 0:
             break
         names.append(name)
     return names
 
 
 def _size_up_to(value: object, cap: int) -> int:
-    """Gives the bytes of a value as compact JSON, or any number above `cap` if there are more."""
+    """Return the bytes of a value as compact JSON, or any number above `cap` if there are more."""
     size, unseen = 0, [value]
     while unseen and size <= cap:
         item = unseen.pop()

@@ -1,4 +1,4 @@
-"""Sizes, durations and counts in the words of people."""
+"""Sizes, durations and counts for display."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _UNITS = ("kB", "MB", "GB", "TB")
 
 
 def size(count: int) -> str:
-    """Gives a number of bytes as `340 B`, `1.2 kB` or `60 MB`; units are powers of 1,000."""
+    """Return a number of bytes as `340 B`, `1.2 kB` or `60 MB`, in powers of 1,000."""
     if count < 1000:
         return f"{count} B"
     value, units = count / 1000, iter(_UNITS)
@@ -19,7 +19,7 @@ def size(count: int) -> str:
 
 
 def duration(milliseconds: float) -> str:
-    """Gives a duration as `0.4 ms`, `340 ms`, `1.2 s`, `2 min 5 s` or `1 h 3 min`."""
+    """Return a duration as `0.4 ms`, `340 ms`, `1.2 s`, `2 min 5 s` or `1 h 3 min`."""
     if milliseconds < 9.95:
         return f"{milliseconds:.1f} ms"
     if milliseconds < 999.5:
@@ -34,23 +34,23 @@ def duration(milliseconds: float) -> str:
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
-    """Gives a number with its noun: `1 line`, `12,345 lines`.
+    """Return a number with its noun: `1 line`, `12,345 lines`.
 
     Args:
-        number: How many.
-        one: The noun in the singular.
-        many: Its plural, if that isn't made with an "s".
+        number: The number.
+        one: Noun in the singular.
+        many: Noun in the plural, if it is not formed with an "s".
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def thousands(number: int) -> str:
-    """Gives a number in few signs: `340`, `5.7k`, `1,200.0k`."""
+    """Return a short number: `340`, `5.7k`, `1,200.0k`."""
     return f"{number:,}" if number < 1_000 else f"{number / 1_000:,.1f}k"
 
 
 def age(now: datetime, then: datetime) -> str:
-    """Gives how long ago something was: `now`, `5 min`, `3 h`, `2 d`; what is older than a month, as a date."""
+    """Return the time since `then` as `now`, `5 min`, `3 h` or `2 d`, or as a date after a month."""
     minutes = int((now - then).total_seconds() // 60)
     if minutes < 1:
         return "now"

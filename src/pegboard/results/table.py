@@ -1,4 +1,4 @@
-"""A list of objects as a table."""
+"""Tables made of lists of objects."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from pegboard.results.search import find
 from pegboard.results.text import json_bytes, preview
 
 CELL = 40
-"""Characters of a cell, and so of a column; what is longer is cut with an ellipsis."""
+"""Maximum width of a cell and its column, in characters."""
 _COLUMNS = 50
 _MEASURED_ROWS = 100
 _LOOKED_AT = 200
-"""Values that are looked at for a list: it is done at every step of a cursor."""
+"""Maximum number of values searched for a list. The search runs at every move of a cursor."""
 _SHORT = 6
-"""Members of an answer that can be told in a line."""
+"""Maximum number of members summarised in a line."""
 
 
 class Table:
-    """The rows and columns of a list of objects.
+    """Rows and columns of a list of objects.
+
+    Rows and columns are counted from 0.
 
     Attributes:
-        path: Where the list stands in the value.
-        beside: What else the answer around the list says, in a line: `success true · count 63`; empty where nothing.
-        columns: The keys of all rows in the order they first appear, at most 50.
-        columns_left_out: How many keys that leaves out.
-
-    A place in it is a row and a column, both from 0.
+        path: Path of the list in the value.
+        beside: Other members of the object around the list in one line: `success true · count 63`; can be empty.
+        columns: Keys of all rows in the order of their first appearance, at most 50.
+        columns_left_out: Number of omitted keys.
     """
 
     def __init__(self, rows: list[JsonObject], path: Path = (), beside: str = "") -> None:
@@ -51,11 +51,11 @@ class Table:
 
     @classmethod
     def of(cls, value: JsonValue, path: Path = ()) -> Table | None:
-        """Finds the table in a value: itself, or the one member of an object that is a list of objects.
+        """Return the table in a value: the value itself, or the only member of an object that is a list of objects.
 
         Args:
             value: Any JSON value.
-            path: Where it stands, if it is a part of another.
+            path: Path of the value, if it is part of another.
         """
         rows = _objects(value)
         if rows:
@@ -72,44 +72,44 @@ class Table:
         return len(self._rows)
 
     def cell(self, row: int, column: int) -> str:
-        """Gives a cell's text, clean, in one line and cut; empty where the row doesn't have it."""
+        """Return the text of a cell, sanitized and truncated to one line; empty if the row lacks the key."""
         name = self.columns[column]
         return _shown(self._rows[row][name]) if name in self._rows[row] else ""
 
     def value(self, row: int, column: int) -> JsonValue:
-        """Gives the whole value of a cell, None where the row doesn't have it."""
+        """Return the value of a cell, or None if the row lacks the key."""
         return self._rows[row].get(self.columns[column])
 
     def cell_path(self, row: int, column: int) -> Path:
-        """Gives the path of a cell in the value that the table was found in."""
+        """Return the path of a cell in the value that contains the table."""
         return (*self.path, row, self.columns[column])
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
-        """Gives row and column of each cell `wanted` is found in, however deep, and None for each without."""
+        """Yield the row and column of each cell that contains a match at any depth, and None for the others."""
         for number, row in enumerate(self._rows):
             for column, name in enumerate(self.columns):
                 found = name in row and any(path is not None for path in find(row[name], wanted))
                 yield (number, column) if found else None
 
     def width(self, column: int) -> int:
-        """Gives the cells of the screen a column needs, by its name, its first rows and its last, at most 40."""
+        """Return the width of a column in cells of the screen, from its name, first and last rows, at most 40."""
         cells = (self.cell(row, column) for row in self._measured())
         return min(max(cell_len(clean_line(self.columns[column])), *map(cell_len, cells)), CELL)
 
     def is_numeric(self, column: int) -> bool:
-        """Says whether a column has nothing but numbers, by its first rows and its last."""
+        """Return True if a column contains only numbers, judging by its first and last rows."""
         name = self.columns[column]
         rows = (self._rows[row] for row in self._measured())
         values = [row[name] for row in rows if row.get(name) is not None]
         return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
     def _measured(self) -> list[int]:
-        """The rows that a column is judged by: looking at all of them would take too long."""
+        """Return the rows that represent a column, because reading all of them would take too long."""
         rows = range(len(self))
         return [*rows[:_MEASURED_ROWS], *rows[max(_MEASURED_ROWS, len(self) - _MEASURED_ROWS) :]]
 
     def csv(self) -> str:
-        """Gives the whole table as CSV (RFC 4180): every row, every column, nested values as JSON, null as nothing."""
+        """Return the complete table as CSV (RFC 4180), with nested values as JSON and null as an empty field."""
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow(self._keys)
@@ -118,7 +118,7 @@ class Table:
 
 
 def is_wrapped(value: JsonValue) -> bool:
-    """Tells whether a value is an answer around one list of objects, and says no more than a line beside it."""
+    """Return True for an object around one list of objects whose other members fit a line."""
     if not isinstance(value, dict):
         return False
     rest = [member for member in value.values() if not _objects(member)]
@@ -137,16 +137,16 @@ def _beside(value: JsonObject, key: str) -> str:
 
 
 def begins_as_table(value: JsonValue) -> bool:
-    """Tells whether a value is a list whose first item is an object, which is quick to tell of any list."""
+    """Return True for a list whose first item is an object, a fast check for lists of any length."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def nearest_list(value: JsonValue, path: Path = ()) -> tuple[Path, JsonValue] | None:
-    """Finds the first list that begins as a table, in a value or a few levels below it, and gives its path too.
+    """Return the path and value of the first list of objects in a value or a few levels below it, or None.
 
     Args:
         value: Any JSON value.
-        path: Where it stands.
+        path: Path of the value.
     """
     waiting = deque([(path, value)])
     for _ in range(_LOOKED_AT):
@@ -161,7 +161,7 @@ def nearest_list(value: JsonValue, path: Path = ()) -> tuple[Path, JsonValue] | 
 
 
 def _shown(value: JsonValue) -> str:
-    """A value in a cell: text without quotes, lists of texts parted by commas, other nested values abridged."""
+    """Return the text of a cell: strings without quotes, lists of strings joined by commas, other values abridged."""
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value[:CELL]):
         value = ", ".join(str(item)[:CELL] for item in value[:CELL])
     if isinstance(value, str):
@@ -176,7 +176,7 @@ def _field(value: JsonValue) -> str:
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:
-    """The list as one of objects, empty if it holds anything else."""
+    """Return a list of objects, or an empty list if any item is not a non-empty object."""
     if not isinstance(value, list):
         return []
     rows = [item for item in value if isinstance(item, dict) and item]

@@ -1,4 +1,4 @@
-"""A value as text: pretty JSON, short previews, what each word of JSON is."""
+"""Values as text: indented JSON, short previews and syntax highlighting."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from pegboard.results.clean import clean_line
 
-Part = Literal["key", "string", "number", "constant", "muted", "plain", "warning"]
-"""What a piece of text is, for whoever colours it."""
+TokenKind = Literal["key", "string", "number", "constant", "muted", "plain", "warning"]
+"""Kind of a piece of text, which selects its colour."""
 
 _TOKEN = re.compile(
     r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))'
@@ -25,32 +25,32 @@ _HIGHLIGHT_LIMIT = 5_000
 
 
 def json_bytes(value: JsonValue, *, indent: int | None = None) -> bytes:
-    r"""Gives a value as JSON in UTF-8.
+    r"""Return a value as JSON in UTF-8.
 
     Args:
-        value: Any JSON value, lone surrogates included (they come out as `\ud800`).
-        indent: Spaces a level; without it, one line.
+        value: Any JSON value. Lone surrogates are escaped (`\ud800`).
+        indent: Spaces per level, or None for one line.
     """
     try:
         return to_json(value, indent=indent)
     except PydanticSerializationError:
-        # It refuses lone surrogates and deep nesting.
+        # pydantic rejects lone surrogates and deep nesting.
         return json.dumps(value, indent=indent).encode()
 
 
 def as_text(value: JsonValue) -> str:
-    """Gives a string as it is and anything else as indented JSON; not cleaned."""
+    """Return a string unchanged and other values as indented JSON; not sanitized."""
     if isinstance(value, str):
         return value
     return json_bytes(value, indent=2).decode()
 
 
 def preview(value: JsonValue, width: int = 80) -> str:
-    """Gives a value in one clean line of about `width` characters: `{id: 1, tags: [2], … 3 more}`.
+    """Return a sanitized summary of about `width` characters: `{id: 1, tags: [2], … 3 more}`.
 
     Args:
         value: Any JSON value.
-        width: Characters it may take; strings are cut and containers abridged to fit.
+        width: Approximate length; strings are truncated and containers abridged to fit.
     """
     match value:
         case str():
@@ -66,20 +66,20 @@ def preview(value: JsonValue, width: int = 80) -> str:
 
 
 def quoted(text: str, width: int) -> str:
-    """Gives a string in quotes, clean, in one line, cut at `width` characters with an ellipsis."""
+    """Return a sanitized string in quotes, truncated to `width` characters with an ellipsis."""
     if len(text) <= width:
         return f'"{clean_line(text)}"'
     return f'"{clean_line(text[: max(width - 1, 1)])}…"'
 
 
-def json_parts(line: str) -> list[tuple[int, int, Part]]:
-    """Gives the coloured pieces of a line of JSON as `(start, end, what it is)`; none for a very long line."""
+def json_parts(line: str) -> list[tuple[int, int, TokenKind]]:
+    """Return the start, end and kind of each token in a line of JSON; none for a very long line."""
     if len(line) > _HIGHLIGHT_LIMIT:
         return []
-    return [(match.start(), match.end(), _part(match)) for match in _TOKEN.finditer(line)]
+    return [(match.start(), match.end(), _kind(match)) for match in _TOKEN.finditer(line)]
 
 
-def _part(match: re.Match[str]) -> Part:
+def _kind(match: re.Match[str]) -> TokenKind:
     for part in ("key", "string", "number"):
         if match[part] is not None:
             return part

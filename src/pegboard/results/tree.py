@@ -1,4 +1,4 @@
-"""A value as a tree whose rows are made as they are opened."""
+"""Values as trees with lazily created rows."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from pydantic import JsonValue
 from pegboard.results.clean import clean_line
 from pegboard.results.paths import Path, Step
 from pegboard.results.sizes import count
-from pegboard.results.text import Part, preview, quoted
+from pegboard.results.text import TokenKind, preview, quoted
 
 PAGE = 200
-"""Children that a container shows at first; every `more` doubles what is shown."""
+"""Number of children that a container shows at first. Every `more` doubles it."""
 LINE = 100
-"""Characters of a line of an opened string; a longer string can be opened."""
+"""Maximum length of the lines of an opened string. Longer strings can be opened."""
 _OPEN_AT_FIRST = 40
 _OPEN_ALL_LIMIT = 20_000
 
 
 @dataclass(slots=True, eq=False)
-class Row:
-    """A row of the tree.
+class TreeRow:
+    """Row of a tree.
 
     Attributes:
-        kind: A value, a line of the opened string above it, or the row that stands for what is not shown yet.
+        kind: A value, a line of the opened string above it, or a placeholder for hidden rows.
         depth: Levels below the root.
-        step: The key or index of a value; None for the root and for rows that are no values.
-        value: The value; the text of a line; for `more` that of the container.
-        parent: The row of the container.
-        open: Whether its children are in the list.
-        shown: How many of its children are in the list, if it is open.
+        step: Key or index of a value; None for the root and other kinds of row.
+        value: The value, the text of a line, or the container of hidden rows.
+        parent: Row of the container.
+        open: Whether its children are visible.
+        shown: Number of visible children of an open row.
     """
 
     kind: Literal["value", "line", "more"]
     depth: int
     step: Step | None
     value: JsonValue
-    parent: Row | None
+    parent: TreeRow | None
     open: bool = False
     shown: int = 0
 
     @property
     def path(self) -> Path:
-        """The path of the value, for a line or `more` that of the value it belongs to."""
+        """Path of the value, or of the value that a line or placeholder belongs to."""
         steps: list[Step] = []
-        row: Row | None = self
+        row: TreeRow | None = self
         while row is not None:
             if row.step is not None:
                 steps.append(row.step)
@@ -57,7 +57,7 @@ class Row:
 
     @property
     def can_open(self) -> bool:
-        """Whether there is something below."""
+        """True if it has children."""
         if self.kind != "value":
             return False
         match self.value:
@@ -68,55 +68,55 @@ class Row:
             case _:
                 return False
 
-    def label(self, width: int = LINE) -> list[tuple[str, Part]]:
-        """Gives the row's text, clean and without its indentation, piece by piece.
+    def label(self, width: int = LINE) -> list[tuple[str, TokenKind]]:
+        """Return the sanitized text of the row in pieces, without indentation.
 
         Args:
-            width: About how many characters there is room for.
+            width: Approximate length in characters.
         """
         if self.kind == "line":
             return [(clean_line(self.value) if isinstance(self.value, str) else "", "string")]
         if self.kind == "more":
             return [(f"… {self._hidden:,} more", "muted")]
-        parts: list[tuple[str, Part]] = []
+        parts: list[tuple[str, TokenKind]] = []
         if isinstance(self.step, str):
             parts = [(clean_line(self.step[:LINE]), "key"), (": ", "muted")]
         elif self.step is not None:
             parts = [(f"[{self.step}]", "key"), (" ", "muted")]
-        room = max(width - sum(len(text) for text, _ in parts), 12)
-        return [*parts, self._shown_value(room)]
+        available = max(width - sum(len(text) for text, _ in parts), 12)
+        return [*parts, self._shown_value(available)]
 
     @property
     def _hidden(self) -> int:
         return _child_count(self.value) - (self.parent.shown if self.parent else 0)
 
-    def _shown_value(self, room: int) -> tuple[str, Part]:
+    def _shown_value(self, available: int) -> tuple[str, TokenKind]:
         match self.value:
             case str() as text:
-                return (count(len(text), "character") if self.open else quoted(text, room)), (
+                return (count(len(text), "character") if self.open else quoted(text, available)), (
                     "muted" if self.open else "string"
                 )
             case dict() as found:
-                return (count(len(found), "key") if self.open else preview(found, room)), "muted"
+                return (count(len(found), "key") if self.open else preview(found, available)), "muted"
             case list() as items:
-                return (count(len(items), "item") if self.open else preview(items, room)), "muted"
+                return (count(len(items), "item") if self.open else preview(items, available)), "muted"
             case bool() | None:
                 return preview(self.value), "constant"
             case _:
-                return preview(self.value)[:room], "number"
+                return preview(self.value)[:available], "number"
 
 
 class Tree:
-    """A value and which parts of it are open; `rows` is what is to be seen, top to bottom."""
+    """Value with a state for each container: open or closed. `rows` contains the visible rows, top to bottom."""
 
     def __init__(self, value: JsonValue) -> None:
-        root = Row("value", 0, None, value, None)
-        self.rows: list[Row] = [root]
+        root = TreeRow("value", 0, None, value, None)
+        self.rows: list[TreeRow] = [root]
         self.open(0)
         self._open_levels()
 
     def open(self, index: int) -> int:
-        """Opens the row at `index`, or shows more if it stands for more; gives how many rows came."""
+        """Open the row at `index`, or show more rows if it is a placeholder; return the number of added rows."""
         row = self.rows[index]
         if row.kind == "more":
             return self._more(index)
@@ -129,7 +129,7 @@ class Tree:
         return len(rows)
 
     def close(self, index: int) -> int:
-        """Closes the row at `index`; gives how many rows went."""
+        """Close the row at `index` and return the number of removed rows."""
         row = self.rows[index]
         if not row.open:
             return 0
@@ -139,7 +139,7 @@ class Tree:
         return end - index - 1
 
     def open_all(self, index: int) -> bool:
-        """Opens everything below the row at `index`, breadth first; gives whether the limit left some of it closed."""
+        """Open all containers below the row at `index`, breadth first; return True if the limit left some closed."""
         self.open(index)
         while True:
             opened, left = self._open_below(index)
@@ -149,17 +149,17 @@ class Tree:
                 return False
 
     def parent(self, index: int) -> int:
-        """Gives the index of the container of the row at `index`, of the root its own."""
+        """Return the index of the container of the row at `index`; for the root, its own."""
         depth = self.rows[index].depth
         while index > 0 and self.rows[index].depth >= depth:
             index -= 1
         return index
 
     def reveal(self, path: Path) -> int:
-        """Opens what stands above the value at `path` and gives its index.
+        """Open the containers of the value at `path` and return the value's index.
 
         Raises:
-            LookupError: There is no such place.
+            LookupError: The path does not exist.
         """
         index = 0
         for step in path:
@@ -189,7 +189,7 @@ class Tree:
         return len(rows) - 1
 
     def _open_levels(self) -> None:
-        """Opens whole levels while all of it still fits a screen."""
+        """Open whole levels as long as all rows fit a screen."""
         while True:
             below = [index for index, row in enumerate(self.rows) if _is_closed_container(row)]
             size = sum(_child_count(self.rows[index].value) for index in below)
@@ -199,23 +199,23 @@ class Tree:
                 self.open(index)
 
     def _open_below(self, index: int) -> tuple[bool, bool]:
-        """Opens the closed containers below `index`, one level; gives whether any was opened, and any left closed."""
+        """Open the closed containers one level below `index`; return whether any was opened, and any left closed."""
         end = self._end(index)
-        room = _OPEN_ALL_LIMIT - len(self.rows)
-        rows: list[Row] = []
+        available = _OPEN_ALL_LIMIT - len(self.rows)
+        rows: list[TreeRow] = []
         opened = left = False
         for row in self.rows[index + 1 : end]:
             rows.append(row)
             if not _is_closed_container(row):
                 continue
-            if room <= 0:
+            if available <= 0:
                 left = True
                 continue
             row.open = opened = True
             row.shown = 0
             children = _children(row, PAGE)
             rows += children
-            room -= len(children)
+            available -= len(children)
         self.rows[index + 1 : end] = rows
         return opened, left
 
@@ -227,7 +227,7 @@ class Tree:
         return end
 
 
-def _is_closed_container(row: Row) -> bool:
+def _is_closed_container(row: TreeRow) -> bool:
     return row.can_open and not row.open and not isinstance(row.value, str)
 
 
@@ -241,24 +241,26 @@ def _child_count(value: JsonValue) -> int:
             return 0
 
 
-def _children(row: Row, page: int) -> list[Row]:
-    """The next `page` children of `row`, counted as shown, with a `more` if there are others."""
+def _children(row: TreeRow, page: int) -> list[TreeRow]:
+    """Return the next `page` children of `row`, with a placeholder if there are others, and count them as shown."""
     depth = row.depth + 1
     first = row.shown
     value = row.value
-    rows: list[Row] = []
+    rows: list[TreeRow] = []
     match value:
         case dict():
-            rows = [Row("value", depth, key, item, row) for key, item in islice(value.items(), first, first + page)]
+            rows = [TreeRow("value", depth, key, item, row) for key, item in islice(value.items(), first, first + page)]
         case list():
-            rows = [Row("value", depth, first + at, item, row) for at, item in enumerate(value[first : first + page])]
+            rows = [
+                TreeRow("value", depth, first + at, item, row) for at, item in enumerate(value[first : first + page])
+            ]
         case str():
-            rows = [Row("line", depth, None, line, row) for line in islice(_lines(value), first, first + page)]
+            rows = [TreeRow("line", depth, None, line, row) for line in islice(_lines(value), first, first + page)]
         case _:
             pass
     row.shown += len(rows)
     if row.shown < _child_count(value):
-        rows.append(Row("more", depth, None, value, row))
+        rows.append(TreeRow("more", depth, None, value, row))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Which ways of looking at a value make sense."""
+"""Selection of views for a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from pegboard.results.table import Table, is_wrapped
 
 View = Literal["tree", "table", "markdown", "text"]
-"""A way of looking at a value."""
+"""Way of displaying a value."""
 
 _JUDGED = 5_000
 _TITLE = re.compile(r"#{1,6} \S.*\n\s*\n")
@@ -27,7 +27,7 @@ _SIGNS_NEEDED = 2
 
 
 def views(value: JsonValue) -> tuple[View, ...]:
-    """Gives the views that fit a value, the best first; there is always one."""
+    """Return the views that fit a value, best first, at least one."""
     match value:
         case str():
             if not value.strip():
@@ -43,7 +43,7 @@ def views(value: JsonValue) -> tuple[View, ...]:
 
 
 def is_markdown(text: str) -> bool:
-    """Guesses from its beginning whether a text is Markdown: it starts with a title, or has two kinds of its signs."""
+    """Return True if the text starts with a Markdown title or its beginning has two kinds of Markdown syntax."""
     beginning = text[:_JUDGED].lstrip()
     if _TITLE.match(beginning):
         return True

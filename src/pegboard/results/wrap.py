@@ -1,4 +1,4 @@
-"""Lines broken to the width of a screen, fast enough for a megabyte."""
+"""Wrapping of lines to a width, fast enough for a megabyte."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from rich.cells import get_character_cell_size
 
-# One cell a character: Latin, Greek, Cyrillic and Hebrew letters, punctuation, arrows, lines and blocks.
+# Characters of one cell: Latin, Greek, Cyrillic and Hebrew letters, punctuation, arrows, lines and blocks.
 _NARROW = re.compile(
     "[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u048a-\u052f\u05d0-\u05ea"
     "\u2010-\u2027\u2030-\u205e\u2190-\u2199\u2400-\u2421\u2500-\u259f]*"
@@ -14,12 +14,12 @@ _NARROW = re.compile(
 
 
 def wrap(line: str, width: int) -> list[tuple[int, int]]:
-    """Gives where a line's rows start and end, as indexes of characters, at least one row.
+    """Return the start and end of each row of a line in characters, at least one row.
 
-    Rows end after a space where the row has one in its second half, else anywhere.
+    Rows end after a space in their second half if there is one, and after any character otherwise.
 
     Args:
-        line: One clean line.
+        line: One sanitized line.
         width: Cells of a row, at least 1.
     """
     if len(line) * 2 <= width or (len(line) <= width and _NARROW.fullmatch(line)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.models import Fault, JsonObject, ToolSpec
-from pegboard.schema.soundness import pointer
 from pegboard.schema.validation import validator
 
 

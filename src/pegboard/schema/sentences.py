@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
 
+from pegboard.data.pointer import pointer
 from pegboard.models import Fault
-from pegboard.schema.soundness import pointer
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

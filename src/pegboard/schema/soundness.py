@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.pointer import pointer
 from pegboard.schema.patterns import PatternError, compiled
 
 Schema: TypeAlias = dict[str, JsonValue] | bool

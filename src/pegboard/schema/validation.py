@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from pydantic import JsonValue
 
+from pegboard.data.pointer import pointer
 from pegboard.models import Fault, JsonObject
 from pegboard.schema.keywords import engine, walking
 from pegboard.schema.sentences import faults_of

@@ -13,6 +13,8 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import write
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.forms.flags import (
     arguments_from_words,
@@ -24,7 +26,6 @@ from pegboard.forms.flags import (
     unknown_flags,
     whole_flag,
 )
-from pegboard.forms.json_text import write
 from pegboard.models import (
     CallEvent,
     CallSource,
@@ -39,7 +40,6 @@ from pegboard.models import (
 from pegboard.ports import Calls
 from pegboard.results.export import whole
 from pegboard.schema.arguments import prepare
-from pegboard.schema.soundness import pointer
 
 FAILED: Final = 1
 MISUSED: Final = 2

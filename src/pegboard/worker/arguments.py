@@ -318,4 +318,4 @@ def _is_field(default: object) -> bool:
 def _pointer(path: Sequence[str | int]) -> str:
     if path[-1] == "[key]":  # pydantic's path of an invalid key
         path = path[:-1]
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return pointer(*path)

@@ -275,7 +275,7 @@ def _finish_recalled(block: CallBlock, result: ToolResult, text: str, *, is_whol
 
 
 def _recalled(proposed: ProposedCall, name: str, unfold: Unfold) -> CallBlock:
-    from pegboard.forms.json_text import JsonTextError, parse
+    from pegboard.data.json_text import JsonTextError, parse
 
     try:
         args = parse(proposed.arguments)

@@ -21,8 +21,8 @@ from textual.getters import query_one
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static
 
+from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.errors import FormFaults, RulesError
-from pegboard.forms.json_text import JsonTextError, parse, write
 from pegboard.forms.pairs import read_pairs
 from pegboard.models import JsonObject, PackHandler, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile

@@ -23,8 +23,8 @@ from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
+from pegboard.data.json_text import write
 from pegboard.forms import ChoiceField, Field, TextField
-from pegboard.forms.json_text import write
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines, pictured

@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.reactive import Reactive
 from textual.widget import Widget
 
+from pegboard.data.json_text import parse, write
 from pegboard.forms import ChoiceField, Container, Field, JsonField, JsonTextError, TextField, VariantField
-from pegboard.forms.json_text import parse, write
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import frame
 from pegboard.tui.form.editors import Choices, Edited, NeedsLines, TextBox, TextLine, in_editor

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from rich.cells import cell_len
 from textual.content import Content
 
+from pegboard.data.json_text import write
 from pegboard.forms import (
     ChoiceField,
     ConstField,
@@ -26,7 +27,6 @@ from pegboard.forms import (
     TextField,
     VariantField,
 )
-from pegboard.forms.json_text import write
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.form.items import Item
 from pegboard.tui.form.ticks import Ticks

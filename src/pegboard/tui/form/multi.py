@@ -14,8 +14,8 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from pegboard.data.json_text import same
 from pegboard.forms import MultiChoiceField
-from pegboard.forms.json_text import same
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.editors import Edited
 from pegboard.tui.form.popups import PickSeveral, label

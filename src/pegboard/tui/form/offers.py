@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from pegboard.data.json_text import same, write
 from pegboard.forms import Field, TextField
-from pegboard.forms.json_text import same, write
 from pegboard.tui.form.popups import PickOne, label
 from pegboard.tui.widgets.pick_list import PickLine
 

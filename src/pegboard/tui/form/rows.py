@@ -24,7 +24,7 @@ from pegboard.forms import (
     TextField,
     VariantField,
 )
-from pegboard.forms.fields import Facts, Place
+from pegboard.forms.fields import FieldFacts, FieldPosition
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.editors import Choices, Edited, Entered, Pictures, TextBox, TextLine
@@ -303,7 +303,7 @@ class _Variants(ChoiceField):
 
     def __init__(self, field: VariantField) -> None:
         options = tuple(Option(text, index) for index, text in enumerate(field.variants))
-        super().__init__(Facts(schema={}, required=True), Place(), options=options)
+        super().__init__(FieldFacts(schema={}, required=True), FieldPosition(), options=options)
         self._field = field
 
     @property

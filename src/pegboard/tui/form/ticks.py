@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 from rich.cells import cell_len
 
+from pegboard.data.json_text import same, write
 from pegboard.forms import MultiChoiceField
-from pegboard.forms.json_text import same, write
 from pegboard.tui.form.popups import label
 
 GAP = 2

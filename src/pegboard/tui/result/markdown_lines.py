@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual import events
 from textual.geometry import Size
 
-from pegboard.results.markdown_lines import Line, Marked, Row, rows_of
+from pegboard.results.markdown_lines import MarkdownLine, MarkdownRow, Marked, rows_of
 from pegboard.tui.widgets.line_view import LineView, Span
 
 
@@ -49,8 +49,8 @@ class MarkedView(MarkedLines):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
-        self._lines: list[Line] = []
-        self._rows: list[Row] = []
+        self._lines: list[MarkdownLine] = []
+        self._rows: list[MarkdownRow] = []
         self._width = 0
 
     def show(self, text: str) -> None:

@@ -16,7 +16,7 @@ from textual.reactive import var
 from pegboard.results.paths import Path
 from pegboard.results.search import find
 from pegboard.results.table import Table, begins_as_table, nearest_list
-from pegboard.results.tree import Row, Tree
+from pegboard.results.tree import Tree, TreeRow
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.line_view import LineView, Span
 
@@ -88,7 +88,7 @@ class TreeView(LineView):
         return row.value if row.kind == "value" or row.parent is None else row.parent.value
 
     @property
-    def _current(self) -> Row:
+    def _current(self) -> TreeRow:
         return self._tree.rows[self.cursor]
 
     @property

@@ -1,4 +1,4 @@
-"""JSON as people type it: read strictly, told with line and column what is wrong, and written for reading."""
+"""Typed JSON: strict parsing with readable errors, formatting and comparison."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class JsonTextError(PegboardError, ValueError):
 
 
 def parse(text: str) -> JsonValue:
-    """Reads JSON without losing anything: no key twice, no `NaN`, no number that would become infinite.
+    """Parse JSON without losing information: repeated keys, `NaN` and overflowing numbers are errors.
 
     Raises:
-        JsonTextError: The text isn't such JSON.
+        JsonTextError: The text is not such JSON.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
     except json.JSONDecodeError as error:
-        hint = f"; text stands in quotes: {write(text.strip())}" if text.strip().isidentifier() else ""
+        hint = f"; put text in quotes: {write(text.strip())}" if text.strip().isidentifier() else ""
         where = f"(line {error.lineno}, column {error.colno})"
         raise JsonTextError(f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]} {where}{hint}") from None
     except RecursionError:
@@ -33,14 +33,14 @@ def parse(text: str) -> JsonValue:
         raise
     except ValueError:  # an integer of more digits than Python reads
         raise JsonTextError("has a number with too many digits") from None
-    return cast("JsonValue", value)  # what a JSON text holds is a JSON value
+    return cast("JsonValue", value)
 
 
 def write(value: JsonValue, *, indent: int | None = None) -> str:
-    """Writes a value as JSON, characters as they are.
+    """Return a value as JSON without ASCII escapes.
 
     Args:
-        value: The value.
+        value: Value to write.
         indent: Spaces per level, or None for one line.
     """
     try:
@@ -50,7 +50,7 @@ def write(value: JsonValue, *, indent: int | None = None) -> str:
 
 
 def same(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two values are the same JSON: `1` is `1.0`, and neither is `true`."""
+    """Return True if two values are equal JSON: `1` equals `1.0`, and neither equals `true`."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
@@ -61,7 +61,7 @@ def same(one: JsonValue, other: JsonValue) -> bool:
 
 
 def identical(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two values are the same to the last type: `1` is neither `1.0` nor `true`; the order of keys is free."""
+    """Return True if two values are equal including their types: `1` differs from `1.0`. Key order is ignored."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(identical, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
@@ -79,7 +79,7 @@ def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
 
 
 def _constant(name: str) -> NoReturn:
-    raise JsonTextError(f"is not JSON: {name} is no JSON value")
+    raise JsonTextError(f"is not JSON: {name} is not a JSON value")
 
 
 def _float(digits: str) -> float:

@@ -1,0 +1,1 @@
+"""JSON data: text (`json_text`) and JSON Pointers (`pointer`)."""
