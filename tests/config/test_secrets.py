@@ -158,7 +158,7 @@ def test_a_missing_secret_says_how_to_set_it(place: Place) -> None:
 @pytest.mark.parametrize("name", ["", "A B", "1A", "A=B", "../A", "A\0", "\ud800", "A" * 129])
 def test_what_is_no_name_is_refused_and_not_repeated(place: Place, name: str) -> None:
     for problem in (place.secrets().look_up(name), place.secrets().set(name, VALUE), place.secrets().remove(name)):
-        assert why(problem).startswith("This is no name of a secret.")
+        assert why(problem).startswith("The name of the secret is invalid.")
 
 
 @pytest.mark.promise("STO-2")
@@ -209,7 +209,7 @@ def test_the_keyring_keeps_lists_and_forgets(place: Place, memory: Memory) -> No
     [
         (
             keyring.core.load_keyring("keyring.backends.fail.Keyring"),
-            "There is no keyring on this machine. Set the secret in the environment or in a `.env` file",
+            "This machine has no keyring. Set the secret in the environment or in a `.env` file",
         ),
         (Locked(), "The keyring is locked. Unlock it"),
         (Broken(), "The keyring failed (ValueError). Set the secret in the environment or in a `.env` file"),
@@ -231,7 +231,7 @@ def test_a_keyring_that_fails_is_told_without_an_exception_or_a_value(
 @pytest.mark.promise("STO-2")
 def test_a_keyring_that_keeps_nothing_is_found_out(place: Place) -> None:
     keyring.set_keyring(keyring.core.load_keyring("keyring.backends.null.Keyring"))
-    assert why(place.secrets().set("KEY", VALUE)).startswith("The keyring doesn't keep what it is given.")
+    assert why(place.secrets().set("KEY", VALUE)).startswith("The keyring didn't store the secret.")
     assert place.secrets().keyring_names() == ()
 
 
@@ -242,7 +242,7 @@ def test_a_keyring_that_never_answers_is_waited_for_once(tmp_path: Path) -> None
     vault = Vault(tmp_path / "names", patience=0.1)
     try:
         for _ in range(3):
-            assert why(vault.get("KEY")).startswith("The keyring gave no answer within 0.1 seconds.")
+            assert why(vault.get("KEY")).startswith("The keyring didn't answer within 0.1 seconds.")
         assert silent.asked == 1
     finally:
         silent.end.set()
@@ -251,7 +251,7 @@ def test_a_keyring_that_never_answers_is_waited_for_once(tmp_path: Path) -> None
 @pytest.mark.promise("STO-2")
 def test_a_name_that_cannot_be_written_is_a_problem(place: Place, memory: Memory) -> None:
     place.paths.data.write_text("a file where a folder should be")
-    assert "The name KEY can't be written" in why(place.secrets().set("KEY", VALUE))
+    assert "KEY was not stored because its name can't be written" in why(place.secrets().set("KEY", VALUE))
     assert memory.kept == {}
 
 
@@ -262,7 +262,7 @@ def test_a_name_that_cannot_be_written_is_a_problem(place: Place, memory: Memory
         ("A=1\nB = two words  \r\nexport C=3", {"A": "1", "B": "two words", "C": "3"}),
         ("# A=1\n\n  # B=2\nC=3 # not this\nD=4#this\nE=#5\nF= # 6", {"C": "3", "D": "4#this", "E": "#5", "F": ""}),
         ("A=''\nB=\"\"\nC=\nA.b-c=1", {"A": "", "B": "", "C": "", "A.b-c": "1"}),
-        (r"A='it \n $x'" + "\n" + r'B="a\nb\t\"c\" \$x \\ \q"', {"A": r"it \n $x", "B": 'a\nb\t"c" $x \\ \\q'}),
+        (r"A='it \n $x'" + "\n" + r'B="a\nb\t\"c\" \$x \\ \q"', {"A": r"it \n $x", "B": 'a\nb\t"c" \\$x \\ \\q'}),
         ("A='one\ntwo'\nB=\"one\ntwo\" # c\n", {"A": "one\ntwo", "B": "one\ntwo"}),
         ("A=${B}\nB='$C'\n", {"A": "${B}", "B": "$C"}),
         ("A=1\nA=2", {"A": "2"}),
@@ -297,6 +297,15 @@ def test_a_dotenv_file_that_is_no_text_file_is_a_problem(place: Place) -> None:
     (place.home / ".env").unlink()
     (place.home / ".env").mkdir()
     assert [problem.message for problem in place.secrets().problems()] == ["This is not a regular file."]
+    assert place.secrets().find("A") is None
+
+
+@pytest.mark.promise("STO-2")
+def test_a_large_dotenv_file_is_a_problem_and_is_not_parsed(place: Place) -> None:
+    (place.home / ".env").write_text(f"A={' ' * 300_000}x\n")
+    assert [problem.message for problem in place.secrets().problems()] == [
+        "This file is longer than 250,000 characters."
+    ]
     assert place.secrets().find("A") is None
 
 

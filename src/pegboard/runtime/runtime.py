@@ -180,7 +180,7 @@ class Runtime:
             system: What it is told beforehand, in this session from now on; as it was if left out.
             send_key: As of `Models.get`.
         """
-        from pegboard.ask import Ask, Limits
+        from pegboard.ask import Ask, AskLimits
 
         set_ = self._parts.settings.ask
         return Ask(
@@ -193,7 +193,9 @@ class Runtime:
             calls=self._parts.gateway,
             sessions=self.sessions,
             whole=self._whole_text,
-            limits=Limits(set_.steps, set_.tokens, set_.seconds, set_.result_limit, set_.turn_bytes, set_.turn_calls),
+            limits=AskLimits(
+                set_.steps, set_.tokens, set_.seconds, set_.result_limit, set_.turn_bytes, set_.turn_calls
+            ),
             with_tools=with_tools,
             without=without,
             parallel=set_.parallel,
