@@ -1,4 +1,4 @@
-"""What the README shows works as it stands there."""
+"""The commands, packs and configuration that the README and the guide show work as they are."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = ROOT / "src" / "pegboard" / "guide"
+DOCUMENTS = "\n".join([README, *(file.read_text(encoding="utf-8") for file in sorted(GUIDE.glob("*.md")))])
 KEPT_OUT = re.compile(r"note: the allow list keeps out \d+ more tools\n")
 """Of the built-in tools: the tour and the configuration both admit `fs.*` and `time.now`."""
 
 
 def _block(language: str, containing: str) -> str:
-    blocks = re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", DOCUMENTS, re.MULTILINE | re.DOTALL)
     [found] = [block for block in blocks if containing in block]
     return str(found)
 
@@ -85,11 +87,11 @@ def test_the_pack_that_it_teaches_is_found_without_a_problem_and_runs(tmp_path: 
     listed = _run("pegboard --packs . tools list --json", tmp_path)
     [tool] = [tool for tool in json.loads(listed.stdout) if "shelf" in tool["pack"]]
     assert (listed.stderr, tool["problems"]) == ("", [])
-    assert tool["inputSchema"]["properties"]["thing"]["description"] == 'What to count, such as "hammer".'
-    counted = _run("pegboard --packs . tools invoke shelf.count --arg thing=hammer --arg unit=dozen", tmp_path)
+    assert tool["inputSchema"]["properties"]["name"]["description"] == 'Kind of item, such as "hammer".'
+    counted = _run("pegboard --packs . tools invoke shelf.count --arg name=hammer --arg unit=dozen", tmp_path)
     assert json.loads(counted.stdout)["result"]["data"] == 0.25
     assert "counted" in counted.stderr
-    failed = _run("pegboard --packs . tools invoke shelf.count --arg thing=axe", tmp_path)
+    failed = _run("pegboard --packs . tools invoke shelf.count --arg name=axe", tmp_path)
     assert json.loads(failed.stdout)["result"]["error"]["detail"] == "not_found"
     tested = _run("pytest -p no:cacheprovider test_shelf.py", tmp_path)
     assert tested.returncode == 0, tested.stdout
@@ -104,11 +106,11 @@ def test_every_command_that_it_teaches_to_write_a_pack_with_works(tmp_path: Path
 
 
 def test_each_block_about_packs_is_run_by_one_of_these_tests() -> None:
-    section = README.partition("## Write a pack")[2].partition("\n## ")[0]
+    section = (GUIDE / "packs.md").read_text(encoding="utf-8")
     begins = re.findall(r"^```(\w+)\n(.*\n)", section, re.MULTILINE)
     assert [(language, line.split()[0]) for language, line in begins] == [
         ("sh", "pegboard"),
-        ("python", '"""Things'),
+        ("python", '"""The'),
         ("python", "import"),
     ]
 
@@ -127,3 +129,9 @@ def test_the_pictures_that_it_shows_are_there() -> None:
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
     assert pictures
     assert all((ROOT / picture).is_file() for picture in pictures)
+
+
+def test_the_documents_that_it_links_to_exist() -> None:
+    for file in [ROOT / "README.md", *GUIDE.glob("*.md"), *(ROOT / ".github").glob("*.md")]:
+        links = re.findall(r"\]\((?!https?:)([^)#]+)", file.read_text(encoding="utf-8"))
+        assert [link for link in links if not (file.parent / link).exists()] == [], file

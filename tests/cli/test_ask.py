@@ -263,8 +263,8 @@ def test_a_session_goes_on_in_another_process(pegboard: Command) -> None:
 
 @pytest.mark.promise("CLI-3", "ASK-7", "ASK-8")
 def test_what_the_readme_shows_works(pegboard: Command, home: Path) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(?:sh|toml)\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    guide = (Path(__file__).parents[2] / "src" / "pegboard" / "guide" / "models.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:sh|toml)\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     [rules] = [block for block in blocks if "[[rule]]" in block]
     (home / "approvals.toml").write_text(rules, encoding="utf-8")
     [lines] = [block.splitlines() for block in blocks if "pegboard ask" in block]

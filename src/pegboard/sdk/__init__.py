@@ -58,10 +58,10 @@ __all__ = [
 _ON_DEMAND = {
     "api_headers": "http",
     "batch_execute": "batch",
-    "call_tool": "calling",
-    "check_deps": "checking",
+    "call_tool": "proxies",
+    "check_deps": "report",
     "get_config": "granted",
-    "get_pack": "calling",
+    "get_pack": "proxies",
     "get_secret": "granted",
     "lazy_client": "clients",
     "normalize_items": "batch",

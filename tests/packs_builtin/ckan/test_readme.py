@@ -1,4 +1,4 @@
-"""What the README shows of the pack works on a portal as it stands there."""
+"""The commands that the guide shows for the pack work on a portal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from web import Web
 
 from pegboard.packs._ckan_models import Settings
 
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "src/pegboard/guide/configuration.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.promise("PCK-5", "CLI-1")
 def test_every_command_line_about_open_data_works(portal: Web) -> None:
     (block,) = (
-        found for found in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL) if "ckan" in found
+        found for found in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found
     )
     for line in block.splitlines():
         done = subprocess.run(
@@ -39,6 +39,6 @@ def test_every_command_line_about_open_data_works(portal: Web) -> None:
 
 def test_the_configuration_that_it_shows_is_the_default() -> None:
     (block,) = (
-        found for found in re.findall(r"^```toml\n(.*?)^```", README, re.MULTILINE | re.DOTALL) if "ckan" in found
+        found for found in re.findall(r"^```toml\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found
     )
     assert Settings.model_validate(tomllib.loads(block)["packs"]["ckan"]) == Settings()
