@@ -266,5 +266,5 @@ async def test_a_callback_that_raises_ends_the_script_with_its_error(tool: Orche
 
     async with asyncio.timeout(10):
         with pytest.raises(LookupError, match="the callback broke"):
-            await tool.execute("big 3; sleep 20; big 4", tell=raises)
+            await tool.execute("big 3; sleep 20; big 4", on_event=raises)
     assert (await _run(tool, "echo next")).stdout == "next\n"

@@ -13,16 +13,14 @@ from pathlib import Path
 import pytest
 from web import Web
 
-from pegboard.packs._ckan_models import Settings
+from pegboard.packs._ckan_models import CkanSettings
 
 GUIDE = (Path(__file__).parents[3] / "src/pegboard/guide/configuration.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.promise("PCK-5", "CLI-1")
 def test_every_command_line_about_open_data_works(portal: Web) -> None:
-    (block,) = (
-        found for found in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found
-    )
+    (block,) = (found for found in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found)
     for line in block.splitlines():
         done = subprocess.run(
             ["bash", "-c", line.replace("pegboard", f"'{sys.executable}' -m pegboard", 1)],
@@ -41,4 +39,4 @@ def test_the_configuration_that_it_shows_is_the_default() -> None:
     (block,) = (
         found for found in re.findall(r"^```toml\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found
     )
-    assert Settings.model_validate(tomllib.loads(block)["packs"]["ckan"]) == Settings()
+    assert CkanSettings.model_validate(tomllib.loads(block)["packs"]["ckan"]) == CkanSettings()
