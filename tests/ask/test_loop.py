@@ -378,7 +378,7 @@ async def test_ending_it_while_a_tool_runs_leaves_every_call_answered(
         assert [result.ok for result in outcome.tool_results] == [True, False, False]
     assert _roles(runtime, "s") == ["user", "model", "tool", "tool", "tool"]
     _, after, never = [e.message for e in runtime.sessions.entries("s") if isinstance(e.message, ToolMessage)]
-    assert "was cut off while it ran" in after.text
+    assert "was interrupted while it ran" in after.text
     assert "was not called" in never.text
     _, outcome = await asked(runtime, "Go on.", model=model, session="s")
     assert outcome.answer == "All right."
@@ -543,4 +543,4 @@ async def test_a_call_that_the_user_never_approved_is_reported_as_not_called(run
                 asking.interrupt()
     answer = runtime.sessions.entries("s")[-1].message
     assert isinstance(answer, ToolMessage)
-    assert "shop.write was not called. The user interrupted." in answer.text
+    assert "shop.write was not called. The user interrupted it." in answer.text

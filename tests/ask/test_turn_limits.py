@@ -158,7 +158,7 @@ async def test_no_call_of_a_turn_that_ended_early_runs_whatever_its_arguments(
     assert details == ["unfinished_turn", "unfinished_turn"]
     assert not runtime.history.records()
     told = [message.text for message in model.prompts[-1].messages if isinstance(message, ToolMessage)]
-    assert all("was not called because the model's answer ended early" in one for one in told)
+    assert all("was not called because the model's turn ended early" in one for one in told)
     assert len(told) == 2
 
 

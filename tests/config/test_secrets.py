@@ -293,6 +293,7 @@ def test_an_invalid_line_affects_no_other_line_and_is_not_quoted(place: Place) -
 @pytest.mark.promise("STO-2")
 def test_a_dotenv_file_that_is_not_text_is_a_problem(place: Place) -> None:
     (place.home / ".env").write_bytes(b"A=1\nB=\xff\n")
+    (place.home / ".env").chmod(0o600)
     assert [problem.message for problem in place.secrets().problems()] == ["This file is not UTF-8 text."]
     (place.home / ".env").unlink()
     (place.home / ".env").mkdir()
@@ -303,6 +304,7 @@ def test_a_dotenv_file_that_is_not_text_is_a_problem(place: Place) -> None:
 @pytest.mark.promise("STO-2")
 def test_a_large_dotenv_file_is_a_problem_and_is_not_parsed(place: Place) -> None:
     (place.home / ".env").write_text(f"A={' ' * 300_000}x\n")
+    (place.home / ".env").chmod(0o600)
     assert [problem.message for problem in place.secrets().problems()] == [
         "This file is longer than 250,000 characters."
     ]

@@ -100,7 +100,7 @@ def test_an_endless_query_is_stopped(shop: Path) -> None:
 def test_nothing_is_changed_and_no_other_file_is_opened(shop: Path, sql: str) -> None:
     before = shop.read_bytes(), sorted(path.name for path in shop.parent.iterdir())
     with pytest.raises(
-        ToolFailed, match=r"Only queries that read|no such function|not authorized|prohibited|may not be modified"
+        ToolFailed, match=r"Only read-only queries|no such function|not authorized|prohibited|may not be modified"
     ) as failed:
         ask(sql)
     assert failed.value.code in {"read_only", "sql_failed"}

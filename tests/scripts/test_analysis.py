@@ -145,7 +145,7 @@ def test_a_syntax_error_is_reported_with_the_lines_that_still_run(tool: Orchestr
     found = tool.analyze("shop.buy tea\nshop.get_user $x\nif then\nshop.nap 1")
     assert found.error is not None
     assert [call.tool for call in found.calls] == ["shop.buy", "shop.get_user"]
-    assert found.unknown[0] == "What stands before the place where it can't be read runs nevertheless."
+    assert found.unknown[0] == "Lines before the syntax error will still run."
     assert tool.analyze("shop.buy tea; echo 'b").unknown
 
 

@@ -150,7 +150,7 @@ async def test_thousands_of_items_exceed_no_limit(tool: OrchestratorTool) -> Non
 async def test_too_much_output_is_truncated_and_reported_and_the_script_continues(tool: OrchestratorTool) -> None:
     result = await tool.execute("big 900000; big 900000; echo done > f; exit 3")
     assert (len(result.stdout), result.exit_code) == (1_000_000, 125)
-    assert result.stderr == "pegboard: the result is incomplete: stdout was cut after 1,000,000 bytes\n"
+    assert result.stderr == "pegboard: the result is incomplete: stdout was truncated after 1,000,000 bytes\n"
 
 
 async def test_truncation_keeps_whole_characters(plain: Build) -> None:
@@ -158,7 +158,7 @@ async def test_truncation_keeps_whole_characters(plain: Build) -> None:
     tool.limits = replace(tool.limits, output=10)
     result = await tool.execute("echo ünïcödé; echo more >&2")
     assert result.stdout == "ünïcöd"
-    assert "stdout was cut after 10 bytes" in result.stderr
+    assert "stdout was truncated after 10 bytes" in result.stderr
 
 
 @pytest.mark.promise("SCR-5")

@@ -143,7 +143,7 @@ async def test_a_provider_that_nobody_knows_is_refused_with_the_nearest_one(mach
     async with on_stage(machine) as stage:
         closed = await open_list(stage, machine)
         await stage.type("opnai:gpt-5")
-        await stage.until_seen("There is no provider called opnai.")
+        await stage.until_seen("The provider opnai is unknown.")
         assert "Did you mean openai:gpt-5?" in stage.text
         await stage.press("enter")
         await stage.until(lambda: stage.text.count("provider called opnai.") == 2, "it is said aloud")

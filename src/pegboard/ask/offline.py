@@ -52,11 +52,11 @@ _PAIR: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|“([^”]*)”|`([^`]*)`|(?<!\w)\'([^\']*)\'(?!\w)|(https?://\S+)')
 _EMPTY: Final = """
-a about all an and any are as at be by can could do does for from get give gives have how i in is it its me my of on or
+a about all an and any are as at be by can could do does for from get have how i in is it its me my of on or
 please that the there these this to was what which who will with you your tool tools use call run one if
 """
 """Words that don't help to choose a tool."""
-_EMPTY_WORDS: Final = frozenset(_EMPTY.split())
+_EMPTY_WORDS: Final = frozenset(_EMPTY.split()) | {"give", "gives"}
 _PIECE: Final = re.compile(r"\S+\s*|\s+")
 
 
