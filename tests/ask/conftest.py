@@ -1,4 +1,4 @@
-"""A pack to be asked for, and what asking comes to."""
+"""A runtime with a pack of tools for a model, and a function that asks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., 
 def set_up(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch, open_runtime: Callable[..., Runtime]
 ) -> Callable[..., Runtime]:
-    """Gives another runtime with the pack, with these settings: `ASK__STEPS="3"`."""
+    """Return a factory of runtimes with the pack and these settings: `ASK__STEPS="3"`."""
 
     def build(**settings: str) -> Runtime:
         for name, value in settings.items():
@@ -90,7 +90,7 @@ def set_up(
 
 @pytest.fixture
 def asked() -> Callable[..., object]:
-    """Asks within a runtime and gives all that happened and the outcome."""
+    """Return a function that asks within a runtime and returns all events and the outcome."""
 
     async def ask(runtime: Runtime, text: str = "Go.", **options: object) -> tuple[list[AskEvent], Outcome]:
         asking = runtime.ask(**options)  # type: ignore[arg-type]  # as the test gives them

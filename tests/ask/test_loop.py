@@ -1,4 +1,4 @@
-"""The loop, with real workers, a real history, and a model that plays a script."""
+"""The loop, with real workers, a real history and a scripted model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SetUp = Callable[..., Runtime]
 
 
 def _answers(model: ScriptedModel, turn: int = -1) -> list[ToolMessage]:
-    """What the model was told of its calls before one of its turns."""
+    """Return the results that the model received before one of its turns."""
     return [message for message in model.prompts[turn].messages if isinstance(message, ToolMessage)]
 
 
@@ -73,7 +73,7 @@ async def test_calls_run_in_order_and_their_results_go_back_until_the_model_answ
 
 
 @pytest.mark.promise("ASK-2")
-async def test_an_outcome_has_all_its_names_in_camel_case_whatever_came_of_it(runtime: Runtime, asked: Asked) -> None:
+async def test_every_outcome_has_all_its_names_in_camel_case(runtime: Runtime, asked: Asked) -> None:
     _, outcome = await asked(runtime, model=ScriptedModel(says("Hello.")), session="s")
     told = json.loads(outcome.model_dump_json())
     assert told == {
@@ -91,7 +91,9 @@ async def test_an_outcome_has_all_its_names_in_camel_case_whatever_came_of_it(ru
 
 
 @pytest.mark.promise("ASK-2")
-async def test_a_failed_tool_is_told_to_the_model_and_does_not_fail_the_ask(runtime: Runtime, asked: Asked) -> None:
+async def test_the_model_receives_the_error_of_a_failed_tool_and_the_question_does_not_fail(
+    runtime: Runtime, asked: Asked
+) -> None:
     model = ScriptedModel(calls(("shop_fail", {}), ("shop_add", {"a": 1})), says("It failed."))
     _, outcome = await asked(runtime, model=model)
     assert outcome.stopped_by == "answer"
@@ -106,7 +108,7 @@ async def test_a_failed_tool_is_told_to_the_model_and_does_not_fail_the_ask(runt
 
 
 @pytest.mark.promise("ASK-4")
-async def test_text_arguments_and_what_a_call_does_are_told_as_they_happen(
+async def test_text_arguments_and_events_of_calls_are_reported_as_they_happen(
     runtime: Runtime, asked: Asked, tmp_path: Path
 ) -> None:
     model = ScriptedModel(calls(("shop_fail", {}), text="Let me see."), says("It failed."))
@@ -172,7 +174,7 @@ async def test_the_limit_of_time_cuts_off_a_tool_and_the_model_still_answers(
 
 
 @pytest.mark.promise("ASK-1")
-async def test_a_model_that_hangs_is_given_up_and_what_happened_is_said(asked: Asked, set_up: SetUp) -> None:
+async def test_a_model_that_hangs_is_stopped_and_the_answer_summarizes_the_calls(asked: Asked, set_up: SetUp) -> None:
     brief = set_up(ASK__SECONDS="0.5")
     _, outcome = await asked(brief, model=ScriptedModel([asyncio.Event()]))
     assert outcome.stopped_by == "time"
@@ -180,7 +182,7 @@ async def test_a_model_that_hangs_is_given_up_and_what_happened_is_said(asked: A
 
 
 @pytest.mark.promise("ASK-1")
-async def test_a_model_that_says_nothing_at_the_end_is_spoken_for(asked: Asked, set_up: SetUp) -> None:
+async def test_an_empty_answer_is_replaced_by_a_summary(asked: Asked, set_up: SetUp) -> None:
     few = set_up(ASK__STEPS="2")
     again = calls(("shop_add", {"a": 1, "b": 1}))
     _, outcome = await asked(few, model=ScriptedModel(again, again))
@@ -202,7 +204,7 @@ async def test_a_model_that_says_nothing_at_the_end_is_spoken_for(asked: Asked, 
         ("[" * 100_000, False, "nested too deeply"),
     ],
 )
-async def test_arguments_that_are_cut_or_malformed_are_never_run(
+async def test_calls_with_truncated_or_malformed_arguments_never_run(
     runtime: Runtime, asked: Asked, written: str, cut: bool, told: str
 ) -> None:
     model = ScriptedModel(calls(("shop_add", written), cut=cut), says("Sorry."))
@@ -220,7 +222,7 @@ async def test_arguments_that_are_cut_or_malformed_are_never_run(
 
 
 @pytest.mark.promise("ASK-1")
-async def test_a_model_is_told_of_unfit_arguments_twice_and_then_it_ends(runtime: Runtime, asked: Asked) -> None:
+async def test_a_third_consecutive_turn_with_invalid_arguments_ends_the_loop(runtime: Runtime, asked: Asked) -> None:
     bad = calls(("shop_add", '{"a"'))
     model = ScriptedModel(bad, bad, bad, says("I can't."))
     _, outcome = await asked(runtime, model=model)
@@ -228,7 +230,16 @@ async def test_a_model_is_told_of_unfit_arguments_twice_and_then_it_ends(runtime
     assert model.prompts[-1].tools == ()
 
 
-async def test_a_tool_that_is_not_there_is_told_with_the_nearest_and_the_model_goes_on(
+@pytest.mark.promise("ASK-1")
+async def test_a_valid_call_resets_the_count_of_consecutive_invalid_turns(runtime: Runtime, asked: Asked) -> None:
+    bad = calls(("shop_add", '{"a"'))
+    model = ScriptedModel(bad, bad, calls(("shop_add", {"a": 1, "b": 2})), bad, bad, says("I can't."))
+    _, outcome = await asked(runtime, model=model)
+    assert (outcome.stopped_by, outcome.steps, outcome.answer) == ("answer", 6, "I can't.")
+    assert model.prompts[-1].tools
+
+
+async def test_an_unknown_tool_is_answered_with_the_nearest_name_and_the_model_continues(
     runtime: Runtime, asked: Asked
 ) -> None:
     model = ScriptedModel(calls(("shop.ad", {}), ("shop.add", {"a": 1, "b": 2})), says("3."))
@@ -248,14 +259,14 @@ async def test_a_tool_that_the_model_was_not_offered_is_not_called(runtime: Runt
     assert "switched off" in outcome.tool_error.message
 
 
-async def test_without_tools_the_model_is_sent_none(runtime: Runtime, asked: Asked) -> None:
+async def test_without_tools_the_model_is_offered_none(runtime: Runtime, asked: Asked) -> None:
     model = ScriptedModel(says("Hello."))
     await asked(runtime, model=model, with_tools=False)
     assert model.prompts[0].tools == ()
 
 
 @pytest.mark.promise("EXE-6")
-async def test_a_large_result_reaches_the_model_shortened_and_it_can_ask_for_more(asked: Asked, set_up: SetUp) -> None:
+async def test_the_model_receives_a_large_result_shortened_and_can_read_more(asked: Asked, set_up: SetUp) -> None:
     small = set_up(TOOLS__RESULT_LIMIT="100000")
     first = ScriptedModel(calls(("shop_large", {"size": 200_000})), says("Long."))
     _, outcome = await asked(small, model=first, session="s")
@@ -264,7 +275,7 @@ async def test_a_large_result_reaches_the_model_shortened_and_it_can_ask_for_mor
     assert len(answer.text) < 51_000
     assert answer.text.startswith("000000000\n000000001\n")
     assert "[Shortened: these are the characters 0 to 50,000 of 200,000." in answer.text
-    assert answer.text.endswith(f'For the next ones call more_of_result with call="{id_}" and start=50000.]')
+    assert answer.text.endswith(f'To read on, call more_of_result with call="{id_}" and start=50000.]')
     assert "more_of_result" not in {tool.name for tool in first.prompts[0].tools}
     assert "more_of_result" in {tool.name for tool in first.prompts[1].tools}
     elsewhere = ScriptedModel(calls(("shop_add", {"a": 1, "b": 1})), says("2."))
@@ -280,12 +291,12 @@ async def test_a_large_result_reaches_the_model_shortened_and_it_can_ask_for_mor
     _, outcome = await asked(small, model=second, session="s")
     texts = [message.text for message in _answers(second)][1:]
     assert texts[0] == "".join(f"{number:09d}\n" for number in range(19_000, 20_000))
-    assert "There is no result" in texts[1]
-    assert "call: must be" in texts[2]
+    assert "contains no result" in texts[1]
+    assert "`call` must be" in texts[2]
     assert [result.ok for result in outcome.tool_results] == [True, False, False]
 
 
-async def test_calls_that_only_read_run_at_once_if_that_is_set_and_answer_in_their_order(
+async def test_read_only_calls_run_concurrently_if_configured_and_are_answered_in_order(
     asked: Asked, set_up: SetUp, tmp_path: Path
 ) -> None:
     wide = set_up(ASK__PARALLEL="true", TOOLS__WORKERS="2")
@@ -300,7 +311,7 @@ async def test_calls_that_only_read_run_at_once_if_that_is_set_and_answer_in_the
 
 
 @pytest.mark.promise("ASK-2", "ASK-5")
-async def test_a_providers_failure_keeps_what_there_is_and_the_session_goes_on(runtime: Runtime, asked: Asked) -> None:
+async def test_a_providers_failure_keeps_the_messages_and_the_session_continues(runtime: Runtime, asked: Asked) -> None:
     failure = ModelError("Too many requests.", code="rate_limited", fix="Wait.", retry_after=3)
     model = ScriptedModel(calls(("shop_add", {"a": 1, "b": 2})), [TextDelta(text="It is"), failure], says("It is 3."))
     _, outcome = await asked(runtime, "Add.", model=model, session="s")
@@ -313,10 +324,8 @@ async def test_a_providers_failure_keeps_what_there_is_and_the_session_goes_on(r
     assert _roles(runtime, "s") == ["user", "model", "tool", "model", "user", "model"]
 
 
-async def test_a_question_without_an_answer_is_followed_by_a_word_before_the_next(
-    runtime: Runtime, asked: Asked
-) -> None:
-    failure = ModelError("Nobody there.", code="no_connection")
+async def test_a_placeholder_answer_follows_an_unanswered_question(runtime: Runtime, asked: Asked) -> None:
+    failure = ModelError("No server.", code="no_connection")
     model = ScriptedModel([failure], says("Yes."))
     await asked(runtime, "One?", model=model, session="s")
     await asked(runtime, "Two?", model=model, session="s")
@@ -324,7 +333,7 @@ async def test_a_question_without_an_answer_is_followed_by_a_word_before_the_nex
     assert _roles(runtime, "s") == ["user", "user", "model"]
 
 
-async def test_a_model_that_ends_without_an_end_is_a_failure_of_its_provider(runtime: Runtime, asked: Asked) -> None:
+async def test_a_stream_without_an_end_event_is_a_failure_of_the_provider(runtime: Runtime, asked: Asked) -> None:
     _, outcome = await asked(runtime, model=ScriptedModel([TextDelta(text="It i")]))
     assert outcome.model_error is not None
     assert (outcome.model_error.code, outcome.answer) == ("broken_stream", "It i")
@@ -369,14 +378,14 @@ async def test_ending_it_while_a_tool_runs_leaves_every_call_answered(
         assert [result.ok for result in outcome.tool_results] == [True, False, False]
     assert _roles(runtime, "s") == ["user", "model", "tool", "tool", "tool"]
     _, after, never = [e.message for e in runtime.sessions.entries("s") if isinstance(e.message, ToolMessage)]
-    assert "was cut off while it ran" in after.text
+    assert "was interrupted while it ran" in after.text
     assert "was not called" in never.text
     _, outcome = await asked(runtime, "Go on.", model=model, session="s")
     assert outcome.answer == "All right."
 
 
 @pytest.mark.promise("ASK-4")
-async def test_ending_it_while_the_model_speaks_keeps_what_it_had_said(runtime: Runtime) -> None:
+async def test_ending_it_while_the_model_answers_keeps_the_text_so_far(runtime: Runtime) -> None:
     asking = runtime.ask("s", model=ScriptedModel([TextDelta(text="Once upon"), asyncio.Event()]))
     outcome: Outcome | None = None
     async for event in asking.run("A story."):
@@ -391,7 +400,7 @@ async def test_ending_it_while_the_model_speaks_keeps_what_it_had_said(runtime: 
 
 
 @pytest.mark.promise("ASK-6")
-async def test_a_session_that_was_cut_off_in_a_call_is_taken_up_again(runtime: Runtime, asked: Asked) -> None:
+async def test_a_session_that_was_interrupted_in_a_call_can_be_continued(runtime: Runtime, asked: Asked) -> None:
     sessions = runtime.sessions
     sessions.start("s")
     sessions.append("s", UserMessage(text="Add."))
@@ -402,12 +411,12 @@ async def test_a_session_that_was_cut_off_in_a_call_is_taken_up_again(runtime: R
     await asked(runtime, "And?", model=model, session="s")
     first, second = _answers(model)
     assert first.text == "3"
-    assert "It may have run, or not." in second.text
+    assert "It may or may not have run." in second.text
     assert _roles(runtime, "s") == ["user", "model", "tool", "tool", "user", "model"]
 
 
 @pytest.mark.promise("ASK-6")
-async def test_what_was_said_before_is_sent_again_and_the_users_words_are_kept_as_typed(
+async def test_earlier_messages_are_sent_again_and_the_users_text_is_kept_as_typed(
     runtime: Runtime, asked: Asked, open_runtime: Callable[..., Runtime]
 ) -> None:
     words = "  Grüße,\n\t`x`  \u202e "
@@ -424,7 +433,7 @@ async def test_what_was_said_before_is_sent_again_and_the_users_words_are_kept_a
 
 
 @pytest.mark.promise("ASK-6")
-async def test_two_who_ask_in_one_session_take_turns_and_lose_nothing(
+async def test_two_questions_in_one_session_run_one_after_the_other_and_lose_nothing(
     runtime: Runtime, asked: Asked, open_runtime: Callable[..., Runtime]
 ) -> None:
     other = open_runtime(*runtime.folders)
@@ -445,7 +454,7 @@ async def test_two_who_ask_in_one_session_take_turns_and_lose_nothing(
 
 
 @pytest.mark.promise("ASK-3")
-async def test_the_same_call_again_in_a_session_is_answered_from_before(runtime: Runtime, asked: Asked) -> None:
+async def test_a_repeated_call_in_a_session_is_answered_from_the_cache(runtime: Runtime, asked: Asked) -> None:
     twice = ScriptedModel(calls(("shop_counted", {}), ("shop_counted", {}), ("shop_counted", {"step": 2})), says("1."))
     _, outcome = await asked(runtime, model=twice, session="s")
     assert [result.meta.cached for result in outcome.tool_results] == [False, True, False]
@@ -453,7 +462,7 @@ async def test_the_same_call_again_in_a_session_is_answered_from_before(runtime:
 
 
 @pytest.mark.promise("ASK-3")
-async def test_with_the_cache_switched_off_every_call_is_fresh(asked: Asked, set_up: SetUp) -> None:
+async def test_without_the_cache_every_call_runs(asked: Asked, set_up: SetUp) -> None:
     fresh = set_up(ASK__CACHE="false")
     twice = ScriptedModel(calls(("shop_counted", {}), ("shop_counted", {})), says("1."))
     _, outcome = await asked(fresh, model=twice, session="s")
@@ -461,7 +470,9 @@ async def test_with_the_cache_switched_off_every_call_is_fresh(asked: Asked, set
 
 
 @pytest.mark.promise("ASK-7")
-async def test_what_nobody_approves_is_denied_and_the_model_is_told(runtime: Runtime, asked: Asked) -> None:
+async def test_a_call_that_nothing_approves_is_denied_and_the_model_receives_the_reason(
+    runtime: Runtime, asked: Asked
+) -> None:
     model = ScriptedModel(calls(("shop_write", {"text": "x"})), says("I may not."))
     _, outcome = await asked(runtime, model=model)
     assert outcome.tool_results[0].error is not None
@@ -474,7 +485,7 @@ async def test_what_nobody_approves_is_denied_and_the_model_is_told(runtime: Run
 
 
 class _Editor:
-    """Changes the arguments of every call to these; stands in for a person at the form."""
+    """An approver that replaces the arguments of every call, like a user at the form."""
 
     def __init__(self, args: JsonObject) -> None:
         self._args = args
@@ -484,7 +495,7 @@ class _Editor:
 
 
 @pytest.mark.promise("ASK-7")
-async def test_the_model_is_told_how_its_arguments_were_edited(runtime: Runtime, asked: Asked) -> None:
+async def test_the_model_receives_the_arguments_that_the_user_edited(runtime: Runtime, asked: Asked) -> None:
     runtime.rules.approve_with(_Editor({"text": "better", "path": "b.txt"}))
     model = ScriptedModel(calls(("shop_write", {"text": "x"})), says("Better."))
     events, outcome = await asked(runtime, model=model)
@@ -496,12 +507,12 @@ async def test_the_model_is_told_how_its_arguments_were_edited(runtime: Runtime,
     assert request.call.args == {"text": "x"}
     assert outcome.tool_calls[0].args == {"text": "better", "path": "b.txt"}
     [answer] = _answers(model)
-    assert 'edited the arguments first. It ran with {"text": "better", "path": "b.txt"}' in answer.text
+    assert 'edited the arguments. The call ran with {"text": "better", "path": "b.txt"}' in answer.text
     assert answer.text.endswith("b.txt: better")
 
 
 class _Slow:
-    """Takes longer to answer than the model may take for all; stands in for a person who is away."""
+    """An approver that takes longer than the time limit of the model, like an absent user."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -513,7 +524,7 @@ class _Slow:
 
 @pytest.mark.promise("ASK-1", "ASK-7")
 @pytest.mark.parametrize("tool", ["write", "through"])
-async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_up: SetUp, tool: str) -> None:
+async def test_pending_approvals_do_not_count_towards_the_time_limit(asked: Asked, set_up: SetUp, tool: str) -> None:
     brief = set_up(ASK__SECONDS="3")
     await brief.prewarm()
     brief.rules.approve_with(_Slow(3.5))
@@ -523,7 +534,7 @@ async def test_the_clock_stands_still_while_the_user_is_asked(asked: Asked, set_
 
 
 @pytest.mark.promise("ASK-4", "ASK-7")
-async def test_a_call_that_the_user_never_approved_is_not_said_to_have_run(runtime: Runtime) -> None:
+async def test_a_call_that_the_user_never_approved_is_reported_as_not_called(runtime: Runtime) -> None:
     runtime.rules.approve_with(_Slow(60))
     asking = runtime.ask("s", model=ScriptedModel(calls(("shop_write", {"text": "x"})), says("Never said.")))
     async with asyncio.timeout(30):
@@ -532,4 +543,4 @@ async def test_a_call_that_the_user_never_approved_is_not_said_to_have_run(runti
                 asking.interrupt()
     answer = runtime.sessions.entries("s")[-1].message
     assert isinstance(answer, ToolMessage)
-    assert "shop.write was not called. The user interrupted." in answer.text
+    assert "shop.write was not called. The user interrupted it." in answer.text

@@ -41,7 +41,7 @@ def bare(open_runtime: Callable[..., Runtime], tmp_path: Path, monkeypatch: pyte
         ),
     ],
 )
-async def test_words_find_a_tool_and_its_arguments(
+async def test_words_select_a_tool_and_its_arguments(
     bare: Runtime, asked: Asked, text: str, tool: str, args: dict[str, JsonValue]
 ) -> None:
     _, outcome = await asked(bare, text)
@@ -52,7 +52,7 @@ async def test_words_find_a_tool_and_its_arguments(
 
 
 @pytest.mark.promise("ASK-8")
-async def test_it_says_what_it_is_and_how_to_connect_another(bare: Runtime, asked: Asked) -> None:
+async def test_it_introduces_itself_and_explains_how_to_use_a_language_model(bare: Runtime, asked: Asked) -> None:
     _, outcome = await asked(bare, "Tell me a joke!")
     assert outcome.tool_calls == ()
     assert "I don't reason" in outcome.answer
@@ -62,7 +62,7 @@ async def test_it_says_what_it_is_and_how_to_connect_another(bare: Runtime, aske
 
 
 @pytest.mark.promise("ASK-8")
-async def test_it_asks_back_when_it_is_not_sure_or_lacks_something(bare: Runtime, asked: Asked) -> None:
+async def test_it_asks_back_if_the_match_is_unclear_or_arguments_are_missing(bare: Runtime, asked: Asked) -> None:
     _, outcome = await asked(bare, "read_file path=x")
     assert outcome.tool_calls == ()
     assert "`fs_read_file`, `git_read_file`" in outcome.answer
@@ -80,12 +80,12 @@ async def test_it_streams_words_and_arguments_like_any_model(bare: Runtime, aske
 
 
 @pytest.mark.promise("ASK-8")
-async def test_a_failure_is_told_as_one(bare: Runtime, asked: Asked) -> None:
+async def test_a_failure_is_reported_as_a_failure(bare: Runtime, asked: Asked) -> None:
     _, outcome = await asked(bare, "fs.read_file path=nowhere.txt")
     assert "`fs_read_file` failed" in outcome.answer
     assert outcome.tool_error is not None
 
 
-async def test_a_text_full_of_quotes_and_braces_harms_nothing(bare: Runtime, asked: Asked) -> None:
+async def test_a_text_full_of_quotes_and_braces_causes_no_error(bare: Runtime, asked: Asked) -> None:
     _, outcome = await asked(bare, "\"'`{}}{ a= =b ``` \u202e" * 50)
     assert outcome.stopped_by == "answer"

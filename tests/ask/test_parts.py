@@ -1,4 +1,4 @@
-"""Names that providers take, conversations that they take, and files of sessions."""
+"""Names and conversations that providers accept, and files of sessions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _spec(name: str, schema: dict[str, object] | None = None) -> ToolSpec:
 
 
 @given(st.lists(st.text(min_size=1, max_size=100), unique=True, max_size=20))
-def test_every_tool_has_a_name_of_its_own_that_providers_take_and_leads_back(names: list[str]) -> None:
+def test_every_tool_has_a_unique_name_that_providers_accept_and_that_maps_back(names: list[str]) -> None:
     offer = Offer([_spec(f"p.{name}") for name in names], taken=["p_taken"])
     offered = [tool.name for tool in offer.tools()]
     assert len(set(offered)) == len(names)
@@ -63,7 +63,7 @@ def test_every_tool_has_a_name_of_its_own_that_providers_take_and_leads_back(nam
         assert offer.find(spec.name) in offer.specs
 
 
-def test_names_are_the_tools_own_where_they_can_be_and_stay_what_they_were() -> None:
+def test_names_are_the_tools_own_if_possible_and_stay_the_same() -> None:
     assert [tool.name for tool in Offer([_spec("fs.read_file")]).tools()] == ["fs_read_file"]
     both = [tool.name for tool in Offer([_spec("a.b_c"), _spec("a_b.c")]).tools()]
     assert len(set(both)) == 2
@@ -76,7 +76,7 @@ def test_parameters_are_always_those_of_an_object() -> None:
 
 
 @given(MESSAGES)
-def test_whatever_a_session_holds_a_model_is_sent_something_consistent(messages: list[Message]) -> None:
+def test_a_model_is_sent_a_consistent_conversation_for_any_session(messages: list[Message]) -> None:
     out = sent("Be brief.", messages)
     assert isinstance(out[0], SystemMessage)
     open_calls: list[str] = []
@@ -95,7 +95,7 @@ def test_whatever_a_session_holds_a_model_is_sent_something_consistent(messages:
     assert [m for m in out if isinstance(m, UserMessage)] == [m for m in messages if isinstance(m, UserMessage)]
 
 
-def test_nothing_that_was_said_ends_its_block_in_the_markdown() -> None:
+def test_no_text_ends_its_code_block_in_the_markdown() -> None:
     session = Session(id="s", name="A `name`", created=NOON, changed=NOON, messages=2, model="m:n")
     call = ProposedCall(provider_id="1", name="a`b", arguments='{"x": "```"}')
     said: list[Message] = [

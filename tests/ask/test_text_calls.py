@@ -1,4 +1,4 @@
-"""Calls that a model writes as text: only where that is configured, only whole messages, and never without approval."""
+"""Calls that a model writes as text: only if configured, only whole messages, and never without approval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pegboard.models import ApprovalRequested, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
 from pegboard.models.ask import AskEvent, CallHappened, CallProposed, Outcome
 from pegboard.models.conversation import ModelMessage, TextDelta, TurnEnded
-from pegboard.models.rule_scope import any_rule
+from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
 
 Asked = Callable[..., Awaitable[tuple[list[AskEvent], Outcome]]]
@@ -22,7 +22,7 @@ CALL = '{"name": "shop_add", "arguments": {"a": 1, "b": 2}}'
 
 
 class Says:
-    """Somebody who answers every question about a call in the same way, and remembers it."""
+    """An approver with one answer for every call, which records the calls."""
 
     def __init__(self, answer: str) -> None:
         self.answer = answer
@@ -31,7 +31,7 @@ class Says:
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
         assert spec.name == call.name
         self.asked.append(call)
-        rule = any_rule(call) if self.answer == "session" else None
+        rule = Rule(allow=(call.name,)) if self.answer in {"session", "always"} else None
         return Approval.model_validate({"answer": self.answer, "rule": rule})
 
 
@@ -55,7 +55,7 @@ def texting(set_up: SetUp) -> Runtime:
         f"\n\n  {CALL}  \n",
     ],
 )
-async def test_a_message_that_is_a_call_is_one_where_that_is_configured_and_always_asks(
+async def test_a_message_that_consists_of_a_call_is_run_if_configured_and_always_needs_approval(
     texting: Runtime, asked: Asked, text: str
 ) -> None:
     approver = Says("session")
@@ -83,7 +83,7 @@ async def test_a_message_that_is_a_call_is_one_where_that_is_configured_and_alwa
         f"<tool_call>{CALL}</tool_call><tool_call>{CALL}</tool_call>",
     ],
 )
-async def test_calls_written_one_after_the_other_are_all_made(texting: Runtime, asked: Asked, text: str) -> None:
+async def test_several_calls_in_one_message_all_run(texting: Runtime, asked: Asked, text: str) -> None:
     texting.rules.approve_with(Says("once"))
     _, outcome = await asked(texting, model=ScriptedModel(says(text), says("3 and 3.")))
     assert [result.data for result in outcome.tool_results] == [3, 3]
@@ -98,10 +98,10 @@ QUOTATIONS = [
     f'"{CALL}"',
     f"`{CALL}`",
     f"leton\n{CALL}\n</tool_call>",
-    f'{CALL}\n{{"name": "nobody", "arguments": {{}}}}',
+    f'{CALL}\n{{"name": "unknown", "arguments": {{}}}}',
     f"[{CALL}, 1]",
     f'{{"quoted": {CALL}}}',
-    '```json\n{"name": "nobody", "arguments": {}}\n```',
+    '```json\n{"name": "unknown", "arguments": {}}\n```',
     "```json\n{\n```",
     "{}",
     "add(1, 2)",
@@ -113,7 +113,7 @@ QUOTATIONS = [
 
 @pytest.mark.promise("SEC-6")
 @pytest.mark.parametrize("text", QUOTATIONS)
-async def test_a_quotation_is_no_call(texting: Runtime, asked: Asked, text: str) -> None:
+async def test_a_quotation_is_not_run_as_a_call(texting: Runtime, asked: Asked, text: str) -> None:
     texting.rules.approve_with(Says("once"))
     _, outcome = await asked(texting, model=ScriptedModel(says(text)))
     assert (outcome.answer, outcome.tool_calls) == (text, ())
@@ -122,7 +122,7 @@ async def test_a_quotation_is_no_call(texting: Runtime, asked: Asked, text: str)
 @pytest.mark.promise("SEC-6")
 @pytest.mark.parametrize("settings", [{}, {"MODEL__TEXT_CALLS": "true", "MODEL__NAME": "scripted:another"}])
 @pytest.mark.parametrize("text", [CALL, f"```\n{CALL}\n```", f"<tool_call>{CALL}</tool_call>"])
-async def test_text_is_text_unless_this_model_is_configured_otherwise(
+async def test_text_is_never_run_as_a_call_unless_this_model_is_configured_for_it(
     set_up: SetUp, asked: Asked, text: str, settings: dict[str, str]
 ) -> None:
     plain = set_up(**settings)
@@ -132,7 +132,7 @@ async def test_text_is_text_unless_this_model_is_configured_otherwise(
 
 
 @pytest.mark.promise("SEC-6")
-async def test_after_a_native_call_in_the_session_text_is_text_in_later_questions_too(
+async def test_after_a_native_call_text_is_never_run_as_a_call_in_later_questions(
     texting: Runtime, asked: Asked
 ) -> None:
     texting.rules.approve_with(Says("once"))
@@ -145,7 +145,9 @@ async def test_after_a_native_call_in_the_session_text_is_text_in_later_question
 
 @pytest.mark.promise("SEC-6")
 @pytest.mark.parametrize("reason", ["length", "filter", "unknown"])
-async def test_a_call_written_in_a_turn_that_ended_early_is_text(texting: Runtime, asked: Asked, reason: str) -> None:
+async def test_a_call_written_as_text_in_an_unfinished_turn_is_not_run(
+    texting: Runtime, asked: Asked, reason: str
+) -> None:
     texting.rules.approve_with(Says("once"))
     ended = TurnEnded.model_validate({"message": ModelMessage(text=CALL), "reason": reason})
     _, outcome = await asked(texting, model=ScriptedModel([TextDelta(text=CALL), ended]))
@@ -176,7 +178,7 @@ async def test_in_advance_only_the_exact_name_approves_a_call_written_as_text(
 
 
 @pytest.mark.promise("SEC-6")
-async def test_what_the_model_reads_later_has_its_written_call_with_the_result(texting: Runtime, asked: Asked) -> None:
+async def test_later_prompts_contain_the_written_call_with_its_result(texting: Runtime, asked: Asked) -> None:
     texting.rules.approve_with(Says("once"))
     model = ScriptedModel(says(CALL), says("3."))
     await asked(texting, model=model)

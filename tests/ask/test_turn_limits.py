@@ -1,4 +1,4 @@
-"""The limits of one turn: bytes, calls and tokens while it arrives; and what a turn that ended early may not do."""
+"""The limits of one turn: bytes, calls and tokens while it arrives; and the calls of a turn that ended early."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class EndlessModel:
     """A model whose answer never ends by itself.
 
     Args:
-        pieces: What it says, without an end.
+        pieces: The endless pieces of its answer.
 
     Attributes:
-        said: How many pieces were wanted of it.
+        said: How many pieces were requested.
         is_closed: Whether its answer was closed.
     """
 
@@ -79,7 +79,7 @@ def many_calls() -> Iterable[ModelEvent]:
 
 @pytest.mark.promise("SEC-8")
 @pytest.mark.parametrize("endless", [text, thinking, arguments, many_calls])
-async def test_an_endless_turn_ends_at_its_limit_with_the_text_that_came(
+async def test_an_endless_turn_ends_at_its_limit_with_the_text_so_far(
     set_up: SetUp, asked: Asked, endless: Callable[[], Iterable[ModelEvent]]
 ) -> None:
     small = set_up(ASK__TURN_BYTES="2000", ASK__TURN_CALLS="20")
@@ -100,7 +100,7 @@ async def test_an_endless_turn_ends_at_its_limit_with_the_text_that_came(
 
 
 @pytest.mark.promise("SEC-8")
-async def test_one_huge_piece_is_cut_where_the_limit_is(set_up: SetUp, asked: Asked) -> None:
+async def test_one_huge_piece_is_truncated_at_the_limit(set_up: SetUp, asked: Asked) -> None:
     small = set_up(ASK__TURN_BYTES="1000")
     _, outcome = await asked(small, model=EndlessModel([TextDelta(text="ä" * 5_000_000)]))
     assert (outcome.stopped_by, outcome.answer) == ("size", "ä" * 500)
@@ -117,7 +117,7 @@ async def test_the_limit_of_tokens_ends_an_answer_while_it_streams(set_up: SetUp
 
 
 @pytest.mark.promise("SEC-8", "ASK-1")
-async def test_the_last_turn_after_the_limit_of_tokens_is_bounded_too(set_up: SetUp, asked: Asked) -> None:
+async def test_the_last_turn_after_the_token_limit_has_a_limit_too(set_up: SetUp, asked: Asked) -> None:
     few = set_up(ASK__TOKENS="100")
 
     class Last(ScriptedModel):
@@ -134,7 +134,7 @@ async def test_the_last_turn_after_the_limit_of_tokens_is_bounded_too(set_up: Se
 
 
 @pytest.mark.promise("SEC-8")
-async def test_tokens_that_a_provider_does_not_report_count_by_their_bytes(set_up: SetUp, asked: Asked) -> None:
+async def test_tokens_that_a_provider_does_not_report_are_estimated_from_bytes(set_up: SetUp, asked: Asked) -> None:
     few = set_up(ASK__TOKENS="100")
     again = calls(("shop_write", {"text": "x" * 250}))
     _, outcome = await asked(few, model=ScriptedModel(again, again, says("Enough.")))
@@ -158,12 +158,12 @@ async def test_no_call_of_a_turn_that_ended_early_runs_whatever_its_arguments(
     assert details == ["unfinished_turn", "unfinished_turn"]
     assert not runtime.history.records()
     told = [message.text for message in model.prompts[-1].messages if isinstance(message, ToolMessage)]
-    assert all("was not called because the model's answer ended early" in one for one in told)
+    assert all("was not called because the model's turn ended early" in one for one in told)
     assert len(told) == 2
 
 
 @pytest.mark.promise("SEC-6", "SEC-8")
-async def test_turns_that_end_early_again_and_again_end_the_ask(runtime: Runtime, asked: Asked) -> None:
+async def test_turns_that_repeatedly_end_early_end_the_loop(runtime: Runtime, asked: Asked) -> None:
     cut = calls(("shop_add", {"a": 1, "b": 2}), cut=True)
     _, outcome = await asked(runtime, model=ScriptedModel(cut, cut, cut, says("I can't.")))
     assert (outcome.stopped_by, outcome.steps, outcome.answer) == ("invalid_args", 4, "I can't.")

@@ -214,7 +214,7 @@ def test_on_a_terminal_the_text_streams_without_control_sequences(tmp_path: Path
         assert asking.wait(60) == 0
     os.close(parent)
     text = seen.decode()
-    assert "Your words fit `tools_echo` best" in text, "what it says before a call is shown too"
+    assert "Your message matches `tools_echo` best" in text, "what it says before a call is shown too"
     assert "\x1b" not in text
     assert "␛" in text
 

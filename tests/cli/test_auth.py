@@ -170,7 +170,7 @@ def test_without_a_keyring_the_message_suggests_the_environment_or_a_dotenv_file
 @pytest.mark.promise("CLI-4")
 def test_without_a_keyring_nothing_can_be_removed(pegboard: Command) -> None:
     done = pegboard("auth", "remove", "KEY", env={"PYTHON_KEYRING_BACKEND": NO_KEYRING})
-    assert (done.returncode, "There is no keyring on this machine." in done.stderr) == (1, True)
+    assert (done.returncode, "This machine has no keyring." in done.stderr) == (1, True)
 
 
 @pytest.mark.promise("CLI-4", "STO-2")

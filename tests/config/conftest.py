@@ -1,4 +1,4 @@
-"""A user's configuration, in a folder of the test's."""
+"""A user's configuration, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pegboard.models import Problem
 
 @dataclass
 class User:
-    """A user's file, a working directory, and what comes of them."""
+    """A user's file, a working directory, and the settings from them."""
 
     file: Path
     cwd: Path
 
     def write(self, text: str | bytes) -> None:
-        """Writes the user's file."""
+        """Write the user's file."""
         self.file.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def overlay(self, text: str) -> None:
-        """Writes the working directory's file."""
+        """Write the working directory's file."""
         (self.cwd / "pegboard.toml").write_text(text)
 
     def trust(self) -> None:
@@ -33,7 +33,7 @@ class User:
         trust_folder(paths, review_folder(paths, self.cwd))
 
     def load(self, environ: Mapping[str, str] | None = None) -> tuple[Settings, tuple[Problem, ...]]:
-        """Loads what there is."""
+        """Load the settings."""
         return load({"PEGBOARD_CONFIG": str(self.file), **(environ or {})}, self.cwd)
 
 

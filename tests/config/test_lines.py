@@ -8,7 +8,7 @@ from pegboard.config.lines import key_lines
 
 
 @pytest.mark.promise("CFG-1")
-def test_every_way_to_write_a_key_is_found() -> None:
+def test_keys_in_every_notation_have_a_line() -> None:
     text = '''# a comment with a = 1
 plain = 1 # [not.a.table]
 dotted . key = "x = 1"

@@ -87,7 +87,7 @@ def test_every_section_is_read(user: User) -> None:
 
 
 @pytest.mark.promise("CFG-1")
-def test_the_working_directorys_file_is_laid_over_the_users_and_the_environment_over_both(user: User) -> None:
+def test_the_working_directorys_file_overrides_the_users_and_the_environment_overrides_both(user: User) -> None:
     user.write('[model]\nname = "user"\nbase_url = "user"\n[tools]\ntimeout = 1\n[packs.x]\na = 1\nb = 1')
     user.overlay('[model]\nbase_url = "overlay"\n[packs]\nfolders = ["here"]\n[packs.x]\nb = 2')
     user.trust()
@@ -117,7 +117,7 @@ def test_the_working_directorys_file_is_laid_over_the_users_and_the_environment_
         ("KEYS__TOOLS__RUN", "f2", "keys", {"tools.run": "f2"}),
     ],
 )
-def test_a_variable_is_a_toml_value_where_that_fits_else_text(
+def test_a_variable_is_a_toml_value_if_valid_and_text_otherwise(
     user: User, variable: str, text: str, key: str, value: object
 ) -> None:
     loaded, problems = user.load({f"PEGBOARD_{variable}": text})
@@ -142,7 +142,7 @@ def test_an_unknown_key_names_file_line_key_and_the_nearest_known_one(user: User
 
 
 @pytest.mark.promise("CFG-1")
-def test_a_key_in_the_wrong_section_is_told_its_own(user: User) -> None:
+def test_a_key_in_the_wrong_section_is_reported_with_the_right_one(user: User) -> None:
     user.write('theme = "x"\n[packs]\nfolder = "x"\n[ui]\nallow = []')
     _, problems = user.load()
     assert [problem.fix for problem in problems] == [
@@ -153,7 +153,7 @@ def test_a_key_in_the_wrong_section_is_told_its_own(user: User) -> None:
 
 
 @pytest.mark.promise("CFG-1")
-def test_a_wrong_type_names_file_and_line_and_costs_nothing_else(user: User) -> None:
+def test_a_wrong_type_is_reported_with_file_and_line_and_affects_no_other_value(user: User) -> None:
     user.write(
         '[tools]\ntimeout = "8"\nworkers = 0\nlog_limit = "much"\nmemory_limit = true\n'
         '[ui]\nvim_keys = 1\ntheme = "x"\n[packs]\nfolders = ["a", 3, "b", "c\\u0000"]\n[model]\nname = 3\n'
@@ -196,7 +196,7 @@ def test_a_wrong_type_names_file_and_line_and_costs_nothing_else(user: User) -> 
         ("timeouts", '{ "fs.*" = 1e300 }', "less than or equal to 31622400"),
     ],
 )
-def test_a_limit_that_no_machine_could_keep_is_not_taken(user: User, key: str, value: str, message: str) -> None:
+def test_a_limit_that_no_system_supports_is_not_used(user: User, key: str, value: str, message: str) -> None:
     user.write(f"[tools]\n{key} = {value}")
     loaded, problems = user.load()
     assert loaded.tools == Settings().tools
@@ -207,7 +207,7 @@ def test_a_limit_that_no_machine_could_keep_is_not_taken(user: User, key: str, v
 
 
 @pytest.mark.promise("CFG-1")
-def test_a_section_that_is_no_table_costs_that_section(user: User) -> None:
+def test_a_section_that_is_not_a_table_is_ignored(user: User) -> None:
     user.write('tools = 3\nkeys = "x"\nmcp = {servers = [1]}\n[ui]\ntheme = "x"')
     loaded, problems = user.load()
     assert [(problem.line, problem.message) for problem in problems] == [
@@ -259,14 +259,14 @@ def test_a_file_that_cannot_be_read_is_a_problem(user: User) -> None:
 
 
 @pytest.mark.promise("CFG-1")
-def test_a_file_without_end_is_not_read(user: User) -> None:
+def test_an_endless_file_is_not_read(user: User) -> None:
     assert said(user.load({"PEGBOARD_CONFIG": "/dev/zero"})[1]) == [f"/dev/zero: This is not a regular file. {CLOSED}"]
     with user.file.open("wb") as file:
         file.truncate(2**40)
     assert said(user.load()[1]) == [f"{user.file}: This file is longer than 10,000,000 bytes. {CLOSED}"]
 
 
-def test_no_file_at_all_can_be_asked_for(user: User) -> None:
+def test_the_null_device_can_be_selected_as_an_empty_file(user: User) -> None:
     assert user.load({"PEGBOARD_CONFIG": "/dev/null"}) == (Settings(), ())
 
 
@@ -277,7 +277,7 @@ def test_line_ends_and_byte_order_mark_of_other_systems_are_fine(user: User) -> 
     assert [problem.line for problem in problems] == [3]
 
 
-def test_every_value_knows_where_it_comes_from(user: User) -> None:
+def test_every_value_has_an_origin(user: User) -> None:
     user.write('[ui]\ntheme = "x"\nvim_keys = true\n[packs]\nfolders = ["a"]\n[packs.x]\n"a.b" = { c = 1 }')
     user.overlay('ui.theme = "y"')
     loaded, _ = user.load({"PEGBOARD_MODEL__NAME": "z"})
@@ -316,7 +316,7 @@ def test_a_very_deep_table_is_read(user: User) -> None:
     assert "a" in loaded.packs.of("x")
 
 
-def test_a_working_directory_that_is_gone_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_working_directory_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -360,7 +360,7 @@ def toml(value: Any) -> str:
 @pytest.mark.promise("CFG-1")
 @given(st.dictionaries(NAMES, VALUES, max_size=5))
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_a_file_says_the_rest_applies_and_every_problem_has_its_line(
+def test_any_file_is_loaded_as_far_as_it_is_valid_and_every_problem_has_its_line(
     user: User, table: dict[str, Any]
 ) -> None:
     text = "\n".join(f"{toml(key)} = {toml(value)}" for key, value in table.items() if value is not None)
@@ -372,6 +372,6 @@ def test_whatever_a_file_says_the_rest_applies_and_every_problem_has_its_line(
 
 @given(st.text(max_size=30))
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_a_variable_says_nothing_is_raised(user: User, text: str) -> None:
+def test_no_value_of_a_variable_raises_an_error(user: User, text: str) -> None:
     for variable in ("TOOLS__TIMEOUT", "PACKS__X", "PACKS__FOLDERS", "KEYS", "TOOLS__TIMEOUTS__A", "X__Y"):
         user.load({f"PEGBOARD_{variable}": text})

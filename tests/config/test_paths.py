@@ -1,4 +1,4 @@
-"""Where Pegboard's files are, and which packs folders it looks into."""
+"""Pegboard's files, and the folders that it searches for packs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def test_a_relative_folder_starts_at_the_working_directory_and_a_tilde_at_home(
     assert (paths.data, paths.state) == (tmp_path / "b", tmp_path / "home" / "state")
 
 
-def test_the_platforms_own_folders_are_used_where_nothing_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_platforms_folders_are_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
@@ -65,7 +63,7 @@ def test_packs_folders_come_in_order_and_once(tmp_path: Path) -> None:
     assert folders[1:] == [tmp_path / "packs", tmp_path / "configured", given, tmp_path / "first", run]
 
 
-def test_reading_the_configuration_is_light(tmp_path: Path) -> None:
+def test_reading_the_configuration_imports_little(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text("[ui]\nvim_keys = true")
     code = (
         "import sys; from pegboard.config import load; assert load()[0].ui.vim_keys;"

@@ -1,4 +1,4 @@
-"""Secrets are taken out of texts and values, in whatever form they are written."""
+"""Secrets are removed from texts and values, in every form in which they may be written."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_secret_is_found_in_every_form(form: str) -> None:
 @given(
     st.text(st.characters(codec="utf-8"), min_size=6, max_size=40), st.sampled_from(list(FORMS)), st.text(max_size=5)
 )
-def test_no_form_of_any_secret_is_left(value: str, form: str, around: str) -> None:
+def test_every_form_of_every_secret_is_removed(value: str, form: str, around: str) -> None:
     if len(value.strip()) < 6:
         return
     written = FORMS[form](value)
@@ -73,7 +73,7 @@ def test_a_secret_in_the_middle_of_base64_is_found(user: str, value: str) -> Non
 
 
 @pytest.mark.promise("STO-2")
-def test_values_that_overlap_leave_nothing_of_either() -> None:
+def test_overlapping_values_are_both_removed() -> None:
     redactor = Redactor({"A": "abcdefXYZ", "B": "XYZ12345", "C": "abcdef", "D": "ababab"})
     assert redactor.text("-abcdefXYZ12345-") == "-«secret A»-"
     assert redactor.text("-abcdef-") == "-«secret C»-"
@@ -84,7 +84,7 @@ def test_values_that_overlap_leave_nothing_of_either() -> None:
 
 @pytest.mark.promise("STO-2")
 @given(st.lists(st.text("ab", min_size=6, max_size=9), min_size=1, max_size=3), st.text("abc", max_size=60))
-def test_nothing_that_was_in_a_secret_is_left_and_all_else_is(values: list[str], text: str) -> None:
+def test_only_secrets_are_removed(values: list[str], text: str) -> None:
     hidden = [False] * len(text)
     for value in values:
         for start in range(len(text)):
@@ -133,7 +133,7 @@ def test_texts_keys_and_whole_numbers_of_a_value_are_redacted() -> None:
 
 
 @pytest.mark.promise("STO-2")
-def test_a_value_may_be_nested_as_deep_as_it_likes() -> None:
+def test_a_value_may_be_nested_at_any_depth() -> None:
     deep: JsonValue = VALUE
     for _ in range(50_000):
         deep = [deep]
@@ -145,7 +145,7 @@ def test_a_value_may_be_nested_as_deep_as_it_likes() -> None:
 
 @pytest.mark.promise("STO-2")
 @pytest.mark.parametrize("piece", ["a", "-", "abcdefgh ", "abcdefgh", "abcdefg"])
-def test_a_long_text_full_of_secrets_or_of_what_begins_like_one_is_redacted(piece: str) -> None:
+def test_a_long_text_full_of_secrets_or_beginnings_of_secrets_is_redacted(piece: str) -> None:
     text = piece * (5_000_000 // len(piece))
     redactor = Redactor({"A": "a" * 50, "B": "abcdefgh", "C": "-" * 8})
     redacted = redactor.text(text)
@@ -161,7 +161,7 @@ def test_a_redactor_shows_no_value() -> None:
     "name",
     ["api_key", "apiKey", "APIKey", "GITHUB_TOKEN", "db-password", "passwd", "pass", "authtoken", "Cookie", "keys"],
 )
-def test_a_name_speaks_of_a_secret(name: str) -> None:
+def test_a_name_that_suggests_a_secret_is_recognized(name: str) -> None:
     assert speaks_of_secret(name)
 
 
@@ -169,5 +169,5 @@ def test_a_name_speaks_of_a_secret(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["base_url", "path", "author", "timeout", "compass", "host", "passage", "", "tokenizer"]
 )
-def test_a_name_speaks_of_no_secret(name: str) -> None:
+def test_a_name_that_suggests_no_secret_is_not_recognized(name: str) -> None:
     assert not speaks_of_secret(name)

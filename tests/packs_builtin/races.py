@@ -27,11 +27,11 @@ while True:
 
 @contextmanager
 def swapping(here: Path, target: Path) -> Iterator[None]:
-    """Have another process replace a path by a link and back, all the time.
+    """Have another process replace a path by a link and back, repeatedly.
 
     Args:
         here: The path.
-        target: What the link leads to.
+        target: The target of the link.
     """
     folder = here.parent
     link, spare = folder / f"{here.name}.link", folder / f"{here.name}.spare"
@@ -47,7 +47,7 @@ def swapping(here: Path, target: Path) -> Iterator[None]:
 
 
 def race(attempt: Callable[[], object]) -> int:
-    """Try as often as the time allows; return how often."""
+    """Try as often as the time allows; return the number of attempts."""
     tries, end = 0, time.monotonic() + SECONDS
     while time.monotonic() < end:
         attempt()

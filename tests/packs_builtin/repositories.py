@@ -11,7 +11,7 @@ class Git:
     """The git program in one folder, without any configuration of this machine.
 
     Args:
-        folder: Where it runs.
+        folder: The folder.
     """
 
     def __init__(self, folder: Path) -> None:

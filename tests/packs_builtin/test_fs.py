@@ -1,4 +1,4 @@
-"""The fs pack tells what is there, and never leaves the working directory."""
+"""The fs pack lists folders and reads files, and never leaves the working directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def by_path(entries: list[Entry]) -> dict[str, Entry]:
 
 
 @pytest.mark.promise("PCK-2")
-def test_a_folder_is_listed_sorted_with_kinds_sizes_and_what_links_lead_to(work: Path) -> None:
+def test_a_folder_is_listed_sorted_with_kinds_sizes_and_link_targets(work: Path) -> None:
     assert list_dir() == [
         {"name": "a.txt", "path": "a.txt", "kind": "file", "size": 5},
         {"name": "pipe", "path": "pipe", "kind": "other"},
@@ -39,7 +39,7 @@ def test_a_folder_is_listed_sorted_with_kinds_sizes_and_what_links_lead_to(work:
 
 
 @pytest.mark.promise("PCK-2")
-def test_kinds_are_told_right_at_every_depth_and_a_folder_comes_before_what_is_in_it(work: Path) -> None:
+def test_kinds_are_right_at_every_depth_and_a_folder_precedes_its_content(work: Path) -> None:
     found = list_dir(path="sub", recursive=True)
     assert [(entry["path"], entry["kind"]) for entry in found] == [
         ("sub/b.txt", "file"),
@@ -54,7 +54,7 @@ def test_kinds_are_told_right_at_every_depth_and_a_folder_comes_before_what_is_i
 
 @pytest.mark.promise("PCK-2")
 @pytest.mark.parametrize(("depth", "deepest"), [(1, "sub"), (2, "sub/deep"), (3, "sub/deep/deeper")])
-def test_it_goes_as_deep_as_it_is_told(work: Path, depth: int, deepest: str) -> None:
+def test_max_depth_limits_the_levels(work: Path, depth: int, deepest: str) -> None:
     folders = [entry["path"] for entry in list_dir(recursive=True, max_depth=depth) if entry["kind"] == "directory"]
     assert max(folders, key=len) == deepest
 
@@ -67,7 +67,7 @@ def test_a_loop_of_links_is_survived(work: Path) -> None:
 
 
 @pytest.mark.promise("PCK-2")
-def test_a_tree_with_longer_paths_than_the_system_takes_is_listed(work: Path) -> None:
+def test_a_tree_with_longer_paths_than_the_system_accepts_is_listed(work: Path) -> None:
     name = "nested" * 10
     here = os.open(".", os.O_RDONLY)
     for _ in range(150):
@@ -82,19 +82,19 @@ def test_a_tree_with_longer_paths_than_the_system_takes_is_listed(work: Path) ->
 
 
 @pytest.mark.promise("PCK-2")
-def test_entries_can_be_passed_on_as_they_are(work: Path) -> None:
+def test_paths_of_entries_can_be_passed_on_unchanged(work: Path) -> None:
     for start in (".", "./", "sub", "sub/", "to_sub", str(work), "sub/.."):
         files = [entry["path"] for entry in list_dir(path=start, recursive=True) if entry["kind"] == "file"]
         assert {read_file(path=path) for path in files} >= {"b", "c"}
 
 
-def test_a_depth_below_one_is_refused(work: Path) -> None:
+def test_a_depth_below_one_is_rejected(work: Path) -> None:
     with pytest.raises(ToolFailed, match="max_depth must be at least 1"):
         list_dir(max_depth=0)
 
 
 @pytest.mark.promise("PCK-2")
-def test_a_name_that_is_no_unicode_is_shown_by_its_bytes(work: Path) -> None:
+def test_a_name_that_is_not_unicode_is_shown_by_its_bytes(work: Path) -> None:
     (work / "sub" / os.fsdecode(b"caf\xe9")).mkdir()
     found = by_path(list_dir(recursive=True))
     assert found["sub/caf\\xe9"]["name"] == "caf\\xe9"
@@ -108,7 +108,7 @@ assert ctypes.CDLL(None).capset(ctypes.byref(Header(0x20080522, 0)), (ctypes.c_u
 from pegboard.packs.fs import list_dir, read_file
 from pegboard.sdk import ToolFailed
 """
-"""Gives up root's privilege to pass over permission bits, so that they mean something to the process."""
+"""Drops root's privilege to ignore permission bits."""
 
 
 def without_privileges(code: str) -> str:
@@ -144,7 +144,7 @@ def test_a_folder_that_may_only_be_passed_through_is_passed_through(work: Path) 
 
 @pytest.mark.promise("PCK-3")
 @pytest.mark.skipif(sys.platform != "linux", reason="permission bits are given back their meaning by a call of Linux")
-def test_an_unreadable_file_or_folder_that_was_asked_for_is_a_failure(work: Path) -> None:
+def test_an_unreadable_file_or_folder_is_a_failure(work: Path) -> None:
     (work / "a.txt").chmod(0)
     (work / "sub").chmod(0)
     try:
@@ -159,7 +159,7 @@ for act, path in ((read_file, "a.txt"), (list_dir, "sub")):
 
 
 @pytest.mark.promise("PCK-3")
-def test_text_is_read_as_it_is(work: Path) -> None:
+def test_text_is_read_unchanged(work: Path) -> None:
     (work / "text").write_bytes("grün\r\n\ttab\n".encode())
     assert read_file(path="text") == "grün\r\n\ttab\n"
     (work / "mark").write_bytes(b"\xef\xbb\xbfx")
@@ -181,7 +181,7 @@ def test_over_the_limit_the_error_names_size_and_limit(work: Path) -> None:
 
 @pytest.mark.promise("PCK-3")
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"PK\x03\x04\x00\x00", "ü".encode("latin-1"), b"a\0b"])
-def test_what_is_not_text_says_so(work: Path, content: bytes) -> None:
+def test_a_file_that_is_not_text_is_a_failure(work: Path, content: bytes) -> None:
     (work / "binary").write_bytes(content)
     with pytest.raises(ToolFailed, match="binary is not text"):
         read_file(path="binary")
@@ -205,7 +205,7 @@ def test_what_is_not_text_says_so(work: Path, content: bytes) -> None:
         ("\ud800", "surrogates"),
     ],
 )
-def test_what_is_no_file_is_refused_at_once(work: Path, path: str, reason: str) -> None:
+def test_a_path_that_is_not_a_file_is_rejected_immediately(work: Path, path: str, reason: str) -> None:
     with pytest.raises(ToolFailed, match=reason):
         read_file(path=path)
 
@@ -214,14 +214,14 @@ def test_what_is_no_file_is_refused_at_once(work: Path, path: str, reason: str) 
 @pytest.mark.parametrize(
     ("path", "reason"), [("a.txt", "a.txt is not a folder"), ("pipe", "not a folder"), ("nothing", "does not exist")]
 )
-def test_what_is_no_folder_is_refused(work: Path, path: str, reason: str) -> None:
+def test_a_path_that_is_not_a_folder_is_rejected(work: Path, path: str, reason: str) -> None:
     with pytest.raises(ToolFailed, match=reason):
         list_dir(path=path)
 
 
 @pytest.mark.promise("PCK-3")
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/zero", "/proc/self/environ"])
-def test_made_up_files_never_hang(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_files_never_hang(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     if not Path(path).exists():
         pytest.skip(f"no {path} here")
@@ -264,7 +264,7 @@ def test_nothing_outside_is_listed(work: Path, path: str) -> None:
         "../outside/nothing",
     ],
 )
-def test_nothing_outside_is_read_or_told_to_exist(work: Path, path: str) -> None:
+def test_nothing_outside_is_read_or_reported_to_exist(work: Path, path: str) -> None:
     with pytest.raises(ToolFailed, match="is outside of"):
         read_file(path=path)
 
@@ -275,7 +275,7 @@ def test_a_recursive_list_never_leaves_the_folder(work: Path) -> None:
 
 
 @pytest.mark.promise("PCK-3")
-def test_a_link_put_in_the_way_after_the_check_leads_nowhere(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_created_after_the_check_is_not_followed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resolve = _roots.resolve
 
     def swap_after_the_check(path: str) -> _roots.Place:
@@ -291,7 +291,7 @@ def test_a_link_put_in_the_way_after_the_check_leads_nowhere(work: Path, monkeyp
 
 
 @pytest.mark.promise("PCK-3")
-def test_somebody_who_swaps_a_folder_for_a_link_all_the_time_gets_nothing(work: Path) -> None:
+def test_swapping_a_folder_for_a_link_repeatedly_reveals_nothing(work: Path) -> None:
     (work / "sub" / "secret.txt").write_text("mine")
     (work / "link").symlink_to(work.parent / "outside")
     stop = threading.Event()
@@ -299,7 +299,7 @@ def test_somebody_who_swaps_a_folder_for_a_link_all_the_time_gets_nothing(work: 
 
     def swap() -> None:
         while not stop.is_set():
-            # 2 is RENAME_EXCHANGE: the two change places in one step.
+            # 2 is RENAME_EXCHANGE: swap both atomically.
             exchange.renameat2(-100, b"sub", -100, b"link", 2)
 
     if not hasattr(exchange, "renameat2"):
@@ -320,7 +320,7 @@ def test_somebody_who_swaps_a_folder_for_a_link_all_the_time_gets_nothing(work: 
     assert seen <= {"mine", "refused"}
 
 
-def test_no_descriptor_is_left_open(work: Path) -> None:
+def test_every_descriptor_is_closed(work: Path) -> None:
     def count() -> int:
         return len(list(Path("/dev/fd").iterdir()))
 

@@ -1,4 +1,4 @@
-"""The git pack tells what a repository holds, changes nothing, and runs nothing that the repository names."""
+"""The git pack reads repositories, changes nothing, and runs no program that a repository names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Git = Callable[..., str]
 
 @pytest.fixture
 def run(work: Path, monkeypatch: pytest.MonkeyPatch) -> Git:
-    """Runs git in the repository `work/repo`, whatever this machine's configuration says."""
+    """Run git in the repository `work/repo`, without any configuration of this machine."""
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -40,7 +40,7 @@ def run(work: Path, monkeypatch: pytest.MonkeyPatch) -> Git:
 
 @pytest.fixture
 def repo(work: Path, run: Git) -> Path:
-    """Two commits, a branch, a tag; in the working tree something staged, changed, renamed and untracked."""
+    """Two commits, a branch, a tag; in the working tree staged, changed, renamed and untracked files."""
     folder = work / "repo"
     (folder / "grün.txt").write_text("one\ntwo\n")
     (folder / "old name.txt").write_text("a\nb\nc\nd\n")
@@ -61,7 +61,7 @@ def repo(work: Path, run: Git) -> Path:
     return folder
 
 
-def test_the_status_tells_branch_changes_and_untracked_files(repo: Path) -> None:
+def test_the_status_contains_branch_changes_and_untracked_files(repo: Path) -> None:
     told = git.status(repository="repo")
     assert (told["top"], told["branch"], told["upstream"], told["ahead"]) == (str(repo), "main", None, 0)
     assert told["changed"] == [
@@ -74,7 +74,7 @@ def test_the_status_tells_branch_changes_and_untracked_files(repo: Path) -> None
     assert git.status(repository="repo/sub")["commit"] == git.log(repository="repo")["commits"][0]["commit"]
 
 
-def test_the_status_tells_how_a_branch_stands_to_its_upstream_and_what_is_in_conflict(repo: Path, run: Git) -> None:
+def test_the_status_compares_the_branch_with_its_upstream_and_lists_conflicts(repo: Path, run: Git) -> None:
     run("checkout", "--quiet", "--force", "side")
     run("branch", "--set-upstream-to=main")
     (repo / "grün.txt").write_text("one\nzwei\n")
@@ -132,7 +132,7 @@ def test_a_commit_is_shown_with_files_and_patch(repo: Path) -> None:
     assert first["files"] == [{"path": "image", "state": "added", "added": None, "removed": None}]
 
 
-def test_a_patch_that_is_too_long_is_cut_at_the_end_of_a_line(repo: Path) -> None:
+def test_a_patch_that_is_too_long_is_truncated_at_the_end_of_a_line(repo: Path) -> None:
     shown = git.show(repository="repo", max_bytes=100)
     assert shown["truncated"] is True
     assert len(shown["patch"].encode()) <= 100
@@ -172,7 +172,7 @@ def test_a_file_is_read_as_it_was(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "code"), [("nothing", "not_found"), ("", "not_a_file"), ("image", "not_text"), ("../x", "not_found")]
 )
-def test_what_was_no_text_file_is_refused(repo: Path, path: str, code: str) -> None:
+def test_a_file_that_was_not_text_is_rejected(repo: Path, path: str, code: str) -> None:
     with pytest.raises(ToolFailed) as failed:
         git.read_file(repository="repo", path=path)
     assert failed.value.code == code
@@ -188,7 +188,7 @@ def test_each_line_has_its_commit(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("revision", ["--output=stolen", "-p", "", "nothing", "HEAD:grün.txt", "v1..main", "a\nb"])
-def test_a_revision_that_is_none_is_refused(repo: Path, revision: str) -> None:
+def test_an_unknown_revision_is_rejected(repo: Path, revision: str) -> None:
     for ask in (git.log, git.show):
         with pytest.raises(ToolFailed) as failed:
             ask(repository="repo", revision=revision)
@@ -196,7 +196,7 @@ def test_a_revision_that_is_none_is_refused(repo: Path, revision: str) -> None:
     assert not (repo / "stolen").exists()
 
 
-def test_paths_and_texts_that_look_like_options_are_none(repo: Path) -> None:
+def test_paths_and_texts_that_look_like_options_are_not_options(repo: Path) -> None:
     assert git.diff(repository="repo", paths=["--output=stolen"])["files"] == []
     assert git.log(repository="repo", paths=["--all", ":(top)*"])["commits"] == []
     with pytest.raises(ToolFailed):
@@ -208,13 +208,13 @@ def test_paths_and_texts_that_look_like_options_are_none(repo: Path) -> None:
     ("repository", "code"),
     [("sub", "not_a_repository"), ("nothing", "not_found"), ("..", "outside"), ("-C", "not_found")],
 )
-def test_what_is_no_repository_in_the_folder_is_refused(repo: Path, repository: str, code: str) -> None:
+def test_a_folder_without_a_repository_is_rejected(repo: Path, repository: str, code: str) -> None:
     with pytest.raises(ToolFailed) as failed:
         git.status(repository=repository)
     assert failed.value.code == code
 
 
-def test_a_repository_that_reaches_out_of_the_roots_is_refused(
+def test_a_repository_that_reaches_outside_the_roots_is_rejected(
     repo: Path, run: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (repo / "sub" / "deeper").mkdir()
@@ -300,7 +300,7 @@ def test_the_trap_of_the_test_before_works(repo: Path, run: Git, tmp_path: Path)
     assert (tmp_path / "touched").exists()
 
 
-def test_what_is_in_a_submodule_runs_nothing_either(repo: Path, run: Git, tmp_path: Path) -> None:
+def test_no_program_that_a_submodule_names_is_run(repo: Path, run: Git, tmp_path: Path) -> None:
     run("submodule", "--quiet", "add", str(repo), "inner")
     run("commit", "--quiet", "--message", "Add the inner one")
     (repo / "inner" / "grün.txt").write_text("changed")

@@ -44,7 +44,7 @@ def changed(path: Path, chance: random.Random) -> None:
 
 
 def grown(folder: Path, seed: int) -> Git:
-    """Grow a repository by random changes: commits, branches, merges, and something not committed."""
+    """Create a repository by random changes: commits, branches, merges, and uncommitted changes."""
     chance = random.Random(seed)
     run = made(folder, a="one\ntwo\n")
     (folder / ".gitattributes").write_text("*.bat text eol=crlf\n*.bin binary\n")
@@ -105,7 +105,7 @@ def printed_status(run: Git) -> tuple[dict[str, tuple[str, str]], list[str]]:
 
 
 def plain(patch: str) -> list[str]:
-    """Return the lines of a patch without what may differ: ids, and what follows `@@` and names with spaces."""
+    """Return the lines of a patch without parts that may differ: ids, and the text after `@@` and names with spaces."""
     lines = [line for line in patch.splitlines() if not line.startswith(("index ", "similarity ", "dissimilarity "))]
     lines = [line.rstrip("\t") if line.startswith(("--- ", "+++ ")) else line for line in lines]
     return [line[: line.index(" @@") + 3] if line.startswith("@@ ") else line for line in lines]

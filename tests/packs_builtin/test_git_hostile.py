@@ -1,4 +1,4 @@
-"""A hostile repository runs nothing and shows nothing from outside of the roots."""
+"""A hostile repository runs nothing and shows nothing from outside the roots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 
 def every_tool(folder: str) -> list[object]:
-    """Call every tool of the pack on a repository; return what they return or say."""
+    """Call every tool of the pack on a repository; return their results and messages."""
     calls: list[Callable[[], object]] = [
         lambda: git.status(repository=folder),
         lambda: git.log(repository=folder),
@@ -49,7 +49,7 @@ def every_tool(folder: str) -> list[object]:
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Iterator[Path]:
-    """A program that leaves a mark; it must not be there in the end."""
+    """A program that leaves a mark; the test fails if the mark exists at the end."""
     program = tmp_path / "trap"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\ncat\n")
     program.chmod(0o755)
@@ -93,7 +93,7 @@ def test_a_git_directory_within_a_clone_counts_as_plain_files(work: Path, trap: 
 
 @pytest.fixture
 def outside(tmp_path: Path, work: Path) -> Path:
-    """A repository outside of the working directory, with a secret."""
+    """A repository outside the working directory, with a secret."""
     run = made(tmp_path / "outside" / "repo", secret="s3cret\n")
     run("gc", "--quiet")
     (run.folder / "secret.txt").write_text("s3cret\ns3cret\n")
@@ -116,7 +116,7 @@ def link(name: str) -> Callable[[Path, Path], None]:
 
 
 def written(name: str, text: str) -> Callable[[Path, Path], None]:
-    """Write a file of the git directory; `{}` stands for the outer repository."""
+    """Write a file of the git directory; `{}` is replaced by the outer repository."""
 
     def write(folder: Path, outside: Path) -> None:
         (folder / ".git" / name).parent.mkdir(exist_ok=True)
@@ -176,7 +176,7 @@ def linked_loose_objects(folder: Path, outside: Path) -> None:
         written("config", "[core]\n\texcludesFile = {0}/secret.txt\n\tattributesFile = {0}/secret.txt\n"),
     ],
 )  # fmt: skip
-def test_nothing_from_outside_of_the_roots_is_shown(
+def test_nothing_from_outside_the_roots_is_shown(
     work: Path, outside: Path, escape: Callable[[Path, Path], None]
 ) -> None:
     run = made(work / "repo", a="a\n")
@@ -211,7 +211,7 @@ def test_links_of_the_working_tree_are_compared_as_links(work: Path, outside: Pa
 
 
 @pytest.mark.parametrize("name", [".git", ".git/objects", "sub", "sub/secret.txt"])
-def test_links_that_are_swapped_meanwhile_show_nothing(work: Path, outside: Path, name: str) -> None:
+def test_links_that_are_swapped_meanwhile_reveal_nothing(work: Path, outside: Path, name: str) -> None:
     run = made(work / "repo", secret="public\n")
     (work / "repo" / "sub").mkdir()
     (work / "repo" / "sub" / "secret.txt").write_text("public\n")

@@ -1,4 +1,4 @@
-"""The json pack asks with jq, exactly, and shows what a value is made of."""
+"""The json pack queries with jq, exactly, and shows the structure of a value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ask(filter_: str, value: object = None, **more: object) -> list[object]:
     return json.query(filter=filter_, value=value, **more)["results"]  # type: ignore[arg-type] # any argument
 
 
-def test_a_filter_gives_its_results_in_order() -> None:
+def test_a_filter_returns_its_results_in_order() -> None:
     assert ask(".items[] | select(.size > 3) | .name", ITEMS) == ["b"]
     assert ask(".items[].name", ITEMS) == ["a", "b"]
     assert ask("empty", ITEMS) == []
@@ -38,7 +38,7 @@ def test_a_file_may_hold_one_value_or_many(work: Path) -> None:
     assert [part["count"] for part in json.shape(file="many.jsonl")] == [2, 2]
 
 
-def test_a_limit_says_that_there_is_more() -> None:
+def test_a_limited_result_is_marked_as_truncated() -> None:
     assert json.query(filter="range(1e9)", max_results=3) == {"results": [0, 1, 2], "truncated": True}
     assert json.query(filter="range(3)", max_results=3)["truncated"] is False
 
@@ -52,7 +52,7 @@ def test_a_limit_says_that_there_is_more() -> None:
         ("nothing_such", "nothing_such/0 is not defined"),
     ],
 )
-def test_what_jq_says_of_a_filter_is_told(filter_: str, message: str) -> None:
+def test_errors_of_jq_are_quoted(filter_: str, message: str) -> None:
     with pytest.raises(ToolFailed, match=message) as failed:
         ask(filter_, {})
     assert failed.value.code == "jq_failed"
@@ -80,7 +80,7 @@ def test_a_filter_reads_no_files_of_its_own(work: Path, filter_: str) -> None:
 @pytest.mark.parametrize(
     ("text", "code"), [("{bad", "jq_failed"), ("\xff", "not_text"), (None, "not_found"), ("x" * 99, "too_large")]
 )
-def test_files_that_will_not_do_are_refused(work: Path, text: str | None, code: str) -> None:
+def test_unsuitable_files_are_rejected(work: Path, text: str | None, code: str) -> None:
     if text is not None:
         (work / "x.json").write_text(text, encoding="latin-1")
     with pytest.raises(ToolFailed) as failed:
@@ -88,12 +88,12 @@ def test_files_that_will_not_do_are_refused(work: Path, text: str | None, code: 
     assert failed.value.code == code
 
 
-def test_a_value_and_a_file_are_one_too_many(work: Path) -> None:
+def test_a_value_and_a_file_together_are_rejected(work: Path) -> None:
     with pytest.raises(ToolFailed, match="not both"):
         ask(".", 1, file="a.txt")
 
 
-def test_the_shape_tells_every_path_once_with_types_and_an_example() -> None:
+def test_the_shape_contains_every_path_once_with_types_and_an_example() -> None:
     assert json.shape(value=ITEMS) == [
         {"path": ".", "types": ["object"], "count": 1, "example": "{2}"},
         {"path": ".items", "types": ["array"], "count": 1, "example": "[2]"},
@@ -106,12 +106,12 @@ def test_the_shape_tells_every_path_once_with_types_and_an_example() -> None:
     ]
 
 
-def test_every_path_of_a_shape_is_one_that_jq_takes() -> None:
+def test_every_path_of_a_shape_is_accepted_by_jq() -> None:
     for part in json.shape(value={"a b": [{"ü": {"": 1}}], "if": [[True]]}):
         assert len(ask(part["path"], {"a b": [{"ü": {"": 1}}], "if": [[True]]})) == part["count"]
 
 
-def test_what_is_not_json_and_what_is_too_varied_has_no_shape(work: Path) -> None:
+def test_invalid_json_and_too_many_paths_have_no_shape(work: Path) -> None:
     (work / "x.json").write_text('{"a": 1}\n{"a" 2}')
     with pytest.raises(ToolFailed, match=r"not JSON.*line 2, column 6"):
         json.shape(file="x.json")

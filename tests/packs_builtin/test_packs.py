@@ -1,4 +1,4 @@
-"""The small packs: time, tools, shell; and what all built-in packs have in common."""
+"""The small packs: time, tools, shell; and rules for all built-in packs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = sorted(Path(pegboard.packs.__file__).parent.glob("[!_]*.py"))
 
 
 @pytest.mark.promise("PCK-1")
-def test_now_tells_one_moment_in_two_ways() -> None:
+def test_now_returns_one_time_in_two_formats() -> None:
     before = datetime.now(UTC).timestamp()
     moment = now()
     after = datetime.now(UTC).timestamp()
@@ -34,7 +34,7 @@ def test_now_tells_one_moment_in_two_ways() -> None:
 
 @pytest.mark.promise("PCK-1")
 @pytest.mark.parametrize("value", [None, True, 0, -1.5, "", "ü", [], [1, [None]], {}, {"a": {"b": []}}])
-def test_echo_gives_any_value_back_as_it_was(value: object) -> None:
+def test_echo_returns_any_value_unchanged(value: object) -> None:
     assert echo(value=value) == value
     assert type(echo(value=value)) is type(value)
 
@@ -45,7 +45,7 @@ def test_pwd_is_the_working_directory(tmp_path: Path, monkeypatch: pytest.Monkey
     assert pwd() == str(tmp_path)
 
 
-def test_pwd_says_so_where_the_working_directory_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pwd_fails_if_the_working_directory_was_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -55,7 +55,7 @@ def test_pwd_says_so_where_the_working_directory_is_gone(tmp_path: Path, monkeyp
 
 
 def hints() -> dict[str, dict[str, object]]:
-    """Reads the hints of every built-in tool as discovery does: without running anything."""
+    """Return the hints of every built-in tool, read as discovery does: without running anything."""
     found: dict[str, dict[str, object]] = {}
     for file in FILES:
         for node in ast.parse(file.read_text()).body:
@@ -83,7 +83,7 @@ def test_importing_the_folder_loads_no_pack() -> None:
 
 
 def imported(nodes: Iterable[ast.AST]) -> set[str]:
-    """Gives the libraries that these import; the standard one, the SDK, helpers and what types are made of aside."""
+    """Return the imported libraries, except the standard one, the SDK, helpers and types."""
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -94,7 +94,7 @@ def imported(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_packs_import_libraries_late_and_say_that_they_need_them(file: Path) -> None:
+def test_packs_import_libraries_late_and_declare_them(file: Path) -> None:
     tree = ast.parse(file.read_text())
     assert imported(tree.body) == set()
     said = {requirement.name for requirement in read_requirements(tree).pack if requirement.kind == "lib"}

@@ -1,4 +1,4 @@
-"""The ripgrep pack finds what is there, says where, and never leaves the working directory."""
+"""The ripgrep pack finds matches with their positions, and never leaves the working directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is n
 
 @pytest.fixture
 def tree(work: Path) -> Path:
-    """Files to search: two of them below each other, one ignored, one hidden, one binary."""
+    """Files to search: one in a subfolder, one ignored, one hidden, one binary."""
     (work / "a.txt").write_text("hello\nworld\nHello again, grün hello\n")
     (work / "sub" / "b.txt").write_text("say hello\n")
     (work / ".hidden.txt").write_text("hello\n")
@@ -33,7 +33,7 @@ def lines(found: ripgrep.Matches) -> list[tuple[str, int, int]]:
     return [(match["path"], match["line"], match["column"]) for match in found["matches"]]
 
 
-def test_every_line_that_matches_is_a_row_with_its_place(tree: Path) -> None:
+def test_every_matching_line_is_a_row_with_its_position(tree: Path) -> None:
     found = ripgrep.search(pattern="hello")
     assert found["truncated"] is False
     assert found["matches"] == [
@@ -43,7 +43,7 @@ def test_every_line_that_matches_is_a_row_with_its_place(tree: Path) -> None:
     ]
 
 
-def test_upper_and_lower_case_are_minded_as_asked(tree: Path) -> None:
+def test_case_is_matched_as_configured(tree: Path) -> None:
     assert lines(ripgrep.search(pattern="Hello")) == [("a.txt", 3, 1)]
     assert lines(ripgrep.search(pattern="hello", path="a.txt", case="sensitive")) == [("a.txt", 1, 1), ("a.txt", 3, 19)]
     assert len(lines(ripgrep.search(pattern="HELLO", path="a.txt", case="ignore"))) == 2
@@ -60,7 +60,7 @@ def test_a_pattern_may_be_text_whole_words_or_several_lines(tree: Path) -> None:
     }  # fmt: skip
 
 
-def test_context_is_given_beside_each_match_also_where_matches_are_neighbours(tree: Path) -> None:
+def test_each_match_has_its_context_even_if_matches_are_adjacent(tree: Path) -> None:
     (tree / "a.txt").write_text("one\ntwo\nthree\nfour\nfive\n")
     found = ripgrep.search(pattern="two|three", path="a.txt", context=2)["matches"]
     assert [(match["before"], match["after"]) for match in found] == [
@@ -80,14 +80,14 @@ def test_globs_hidden_and_ignored_files_are_chosen(tree: Path) -> None:
     assert found(ignored=True) == {"a.txt", "sub/b.txt", "ignored.txt"}
 
 
-def test_a_limit_says_that_there_is_more(tree: Path) -> None:
+def test_a_limited_result_is_marked_as_truncated(tree: Path) -> None:
     (tree / "a.txt").write_text("hello\n" * 1000)
     found = ripgrep.search(pattern="hello", max_matches=3)
     assert (len(found["matches"]), found["truncated"]) == (3, True)
     assert ripgrep.search(pattern="hello", path="a.txt", max_matches=1000)["truncated"] is False
 
 
-def test_of_a_long_line_what_stands_around_the_match_is_shown(tree: Path) -> None:
+def test_a_long_line_is_shortened_around_the_match(tree: Path) -> None:
     (tree / "a.txt").write_text("x" * 100_000 + "hello" + "y" * 100_000)
     [match] = ripgrep.search(pattern="hello", path="a.txt")["matches"]
     assert match["column"] == 100_001
@@ -96,14 +96,14 @@ def test_of_a_long_line_what_stands_around_the_match_is_shown(tree: Path) -> Non
     assert match["text"][0] == match["text"][-1] == "…"
 
 
-def test_paths_begin_like_the_path_that_was_asked_for(tree: Path) -> None:
+def test_paths_start_like_the_searched_path(tree: Path) -> None:
     assert lines(ripgrep.search(pattern="hello", path="sub")) == [("sub/b.txt", 1, 5)]
     assert lines(ripgrep.search(pattern="say", path="sub/b.txt")) == [("sub/b.txt", 1, 1)]
     assert lines(ripgrep.search(pattern="say", path=str(tree))) == [(f"{tree}/sub/b.txt", 1, 1)]
     assert ripgrep.files(path="sub")["paths"][0] == "sub/b.txt"
 
 
-def test_names_and_lines_that_are_no_utf_8_are_shown_all_the_same(tree: Path) -> None:
+def test_names_and_lines_that_are_not_utf_8_are_shown(tree: Path) -> None:
     Path(os.fsdecode(b"sub/\xff.txt")).write_bytes(b"hello \xff\n")
     found = ripgrep.search(pattern="hello .", path="sub", globs=["*"])
     assert [match["text"] for match in found["matches"]] == []
@@ -143,7 +143,7 @@ def test_files_are_found_by_their_names(tree: Path) -> None:
         ({"pattern": "a", "path": "--files"}, "not_found"),
     ],
 )
-def test_what_can_not_be_searched_is_refused_with_a_code(tree: Path, choice: dict[str, object], code: str) -> None:
+def test_paths_that_cant_be_searched_are_rejected_with_a_code(tree: Path, choice: dict[str, object], code: str) -> None:
     with pytest.raises(ToolFailed) as failed:
         ripgrep.search(**choice)  # type: ignore[arg-type] # any choice
     assert failed.value.code == code
@@ -158,7 +158,7 @@ def test_links_out_of_the_folder_are_not_followed_and_no_configuration_is_read(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable to root")
-def test_what_could_not_be_read_is_told_beside_what_was_found(tree: Path) -> None:
+def test_unreadable_files_are_listed_next_to_the_matches(tree: Path) -> None:
     (tree / "a.txt").chmod(0)
     found = ripgrep.search(pattern="hello")
     assert lines(found) == [("sub/b.txt", 1, 5)]
@@ -166,7 +166,7 @@ def test_what_could_not_be_read_is_told_beside_what_was_found(tree: Path) -> Non
 
 
 @pytest.mark.promise("PCK-3")
-def test_other_folders_may_be_searched_where_the_configuration_says_so(tree: Path) -> None:
+def test_other_folders_may_be_searched_if_configured(tree: Path) -> None:
     outside = tree.parent / "outside"
     with testing.host(config={"ripgrep": {"roots": [str(outside)]}}):
         assert lines(ripgrep.search(pattern="secret")) == [("secret.txt", 1, 1)]
@@ -176,7 +176,7 @@ def test_other_folders_may_be_searched_where_the_configuration_says_so(tree: Pat
         ripgrep.search(pattern="hello")
 
 
-def test_it_works_where_folders_have_no_path_by_descriptor(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_works_on_systems_without_paths_of_descriptors(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pegboard.packs._programs._DESCRIPTORS", str(tree / "nothing"))
     monkeypatch.setattr("pegboard.packs.ripgrep.descriptor_path", lambda file: f"/dev/fd/{file}")
     assert lines(ripgrep.search(pattern="say")) == [("sub/b.txt", 1, 1)]
@@ -185,7 +185,7 @@ def test_it_works_where_folders_have_no_path_by_descriptor(tree: Path, monkeypat
 
 @pytest.mark.promise("PCK-3")
 @pytest.mark.parametrize(("name", "path"), [("sub", "."), ("sub", "sub"), ("sub", "sub/b.txt"), ("sub/b.txt", "sub")])
-def test_links_that_are_swapped_meanwhile_show_nothing_from_outside(tree: Path, name: str, path: str) -> None:
+def test_links_that_are_swapped_meanwhile_reveal_nothing_from_outside(tree: Path, name: str, path: str) -> None:
     (tree / "sub" / "b.txt").write_text("needle public\n")
     outside = tree.parent / "outside" / name
     outside.parent.mkdir(exist_ok=True)

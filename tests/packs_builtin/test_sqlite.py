@@ -1,4 +1,4 @@
-"""The sqlite pack tells what a database holds, and can't be brought to change or to open anything else."""
+"""The sqlite pack reads databases, and can't be made to change or open anything else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def ask(sql: str, **more: Any) -> list[dict[str, Any]]:
     return sqlite.query(database="shop.db", sql=sql, **more)["rows"]
 
 
-def test_a_query_gives_columns_and_rows(shop: Path) -> None:
+def test_a_query_returns_columns_and_rows(shop: Path) -> None:
     assert sqlite.query(database="shop.db", sql="SELECT id, name FROM customer ORDER BY id DESC") == {
         "columns": ["id", "name"],
         "rows": [{"id": 3, "name": "Çem"}, {"id": 2, "name": "Bob"}, {"id": 1, "name": "Ann"}],
@@ -51,26 +51,26 @@ def test_a_query_gives_columns_and_rows(shop: Path) -> None:
     assert sqlite.query(database="shop.db", sql="SELECT * FROM customer WHERE 0")["columns"] == ["id", "name"]
 
 
-def test_parameters_are_bound_by_place_and_by_name(shop: Path) -> None:
+def test_parameters_are_bound_by_position_and_by_name(shop: Path) -> None:
     assert ask("SELECT name FROM customer WHERE id = ?", parameters=[2]) == [{"name": "Bob"}]
     assert ask("SELECT :a AS a, :b AS b", parameters={"a": "'; DROP", "b": None}) == [{"a": "'; DROP", "b": None}]
     with pytest.raises(ToolFailed, match="binding"):
         ask("SELECT ?")
 
 
-def test_columns_of_one_name_are_told_apart_and_blobs_are_shown(shop: Path) -> None:
+def test_columns_of_one_name_are_renamed_and_blobs_are_shown(shop: Path) -> None:
     assert ask("SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a") == [{"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}]
     notes = ask('SELECT note FROM "or der"')
     assert [row["note"] for row in notes] == ["x'00ff'", None, f"x'{'00' * 64}'… (100 bytes)"]
 
 
-def test_a_limit_says_that_there_are_more_rows(shop: Path) -> None:
+def test_a_limited_result_is_marked_as_truncated(shop: Path) -> None:
     found = sqlite.query(database="shop.db", sql="SELECT id FROM customer", max_rows=2)
     assert (len(found["rows"]), found["truncated"]) == (2, True)
     assert sqlite.query(database="shop.db", sql="SELECT id FROM customer", max_rows=3)["truncated"] is False
 
 
-def test_what_takes_for_ever_is_stopped(shop: Path) -> None:
+def test_an_endless_query_is_stopped(shop: Path) -> None:
     endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(ToolFailed, match=r"took longer than 0\.2 s") as failed:
         ask(endless, seconds=0.2)
@@ -100,7 +100,7 @@ def test_what_takes_for_ever_is_stopped(shop: Path) -> None:
 def test_nothing_is_changed_and_no_other_file_is_opened(shop: Path, sql: str) -> None:
     before = shop.read_bytes(), sorted(path.name for path in shop.parent.iterdir())
     with pytest.raises(
-        ToolFailed, match=r"Only queries that read|no such function|not authorized|prohibited|may not be modified"
+        ToolFailed, match=r"Only read-only queries|no such function|not authorized|prohibited|may not be modified"
     ) as failed:
         ask(sql)
     assert failed.value.code in {"read_only", "sql_failed"}
@@ -120,7 +120,7 @@ def test_nothing_is_changed_and_no_other_file_is_opened(shop: Path, sql: str) ->
         "SELECT word FROM found WHERE found MATCH 'hammer'",
     ],
 )
-def test_what_only_tells_is_run(shop: Path, sql: str) -> None:
+def test_pragmas_that_only_read_are_run(shop: Path, sql: str) -> None:
     assert ask(sql)
 
 
@@ -137,13 +137,13 @@ def test_what_only_tells_is_run(shop: Path, sql: str) -> None:
         ("SELECT zeroblob(100000000)", {}),
     ],
 )
-def test_what_sqlite_does_not_take_is_told(shop: Path, sql: str, more: dict[str, Any]) -> None:
+def test_errors_of_sqlite_are_quoted(shop: Path, sql: str, more: dict[str, Any]) -> None:
     with pytest.raises(ToolFailed) as failed:
         ask(sql, **more)
     assert failed.value.code == "sql_failed"
 
 
-def test_tables_are_told_with_columns_keys_and_indexes(shop: Path) -> None:
+def test_tables_are_listed_with_columns_keys_and_indexes(shop: Path) -> None:
     customer, found, *_, order, paid = sqlite.tables(database="shop.db", count_rows=True)
     assert customer["columns"] == [
         {"name": "id", "type": "INTEGER", "not_null": False, "default": None, "primary_key": 1},
@@ -182,7 +182,7 @@ def test_a_view_that_is_broken_hides_no_table(shop: Path) -> None:
         ("shop.db?mode=rwc", "not_found"),
     ],
 )
-def test_what_is_no_database_in_the_folder_is_refused(shop: Path, database: str, code: str) -> None:
+def test_a_file_that_is_not_a_database_is_rejected(shop: Path, database: str, code: str) -> None:
     with pytest.raises(ToolFailed) as failed:
         sqlite.tables(database=database)
     assert failed.value.code == code
@@ -191,7 +191,7 @@ def test_what_is_no_database_in_the_folder_is_refused(shop: Path, database: str,
 
 @pytest.fixture
 def shop_in_use(shop: Path) -> Iterator[sqlite3.Connection]:
-    """The database in WAL mode, with a row that stands in the log only."""
+    """The database in WAL mode, with a row that only the log contains."""
     with closing(sqlite3.connect(shop)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("INSERT INTO customer VALUES (4, 'Dan')")
@@ -199,7 +199,7 @@ def shop_in_use(shop: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def test_what_others_have_just_written_is_seen(shop_in_use: sqlite3.Connection) -> None:
+def test_recent_changes_of_other_processes_are_visible(shop_in_use: sqlite3.Connection) -> None:
     assert ask("SELECT name FROM customer WHERE id = 4") == [{"name": "Dan"}]
 
 
@@ -211,7 +211,7 @@ def test_a_database_with_a_log_is_read_and_nothing_is_left_beside_it(shop: Path)
     assert sorted(path.name for path in shop.parent.iterdir()) == before
 
 
-def test_names_that_mean_something_in_addresses_are_only_names(shop: Path) -> None:
+def test_names_with_special_characters_of_urls_are_plain_names(shop: Path) -> None:
     odd = shop.rename(shop.parent / "50%20 a?b#c.db")
     assert "customer" in {table["name"] for table in sqlite.tables(database=odd.name)}
 
@@ -232,7 +232,7 @@ connection.close()
 
 @contextmanager
 def held(database: Path, mode: str, text: str) -> Iterator[subprocess.Popen[str]]:
-    """Have another process make a database and keep it open."""
+    """Have another process create a database and keep it open."""
     command = [sys.executable, "-c", _HOLD, str(database), mode, text]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -244,7 +244,7 @@ def held(database: Path, mode: str, text: str) -> Iterator[subprocess.Popen[str]
 @pytest.mark.promise("PCK-3")
 @pytest.mark.parametrize("name", ["sub", "sub/x.db", "sub/x.db-wal"])
 @pytest.mark.parametrize("mode", ["delete", "wal", "open wal"])
-def test_links_that_are_swapped_meanwhile_show_nothing_from_outside(work: Path, name: str, mode: str) -> None:
+def test_links_that_are_swapped_meanwhile_reveal_nothing_from_outside(work: Path, name: str, mode: str) -> None:
     outside = work.parent / "outside" / "sub"
     outside.mkdir()
     read = 0
@@ -266,14 +266,14 @@ def test_links_that_are_swapped_meanwhile_show_nothing_from_outside(work: Path, 
 
 
 def run_race(work: Path, name: str, attempt: Callable[[], None], outside: Path) -> None:
-    """Swap a link in while a database is read, and see that nothing was written outside."""
+    """Swap a link in while a database is read, and check that nothing was written outside."""
     before = sorted(outside.iterdir())
     with swapping(work / name, work.parent / "outside" / name):
         assert race(attempt)
     assert sorted(outside.iterdir()) == before
 
 
-def test_a_database_that_this_process_has_open_is_read_again_and_again(work: Path) -> None:
+def test_a_database_that_this_process_has_open_is_read_repeatedly(work: Path) -> None:
     with closing(sqlite3.connect(work / "x.db")) as connection:
         connection.execute("PRAGMA journal_mode = wal")
         connection.execute("CREATE TABLE t (a)")

@@ -15,7 +15,7 @@ EVIL = r"(a|a)+\d?(a|aa)+$"
 ENDLESS = "a" * 60 + "b"
 
 
-def test_every_match_is_a_row_with_its_place_and_groups() -> None:
+def test_every_match_is_a_row_with_its_position_and_groups() -> None:
     found = text.find(pattern=r"(?P<key>\w+)=(\w+)?", text="a=1\n\n  bü=")
     assert found == {
         "truncated": False,
@@ -36,7 +36,7 @@ def test_matches_may_be_empty_span_lines_and_follow_each_other() -> None:
     assert text.find(pattern="x", text="xxx", max_matches=2)["truncated"] is True
 
 
-def test_flags_are_minded() -> None:
+def test_flags_are_applied() -> None:
     assert text.find(pattern="A . B # hi", text="a\nb", flags=["ignore_case", "dot_all"])["matches"] == []
     assert (
         len(text.find(pattern="A . B # hi", text="a\nb", flags=["ignore_case", "dot_all", "verbose"])["matches"]) == 1
@@ -58,7 +58,7 @@ def test_a_file_is_read_and_never_changed(work: Path) -> None:
         text.find(pattern="secret", file="to_secret")
 
 
-def test_a_pattern_that_takes_for_ever_is_stopped() -> None:
+def test_an_endless_pattern_is_stopped() -> None:
     with pytest.raises(ToolFailed, match=r"took longer than 0\.2 s") as failed:
         text.find(pattern=EVIL, text=ENDLESS, seconds=0.2)
     assert failed.value.code == "too_slow"
@@ -75,20 +75,20 @@ def test_a_pattern_that_takes_for_ever_is_stopped() -> None:
         ({"pattern": "a", "file": "nothing"}, "not_found"),
     ],
 )
-def test_what_will_not_do_is_refused(work: Path, arguments: dict[str, str], code: str) -> None:
+def test_invalid_arguments_are_rejected(work: Path, arguments: dict[str, str], code: str) -> None:
     with pytest.raises(ToolFailed) as failed:
         text.find(**arguments)  # type: ignore[arg-type] # all of them are texts
     assert failed.value.code == code
 
 
 @pytest.mark.parametrize("replacement", [r"\3", r"\g<nope>", r"\g<", "\\"])
-def test_a_replacement_that_will_not_do_is_told(replacement: str) -> None:
+def test_an_invalid_replacement_is_reported(replacement: str) -> None:
     with pytest.raises(ToolFailed) as failed:
         text.replace(pattern="(a)", replacement=replacement, text="a")
     assert failed.value.code == "invalid_replacement"
 
 
-def test_a_difference_is_what_patch_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patch_accepts_a_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     patch = shutil.which("patch")
     if patch is None:
         pytest.skip("there is no patch on this machine")

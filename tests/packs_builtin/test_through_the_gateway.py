@@ -1,4 +1,4 @@
-"""Built-in packs take the same road as anybody's: discovery, gateway, worker."""
+"""Built-in packs use the same pipeline as other packs: discovery, gateway, worker."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_camel_case_names_of_parameters_are_accepted(
 
 
 @pytest.mark.promise("PCK-3")
-async def test_a_limit_by_its_other_name_holds(work: Path, open_runtime: Callable[..., Runtime]) -> None:
+async def test_a_limit_is_enforced_under_its_alias(work: Path, open_runtime: Callable[..., Runtime]) -> None:
     call = ToolCall(name="fs.read_file", args={"path": "a.txt", "maxBytes": 4}, source="cli")
     _, result = await open_runtime().result(call)
     assert result.error is not None
@@ -60,7 +60,7 @@ async def test_a_limit_by_its_other_name_holds(work: Path, open_runtime: Callabl
 
 @pytest.fixture
 def stocked(work: Path) -> Path:
-    """The working directory with a database, and a repository where there is a git."""
+    """The working directory with a database, and a repository if git is installed."""
     with closing(sqlite3.connect(work / "data.db")) as connection:
         connection.execute("CREATE TABLE t (a)")
     if shutil.which("git"):
@@ -80,7 +80,7 @@ def stocked(work: Path) -> Path:
         ("web.fetch", {"url": "http://127.0.0.1:1/"}, None),
     ],
 )
-async def test_the_packs_with_needs_run_in_workers(
+async def test_the_packs_with_requirements_run_in_workers(
     stocked: Path, open_runtime: Callable[..., Runtime], name: str, args: dict[str, JsonValue], program: str | None
 ) -> None:
     if program and shutil.which(program) is None:
@@ -105,7 +105,7 @@ async def test_the_packs_with_needs_run_in_workers(
 
 
 @pytest.mark.promise("PCK-3", "SDK-10")
-async def test_the_roots_of_the_configuration_hold_in_workers(
+async def test_the_configured_roots_are_enforced_in_workers(
     work: Path, home: Path, open_runtime: Callable[..., Runtime]
 ) -> None:
     (home / "config.toml").write_text(f'[packs.fs]\nroots = ["{work.parent / "outside"}"]\n')
@@ -120,7 +120,7 @@ async def test_the_roots_of_the_configuration_hold_in_workers(
 
 
 @pytest.mark.promise("SDK-8", "EXE-3")
-async def test_a_pack_whose_program_is_missing_is_blocked_and_says_how_to_get_it(
+async def test_a_pack_with_a_missing_program_is_blocked_with_how_to_install_it(
     work: Path, open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(work))

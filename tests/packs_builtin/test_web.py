@@ -1,4 +1,4 @@
-"""The web pack reads pages from a real server, whatever they are and however they are sent."""
+"""The web pack reads pages of every kind from a real server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ over lines, a <a href="/next#there">link</a>.<ul><li>one<li>two</ul>
 
 
 class Site:
-    """What the server answers, by path, and what it was asked."""
+    """Answers of a server by path, and the requests that it received."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -33,14 +33,14 @@ class Site:
         self.asked: list[tuple[str, dict[str, str]]] = []
 
     def put(self, path: str, body: bytes, status: int = 200, **headers: str) -> str:
-        """Has the server answer at a path, and gives the address."""
+        """Set the answer for a path and return the address."""
         self.replies[path] = status, {name.replace("_", "-"): value for name, value in headers.items()}, body
         return self.url + path
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A server on this machine, and a client of the pack that this test alone uses."""
+    """A server on this machine, and a client of the pack for this test alone."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -53,7 +53,7 @@ def site() -> Iterator[Site]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Says nothing."""
+            """Do nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -94,7 +94,7 @@ code  here
     }
 
 
-def test_a_page_is_read_as_text_and_as_it_is(site: Site) -> None:
+def test_a_page_is_read_as_text_and_as_source(site: Site) -> None:
     assert web.fetch(url=site.url + "/page", format="text")["text"].split("\n") == [
         "Head & shoulders", "Some bold text over lines, a link.", "one", "two", "A B", "1 2", "code  here",
         "  indented", "mail",
@@ -102,7 +102,7 @@ def test_a_page_is_read_as_text_and_as_it_is(site: Site) -> None:
     assert web.fetch(url=site.url + "/page", format="source")["text"] == PAGE
 
 
-def test_a_long_page_is_read_on_where_it_ended(site: Site) -> None:
+def test_a_long_page_is_continued_at_the_next_character(site: Site) -> None:
     url = site.put("/long", b"0123456789" * 10, Content_Type="text/plain")
     first = web.fetch(url=url, max_characters=95)
     assert (len(first["text"]), first["length"], first["next"]) == (95, 100, 95)
@@ -124,12 +124,12 @@ def test_a_long_page_is_read_on_where_it_ended(site: Site) -> None:
         ("application/xhtml+xml", "<html><body><p>grün</p></body></html>".encode()),
     ],
 )
-def test_its_characters_are_read_as_it_says(site: Site, kind: str, body: bytes) -> None:
+def test_the_declared_character_set_is_used(site: Site, kind: str, body: bytes) -> None:
     assert web.fetch(url=site.put("/x", body, Content_Type=kind))["text"].strip("\ufeff") == "grün"
 
 
 @pytest.mark.promise("SDK-5")
-def test_redirects_are_followed_and_told(site: Site) -> None:
+def test_redirects_are_followed_and_reported(site: Site) -> None:
     url = site.put("/old", b"", 302, Location="/page")
     assert web.fetch(url=url)["url"] == site.url + "/page"
     loop = site.put("/loop", b"", 302, Location="/loop")
@@ -139,19 +139,19 @@ def test_redirects_are_followed_and_told(site: Site) -> None:
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/pdf", "application/octet-stream", ""])
-def test_what_is_not_text_is_refused_with_its_type_and_size(site: Site, kind: str) -> None:
+def test_content_that_is_not_text_is_rejected_with_its_type_and_size(site: Site, kind: str) -> None:
     with pytest.raises(ToolFailed, match=r"\(6 bytes\), not text") as failed:
         web.fetch(url=site.put("/x", b"\0PNG\xff\xfe", Content_Type=kind))
     assert failed.value.code == "not_text"
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/ld+json", "application/rss+xml", "text/x-python"])
-def test_text_that_is_no_page_comes_as_it_is(site: Site, kind: str) -> None:
+def test_text_that_is_not_html_is_returned_unchanged(site: Site, kind: str) -> None:
     assert web.fetch(url=site.put("/x", b"<b>1</b>  2", Content_Type=kind))["text"] == "<b>1</b>  2"
 
 
 @pytest.mark.promise("SDK-5")
-def test_a_failure_tells_status_and_words(site: Site) -> None:
+def test_a_failure_contains_status_and_message(site: Site) -> None:
     with pytest.raises(ToolFailed, match=r"^HTTP error \(404\): not here$") as failed:
         web.fetch(url=site.url + "/nothing")
     assert (failed.value.code, failed.value.data) == ("http_error", {"status": 404, "url": site.url + "/nothing"})
@@ -161,7 +161,7 @@ def test_a_failure_tells_status_and_words(site: Site) -> None:
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1/", "ftp://example.org/", "file:///etc/passwd", "nonsense", "http://["]
 )
-def test_where_no_answer_comes_it_says_so(site: Site, url: str) -> None:
+def test_a_missing_answer_is_a_failure(site: Site, url: str) -> None:
     with pytest.raises(ToolFailed, match=r"^Request failed: .+") as failed:
         web.fetch(url=url)
     assert failed.value.code == "request_failed"
@@ -189,13 +189,13 @@ def test_a_compressed_page_is_read(site: Site) -> None:
     assert web.fetch(url=url)["text"] == "hi"
 
 
-def test_a_page_that_is_nested_without_end_is_read_as_text(site: Site) -> None:
+def test_a_deeply_nested_page_is_read_as_text(site: Site) -> None:
     url = site.put("/deep", b"<div>" * 20_000 + b"<p>hi", Content_Type="text/html")
     assert web.fetch(url=url)["text"] == "hi"
 
 
 @pytest.mark.promise("SDK-3")
-def test_many_pages_are_one_text_and_one_that_fails_harms_no_other(site: Site) -> None:
+def test_several_pages_are_one_text_and_a_failed_one_affects_no_other(site: Site) -> None:
     one, gone = site.put("/one", b"<p>" + b"x" * 50, Content_Type="text/html"), site.url + "/gone"
     assert web.fetch_many(urls=[gone, one], max_characters=3) == (
         f"=== {gone} ===\nError: HTTP error (404): not here\n\n=== {one} ===\nxxx\n… 47 more characters"
@@ -210,19 +210,19 @@ def test_json_is_fetched_with_parameters_and_headers(site: Site) -> None:
     assert (path, headers["Accept"]) == ("/api?q=a+b&n=1", "application/x")
 
 
-def test_parameters_of_the_address_are_kept_where_none_are_given(site: Site) -> None:
+def test_parameters_of_the_address_are_kept_if_none_are_passed(site: Site) -> None:
     web.get_json(url=site.put("/api", b"1", Content_Type="application/json") + "?q=1")
     assert site.asked[-1][0] == "/api?q=1"
 
 
-def test_what_is_not_json_says_so_with_its_beginning(site: Site) -> None:
+def test_content_that_is_not_json_is_a_failure_with_its_beginning(site: Site) -> None:
     with pytest.raises(ToolFailed, match="text/html, which is not JSON") as failed:
         web.get_json(url=site.url + "/page")
     assert failed.value.code == "not_json"
     assert "A  page" in str(failed.value.data)
 
 
-def test_links_are_listed_once_in_full(site: Site) -> None:
+def test_links_are_listed_once_as_absolute_addresses(site: Site) -> None:
     body = b'<base href="/b/"><a href="x#1"></a><a href=x>The  x</a><a href="//h/y">y</a><a href="javascript:1">z</a><a href="http://[">'
     url = site.put("/links", body, Content_Type="text/html")
     assert web.links(url=url) == [

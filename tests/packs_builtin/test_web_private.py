@@ -36,7 +36,7 @@ def inner() -> Iterator[Web]:
 
 @pytest.fixture
 def dialled(inner: Web, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Lead every connection to the inner server; return the addresses that connections were meant for."""
+    """Redirect every connection to the inner server; return the addresses that were requested."""
     port, found, connect = int(inner.url.rpartition(":")[2]), list[str](), socket.create_connection
 
     def create_connection(address: tuple[str, int], *args: Any, **kwargs: Any) -> socket.socket:
@@ -50,7 +50,7 @@ def dialled(inner: Web, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
-    """Resolve names as the test says: each time another list of addresses, the last one from then on."""
+    """Resolve names as the test defines: each time another list of addresses, the last one repeated."""
     found: dict[str, list[list[str]]] = {}
     resolve = socket.getaddrinfo
 
@@ -102,7 +102,7 @@ def test_which_addresses_are_public(address: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "[::1]", "0", "2130706433", "0x7f.1", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0"]
 )
-def test_an_agent_does_not_reach_this_machine_by_any_spelling(inner: Web, host: str) -> None:
+def test_an_agent_cannot_reach_this_machine_by_any_spelling(inner: Web, host: str) -> None:
     port = inner.url.rpartition(":")[2]
     assert refused(f"http://{host}:{port}/")
     assert inner.asked == []

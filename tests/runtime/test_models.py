@@ -60,7 +60,7 @@ async def test_the_requirements_of_a_model_are_reported_without_its_key(
     assert (needs.is_local, needs.needs_key, needs.start) == (True, False, "`ollama serve`")
     assert runtime.models.requirements("ollama:qwen3", "http://box.example:1/v1").start == ""
     assert not runtime.models.requirements("offline").needs_key
-    with pytest.raises(ModelError, match="no provider called opnai"):
+    with pytest.raises(ModelError, match="provider opnai is unknown"):
         runtime.models.requirements("opnai:x")
 
 

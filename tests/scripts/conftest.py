@@ -1,4 +1,4 @@
-"""What the tests of scripts share."""
+"""Shared fixtures of the tests of scripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Plain:
 
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[Sandboxes]:
-    """The processes that all scripts of a test run share."""
+    """The processes that all scripts of a test share."""
     shared = Sandboxes(512 * 2**20)
     yield shared
     shared.close()
@@ -35,7 +35,7 @@ def sandboxes() -> Iterator[Sandboxes]:
 
 @pytest.fixture
 def plain(sandboxes: Sandboxes) -> Callable[..., OrchestratorTool]:
-    """Builds an orchestrator over functions, by name."""
+    """Return a function that builds an orchestrator over functions, by name."""
 
     def build(**tools: Callable[[list[str], str | None], str]) -> OrchestratorTool:
         builder = OrchestratorToolBuilder("shop").short_description("Looks into the shop.").sandboxes(sandboxes)

@@ -1,4 +1,4 @@
-"""What a script will call, as far as can be known without running it."""
+"""Analysis of scripts: their calls, as far as they can be known before a script runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_literal_calls_are_known_with_their_arguments(tool: OrchestratorTool) ->
     assert (found.unknown, found.error) == ((), None)
 
 
-def test_what_is_only_known_at_run_time_is_said_to_be_so(tool: OrchestratorTool) -> None:
+def test_calls_that_are_only_known_at_run_time_are_marked(tool: OrchestratorTool) -> None:
     [call] = tool.analyze('shop.words "$(date)" --limit 2').calls
     assert (call.words, call.args) == ((None, "--limit", "2"), None)
 
@@ -45,7 +45,7 @@ def test_what_is_only_known_at_run_time_is_said_to_be_so(tool: OrchestratorTool)
         "eval \"eval 'shop.buy tea'\"",
     ],
 )
-def test_calls_are_found_wherever_they_stand(tool: OrchestratorTool, script: str) -> None:
+def test_calls_are_found_in_every_construct(tool: OrchestratorTool, script: str) -> None:
     assert [(call.tool, call.args) for call in tool.analyze(script).calls] == [("shop.buy", {"thing": "tea"})]
 
 
@@ -68,7 +68,7 @@ def test_a_tool_that_another_command_calls_is_found(tool: OrchestratorTool, scri
         "parallel 'x={}; $x' ::: a b",
         "trap 'shop.buy tea' EXIT",
         "eval 'if then'",
-        # each of these calls it
+        # Each of these calls the tool.
         'awk \'BEGIN { system("shop." "buy tea") }\'',
         "awk 'BEGIN { \"shop.buy tea\" | getline }'",
         "echo 'BEGIN { system(\"shop.buy tea\") }' > f; awk -f f",
@@ -86,7 +86,7 @@ def test_a_tool_that_another_command_calls_is_found(tool: OrchestratorTool, scri
         "help shop.buy",
     ],
 )
-def test_what_cant_be_known_is_said(tool: OrchestratorTool, script: str) -> None:
+def test_constructs_that_cant_be_analyzed_are_noted(tool: OrchestratorTool, script: str) -> None:
     assert tool.analyze(script).unknown
 
 
@@ -97,7 +97,7 @@ def test_what_cant_be_known_is_said(tool: OrchestratorTool, script: str) -> None
         'shop.get_user 7 | xargs -n 1 echo; find . -name x; x=${y:-z}; echo $((1 + 2)) ${a[1]} "$(shop.get_user 7)"',
     ],
 )
-def test_of_what_can_be_known_nothing_else_is_said(tool: OrchestratorTool, script: str) -> None:
+def test_scripts_that_can_be_analyzed_have_no_notes(tool: OrchestratorTool, script: str) -> None:
     found = tool.analyze(script)
     assert {call.tool for call in found.calls} == {"shop.get_user"}
     assert found.unknown == ()
@@ -113,7 +113,7 @@ PIECES = [
 
 
 @pytest.mark.promise("SCR-5")
-def test_no_script_makes_a_call_that_nobody_expects(plain: Callable[..., OrchestratorTool]) -> None:
+def test_no_script_makes_an_unexpected_call(plain: Callable[..., OrchestratorTool]) -> None:
     tool = plain(get=lambda args, stdin: "1\n")
     tool.limits = Limits(seconds=2, commands=1_000, iterations=200)
 
@@ -131,26 +131,26 @@ def test_no_script_makes_a_call_that_nobody_expects(plain: Callable[..., Orchest
 @pytest.mark.parametrize(
     "script", ["shop.buy a &\nshop.buy b &\nwait", "for x in 1 2; do shop.buy tea & done; wait", "x=1\n>out"]
 )
-def test_what_is_known_is_not_said_to_be_unknown(tool: OrchestratorTool, script: str) -> None:
+def test_known_commands_are_not_reported_as_unknown(tool: OrchestratorTool, script: str) -> None:
     assert tool.analyze(script).unknown == ()
 
 
-def test_faults_are_found_before_it_runs(tool: OrchestratorTool) -> None:
+def test_errors_are_found_before_it_runs(tool: OrchestratorTool) -> None:
     [call] = tool.analyze("shop.get_user ada").calls
     assert call.args is None
     assert call.faults[0].startswith("--id: ")
 
 
-def test_a_script_that_cant_be_read_says_why_and_what_runs_before_that(tool: OrchestratorTool) -> None:
+def test_a_syntax_error_is_reported_with_the_lines_that_still_run(tool: OrchestratorTool) -> None:
     found = tool.analyze("shop.buy tea\nshop.get_user $x\nif then\nshop.nap 1")
     assert found.error is not None
     assert [call.tool for call in found.calls] == ["shop.buy", "shop.get_user"]
-    assert found.unknown[0] == "What stands before the place where it can't be read runs nevertheless."
+    assert found.unknown[0] == "Lines before the syntax error will still run."
     assert tool.analyze("shop.buy tea; echo 'b").unknown
 
 
 @pytest.mark.promise("SCR-5")
-def test_a_script_that_breaks_what_reads_it_costs_nothing_else(tool: OrchestratorTool) -> None:
+def test_a_script_that_crashes_the_parser_affects_no_other_script(tool: OrchestratorTool) -> None:
     breaking = "time " * 20_000 + "echo"
     assert tool.analyze(f"{breaking} shop.buy").error == "it is nested too deeply, or takes too long to be read"
     within = tool.analyze(f"eval '{breaking}'; eval 'shop.buy tea'; shop.buy milk")

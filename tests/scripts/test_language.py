@@ -1,4 +1,4 @@
-"""What a script can say: bash, with tools as commands."""
+"""The language of scripts: bash, with tools as commands."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def tool(plain: Build) -> OrchestratorTool:
 
 @pytest.mark.promise("SCR-1", "SCR-3")
 @pytest.mark.parametrize(("script", "printed"), SCRIPTS.values(), ids=SCRIPTS.keys())
-async def test_a_script_says(tool: OrchestratorTool, script: str, printed: str) -> None:
+async def test_a_script_prints(tool: OrchestratorTool, script: str, printed: str) -> None:
     assert (await tool.execute(script)).stdout == printed
 
 
 @pytest.mark.promise("SCR-2")
-async def test_a_tool_that_fails_says_why_and_has_an_exit_code(tool: OrchestratorTool) -> None:
+async def test_a_tool_that_fails_prints_the_reason_and_has_an_exit_code(tool: OrchestratorTool) -> None:
     result = await tool.execute("get_user 0")
     assert (result.stderr, result.exit_code) == ("get_user: There is no user 0.\n", 1)
 
@@ -85,17 +85,17 @@ async def test_a_script_has_its_own_exit_code(tool: OrchestratorTool) -> None:
     assert (await tool.execute("echo hi; exit 7")).exit_code == 7
 
 
-async def test_a_script_that_cant_be_read_says_where(tool: OrchestratorTool) -> None:
+async def test_a_syntax_error_is_reported_with_its_line(tool: OrchestratorTool) -> None:
     result = await tool.execute("echo a\necho 'b")
     assert result.exit_code == 2
     assert "line 2" in result.stderr
-    assert result.stdout == "a\n"  # as bash does, which reads on while it runs
+    assert result.stdout == "a\n"  # like bash, which reads the script while it runs
 
 
 @pytest.mark.promise("SCR-6")
-async def test_calls_and_output_are_told_as_they_happen(tool: OrchestratorTool) -> None:
+async def test_calls_and_output_are_reported_as_they_happen(tool: OrchestratorTool) -> None:
     heard: list[CallEvent] = []
-    result = await tool.execute("echo a; get_user 7 >/dev/null; get_user 0", tell=heard.append)
+    result = await tool.execute("echo a; get_user 7 >/dev/null; get_user 0", on_event=heard.append)
     kinds = [type(event) for event in heard]
     assert kinds == [Log, Started, Finished, Started, Finished, Log]
     calls = [event.call for event in heard if isinstance(event, Started)]
@@ -110,12 +110,12 @@ async def test_calls_and_output_are_told_as_they_happen(tool: OrchestratorTool) 
     ["meet & meet & meet & wait", "printf '1\\n2\\n3\\n' | xargs -P 3 -n 1 meet", "parallel meet ::: 1 2 3"],
     ids=["jobs", "xargs", "parallel"],
 )
-async def test_tools_run_at_once(plain: Build, script: str) -> None:
+async def test_tools_run_concurrently(plain: Build, script: str) -> None:
     everybody = threading.Barrier(3)
 
     def meet(args: list[str], stdin: str | None) -> str:
         del args, stdin
-        everybody.wait(20)  # breaks, unless three are here at a time
+        everybody.wait(20)  # raises unless three calls run concurrently
         return "met\n"
 
     result = await plain(meet=meet).execute(script)
@@ -123,7 +123,7 @@ async def test_tools_run_at_once(plain: Build, script: str) -> None:
 
 
 @pytest.mark.promise("SCR-1")
-async def test_fifty_executions_at_once_share_the_tools_and_not_their_state(tool: OrchestratorTool) -> None:
+async def test_fifty_concurrent_executions_share_the_tools_and_not_their_state(tool: OrchestratorTool) -> None:
     script = "test -e f && echo leaked; echo {0} > f; x={0}; get_user {0} | jq .id; cat f; echo $x"
     results = await asyncio.gather(*(tool.execute(script.format(number)) for number in range(1, 51)))
     assert [result.stdout for result in results] == [f"{number}\n" * 3 for number in range(1, 51)]
@@ -143,13 +143,13 @@ async def test_one_instance_runs_scripts_from_several_threads(tool: Orchestrator
     assert printed == ["3\n"] * 4
 
 
-async def test_one_instance_has_no_end_to_its_executions(tool: OrchestratorTool) -> None:
-    for number in range(1_050):  # an engine of its own would end after 1,000
+async def test_one_instance_has_no_limit_of_executions(tool: OrchestratorTool) -> None:
+    for number in range(1_050):  # one engine would end after 1,000
         assert (await tool.execute(f"echo {number}")).stdout == f"{number}\n"
 
 
 @pytest.mark.promise("SCR-4")
-async def test_help_lists_the_tools_and_tells_all_of_one(tool: OrchestratorTool) -> None:
+async def test_help_lists_the_tools_and_describes_one(tool: OrchestratorTool) -> None:
     listed = (await tool.execute("help")).stdout
     assert listed == tool.help
     assert "get_user  Does get_user.\n" in listed
@@ -159,7 +159,7 @@ async def test_help_lists_the_tools_and_tells_all_of_one(tool: OrchestratorTool)
 
 
 @pytest.mark.promise("SCR-4")
-def test_the_system_prompt_tells_input_output_commands_and_tips(tool: OrchestratorTool) -> None:
+def test_the_system_prompt_describes_input_output_commands_and_tips(tool: OrchestratorTool) -> None:
     prompt = tool.system_prompt()
     assert [line for line in prompt.splitlines() if line.startswith("#")] == [
         "# shop", "## Input", "## Output", "## Commands", "## Tips"
@@ -187,7 +187,7 @@ async def test_a_builder_comes_from_the_class_and_has_a_short_description(tool: 
 
 
 @pytest.mark.promise("SCR-1")
-async def test_the_schemas_describe_what_goes_in_and_comes_out(tool: OrchestratorTool) -> None:
+async def test_the_schemas_describe_input_and_output(tool: OrchestratorTool) -> None:
     result = await tool.execute("echo hi")
     said = {"stdout": result.stdout, "stderr": result.stderr, "exit_code": result.exit_code}
     Draft202012Validator(tool.output_schema).validate(said)
@@ -207,7 +207,7 @@ class _Named:
 
 
 @pytest.mark.promise("SCR-1")
-def test_a_builder_has_defaults_and_refuses_names_that_are_no_commands() -> None:
+def test_a_builder_has_defaults_and_rejects_invalid_names() -> None:
     built = OrchestratorToolBuilder("empty").build()
     assert (built.name, built.short_description, built.env, built.limits, built.commands) == (
         "empty",
@@ -220,18 +220,18 @@ def test_a_builder_has_defaults_and_refuses_names_that_are_no_commands() -> None
         builder = OrchestratorToolBuilder("odd")
         for name in names:
             builder.tool(_Named(name))
-        with pytest.raises(ValueError, match=r"can't be a command|two tools"):
+        with pytest.raises(ValueError, match=r"can't be a command|Two tools"):
             builder.build()
 
 
-async def test_names_that_would_be_the_same_with_underscores_keep_their_dots(plain: Build) -> None:
+async def test_names_that_would_collide_with_underscores_keep_their_dots(plain: Build) -> None:
     tool = plain(**{"a.b_c": lambda args, stdin: "1\n", "a_b.c": lambda args, stdin: "2\n"})
     result = await tool.execute("a.b_c; a_b.c; a_b_c")
     assert (result.stdout, result.exit_code) == ("1\n2\n", 127)
 
 
 @pytest.mark.promise("SCR-5")
-async def test_cancelling_ends_a_script_at_once(plain: Build) -> None:
+async def test_cancelling_ends_a_script_immediately(plain: Build) -> None:
     begun = threading.Event()
     release = threading.Event()
 

@@ -1,4 +1,4 @@
-"""What a script can't do, and what it is told."""
+"""Limits of scripts, and their messages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def tool(plain: Build) -> OrchestratorTool:
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize(("script", "said"), BOMBS.values(), ids=BOMBS.keys())
-async def test_a_bomb_is_stopped_and_said_and_what_was_printed_is_kept(
+async def test_a_bomb_is_stopped_and_reported_and_its_output_is_kept(
     tool: OrchestratorTool, script: str, said: str
 ) -> None:
     async with asyncio.timeout(20):
@@ -80,13 +80,13 @@ async def test_a_bomb_is_stopped_and_said_and_what_was_printed_is_kept(
     assert said in result.stderr.splitlines()[-1]
     assert "pegboard: the script was stopped: " in result.stderr
     assert result.exit_code == (124 if "longer" in said else 2 if script.startswith("$(") else 125)
-    # what can't even be read never begins
+    # A script that can't be parsed never starts.
     assert result.stdout == ("" if script.startswith(("$(", "echo {", "time ")) else "before\n")
 
 
 @pytest.mark.promise("SCR-5")
 @pytest.mark.parametrize(("script", "printed", "said"), SAID_BY_THE_COMMAND.values(), ids=SAID_BY_THE_COMMAND.keys())
-async def test_what_is_cut_is_never_cut_in_silence(
+async def test_truncated_results_are_always_reported(
     tool: OrchestratorTool, script: str, printed: str, said: str
 ) -> None:
     result = await tool.execute(script)
@@ -130,7 +130,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(("script", "printed", "said"), ODD.values(), ids=ODD.keys())
-async def test_what_is_odd_neither_breaks_out_nor_breaks_down(
+async def test_odd_scripts_neither_escape_nor_crash(
     tool: OrchestratorTool, script: str, printed: str, said: str
 ) -> None:
     result = await tool.execute(script)
@@ -139,7 +139,7 @@ async def test_what_is_odd_neither_breaks_out_nor_breaks_down(
     assert "pegboard:" not in result.stderr
 
 
-async def test_thousands_of_items_are_too_many_for_nothing(tool: OrchestratorTool) -> None:
+async def test_thousands_of_items_exceed_no_limit(tool: OrchestratorTool) -> None:
     tool.limits = Limits(seconds=30)
     assert (
         await tool.execute("seq 3000 | xargs -P 8 -n 1 echo | wc -l; parallel echo ::: {1..3000} | wc -l")
@@ -147,22 +147,22 @@ async def test_thousands_of_items_are_too_many_for_nothing(tool: OrchestratorToo
 
 
 @pytest.mark.promise("SCR-5")
-async def test_too_much_output_is_cut_and_said_and_the_script_goes_on(tool: OrchestratorTool) -> None:
+async def test_too_much_output_is_truncated_and_reported_and_the_script_continues(tool: OrchestratorTool) -> None:
     result = await tool.execute("big 900000; big 900000; echo done > f; exit 3")
     assert (len(result.stdout), result.exit_code) == (1_000_000, 125)
-    assert result.stderr == "pegboard: the result is incomplete: stdout was cut after 1,000,000 bytes\n"
+    assert result.stderr == "pegboard: the result is incomplete: stdout was truncated after 1,000,000 bytes\n"
 
 
-async def test_a_cut_leaves_whole_characters(plain: Build) -> None:
+async def test_truncation_keeps_whole_characters(plain: Build) -> None:
     tool = plain()
     tool.limits = replace(tool.limits, output=10)
     result = await tool.execute("echo ünïcödé; echo more >&2")
     assert result.stdout == "ünïcöd"
-    assert "stdout was cut after 10 bytes" in result.stderr
+    assert "stdout was truncated after 10 bytes" in result.stderr
 
 
 @pytest.mark.promise("SCR-5")
-async def test_a_script_whose_process_runs_out_of_memory_costs_only_itself() -> None:
+async def test_a_script_that_runs_out_of_memory_affects_no_other_script() -> None:
     small = Limits(memory=160 * 2**20, seconds=20)
     tool = OrchestratorToolBuilder("small").limits(small).build()
     try:
@@ -183,7 +183,7 @@ async def test_calls_are_limited(plain: Build) -> None:
 
 
 @pytest.mark.promise("SCR-5")
-async def test_a_tool_that_hangs_is_cut_by_its_own_timeout_and_the_script_goes_on(sandboxes: Sandboxes) -> None:
+async def test_a_tool_that_hangs_ends_at_its_timeout_and_the_script_continues(sandboxes: Sandboxes) -> None:
     release = threading.Event()
 
     class Hang:
@@ -263,13 +263,13 @@ async def test_a_process_that_was_killed_between_two_scripts_is_replaced(plain: 
     assert (await plain().execute("echo next")).stdout == "next\n"
 
 
-async def test_a_process_that_is_killed_costs_its_script_and_keeps_what_it_printed() -> None:
+async def test_a_process_that_is_killed_ends_its_script_and_the_output_is_kept() -> None:
     shared = Sandboxes(512 * 2**20)
     victim = shared.take()
     shared.give_back(victim)
     tool = OrchestratorToolBuilder("it").sandboxes(shared).build()
     printed = asyncio.Event()
-    running = asyncio.create_task(tool.execute("echo before; sleep 50", tell=lambda event: printed.set()))
+    running = asyncio.create_task(tool.execute("echo before; sleep 50", on_event=lambda event: printed.set()))
     async with asyncio.timeout(30):
         await printed.wait()
         os.kill(victim.pid, signal.SIGKILL)
@@ -287,12 +287,12 @@ idle = shared.take()
 shared.give_back(idle)
 tool = OrchestratorToolBuilder("it").sandboxes(shared).build()
 script = "echo begun; jq -n 'def f: f; f'"
-asyncio.run(tool.execute(script, tell=lambda event: print(idle.pid, flush=True)))
+asyncio.run(tool.execute(script, on_event=lambda event: print(idle.pid, flush=True)))
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of the end of another's child")
-def test_the_process_of_a_script_ends_with_us_even_if_we_are_killed() -> None:
+def test_the_process_of_a_script_ends_when_its_parent_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE, text=True) as us:
         assert us.stdout is not None
         theirs = int(us.stdout.readline())

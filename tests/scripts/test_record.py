@@ -1,4 +1,4 @@
-"""Calls of the record as a script that makes them again."""
+"""Scripts that repeat calls of the record."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _commands(script: str) -> list[str]:
 
 
 async def _calls(runtime: Runtime, script: str) -> list[tuple[str, JsonObject]]:
-    """Runs a script and gives the calls that it made."""
+    """Run a script and return the calls that it made."""
     [outer] = [event.call async for event in runtime.scripts.run(script) if event.kind == "started"][:1]
     return [(record.tool, record.args) for record in reversed(runtime.history.records()) if record.parent == outer.id]
 
@@ -100,7 +100,7 @@ def test_a_comment_says_when_and_how_it_ended(shop: Runtime) -> None:
     assert shop.scripts.from_records([]) == ""
 
 
-async def test_a_call_of_a_tool_that_is_gone_is_kept_as_a_comment(shop: Runtime) -> None:
+async def test_a_call_of_a_missing_tool_becomes_a_comment(shop: Runtime) -> None:
     gone = _record("shop.gone\n; shop.buy tea", {"a": "x\nshop.buy tea", "\n": "\u2028"})
     script = shop.scripts.from_records([gone, _record("shop.get_user", {"id": 7})])
     assert '"a": "x\\nshop.buy tea"' in script
@@ -108,7 +108,7 @@ async def test_a_call_of_a_tool_that_is_gone_is_kept_as_a_comment(shop: Runtime)
     assert await _calls(shop, script) == [("shop.get_user", {"id": 7})]
 
 
-async def test_a_script_of_the_record_is_its_text_and_what_was_called_within_another_is_left_out(
+async def test_a_recorded_script_is_its_text_and_nested_calls_are_left_out(
     shop: Runtime,
 ) -> None:
     text = "x=5\nshop.get_user 7 | jq .id\ncat <<END\n$x\nEND\nexit 3\n"
@@ -124,11 +124,11 @@ async def test_a_script_of_the_record_is_its_text_and_what_was_called_within_ano
     assert "".join(event.text for event in events if event.kind == "log") == "7\n5\nafter"
 
 
-def test_a_record_that_only_looks_like_a_script_is_no_harm(shop: Runtime) -> None:
+def test_a_record_that_only_looks_like_a_script_causes_no_error(shop: Runtime) -> None:
     assert _commands(shop.scripts.from_records([_record("script.run", {"commands": 1})])) == []
 
 
-def test_the_pack_may_have_gone_since(write_pack: Callable[[str, str], Path], shop: Runtime) -> None:
+def test_the_pack_may_have_been_deleted(write_pack: Callable[[str, str], Path], shop: Runtime) -> None:
     record = _record("shop.get_user", {"id": 7})
     write_pack("shop.py", '"""Nothing."""')
     shop.tools.scan()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any  # results are whatever tools give
+from typing import Any  # results may be any JSON
 
 import pytest
 
@@ -19,7 +19,7 @@ SHOP = (Path(__file__).parents[1] / "packs" / "scripted.py").read_text(encoding=
 
 
 async def _run(runtime: Runtime, script: str, seconds: float | None = None) -> dict[str, Any]:
-    """Runs a script and gives what came of it."""
+    """Run a script and return its result."""
     events = [event async for event in runtime.scripts.run(script, timeout=seconds)]
     assert isinstance(events[-1], Finished)
     assert isinstance(events[-1].result.data, dict), events[-1].result.error
@@ -63,7 +63,7 @@ def größe(*, n: int = 1) -> int:
 
 
 @pytest.mark.promise("SCR-1")
-async def test_tools_of_whatever_name_are_commands(
+async def test_tools_with_any_name_are_commands(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     folders = {write_pack(f"{pack}.py", ODD) for pack in ("1st", "my-pack", "my_pack", "own")}
@@ -87,7 +87,7 @@ async def test_tools_of_whatever_name_are_commands(
         ("shop.nothing", 127, "command not found"),
     ],
 )
-async def test_a_call_that_fails_says_why_and_the_script_goes_on(
+async def test_a_call_that_fails_prints_the_reason_and_the_script_continues(
     shop: Runtime, command: str, code: int, said: str
 ) -> None:
     result = await _run(shop, f"{command}; echo $?")
@@ -97,7 +97,7 @@ async def test_a_call_that_fails_says_why_and_the_script_goes_on(
 
 
 @pytest.mark.promise("SCR-4")
-async def test_the_help_of_a_command_tells_its_usage_and_arguments(shop: Runtime) -> None:
+async def test_the_help_of_a_command_contains_its_usage_and_arguments(shop: Runtime) -> None:
     told = await _stdout(shop, "shop.words --help")
     assert told == await _stdout(shop, "help shop_words")
     assert str(told).startswith(
@@ -110,7 +110,7 @@ async def test_the_help_of_a_command_tells_its_usage_and_arguments(shop: Runtime
 
 
 @pytest.mark.promise("SCR-5", "SCR-6", "STO-1")
-async def test_every_call_is_told_and_recorded_with_its_script(shop: Runtime) -> None:
+async def test_every_call_is_reported_and_recorded_with_its_script(shop: Runtime) -> None:
     events = [event async for event in shop.scripts.run("shop.get_user 7; shop.get_user 9", call_id="the-script")]
     inner = [event for event in events if isinstance(event, Started | Finished) and event.call.parent == "the-script"]
     assert [type(event) for event in inner] == [Started, Finished, Started, Finished]
@@ -127,15 +127,15 @@ async def test_every_call_is_told_and_recorded_with_its_script(shop: Runtime) ->
 
 
 @pytest.mark.promise("SCR-3")
-async def test_tools_of_packs_run_at_once(shop: Runtime) -> None:
-    await _stdout(shop, "shop.nap 0 & shop.nap 0 & wait")  # the workers are there then
+async def test_tools_of_packs_run_concurrently(shop: Runtime) -> None:
+    await _stdout(shop, "shop.nap 0 & shop.nap 0 & wait")  # afterwards both workers have started
     began = time.monotonic()
     assert await _stdout(shop, "shop.nap 0.4 --word a & shop.nap 0.4 --word b & wait") == "a\nb\n"
     assert time.monotonic() - began < 0.75
 
 
 @pytest.mark.promise("SCR-5")
-async def test_a_tool_outside_the_allow_list_is_no_command(
+async def test_a_tool_outside_the_allow_list_is_not_a_command(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     runtime = open_runtime(write_pack("shop.py", SHOP), tool_allow="shop.get_user")
@@ -171,7 +171,7 @@ async def test_leaving_a_script_ends_its_calls(shop: Runtime) -> None:
 
 
 @pytest.mark.promise("SCR-5")
-async def test_a_call_that_the_script_gives_up_is_ended(shop: Runtime) -> None:
+async def test_a_call_that_the_script_abandons_is_ended(shop: Runtime) -> None:
     result = await _run(shop, "timeout 0.3 shop.nap 50; echo $?; shop.words on")
     assert (result["stdout"], result["stderr"]) == ("124\non", "")
     [record] = shop.history.records(tool="shop.nap")
@@ -192,7 +192,7 @@ async def test_a_script_has_a_timeout_of_its_own(shop: Runtime) -> None:
 def offering(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
 ) -> Runtime:
-    """A runtime whose models may run scripts, which needs nobody's approval by itself."""
+    """A runtime whose models may run scripts without approval."""
     monkeypatch.setenv("PEGBOARD_SCRIPTS__OFFER", "true")
     runtime = open_runtime(write_pack("shop.py", SHOP))
     runtime.paths.approvals.parent.mkdir(parents=True, exist_ok=True)
@@ -201,10 +201,10 @@ def offering(
 
 
 class _Asked:
-    """Approves, and remembers what it was asked about.
+    """An approver that records the calls.
 
     Args:
-        takes: Seconds that it thinks.
+        takes: Seconds before it answers.
     """
 
     def __init__(self, takes: float = 0.0) -> None:
@@ -224,7 +224,7 @@ def _asked_for(script: str, **more: object) -> ToolCall:
 
 
 @pytest.mark.promise("SCR-7")
-def test_models_get_the_tool_where_it_is_offered(shop: Runtime, offering: Runtime) -> None:
+def test_models_are_offered_the_tool_if_configured(shop: Runtime, offering: Runtime) -> None:
     assert shop.tools.get("script.run") is None
     spec = offering.tools.get("script.run")
     assert spec is not None
@@ -248,14 +248,14 @@ async def test_calls_within_a_models_script_need_the_same_approvals(offering: Ru
     assert (bought.ok, bought.source, bought.session) == (True, "ask", "s")
 
 
-async def test_the_time_of_a_script_stands_still_while_the_user_is_asked(offering: Runtime) -> None:
+async def test_pending_approvals_do_not_count_towards_a_scripts_timeout(offering: Runtime) -> None:
     offering.rules.approve_with(_Asked(takes=1.0))
     _, result = await offering.result(_asked_for("shop.buy tea", timeout=0.7))
     assert isinstance(result.data, dict)
     assert (result.data["stdout"], result.data["stderr"]) == ("bought tea\n", "")
 
 
-async def test_a_script_runs_no_other_script(offering: Runtime) -> None:
+async def test_a_script_cannot_run_another_script(offering: Runtime) -> None:
     direct = await _run(offering, "script.run 'echo hi'")
     assert direct["exit_code"] == 127
     offering.rules.approve_with(_Asked())
@@ -265,7 +265,7 @@ async def test_a_script_runs_no_other_script(offering: Runtime) -> None:
 
 
 @pytest.mark.promise("SCR-6")
-async def test_what_may_be_the_beginning_of_a_secret_stays_in_the_output_that_it_is_in(
+async def test_a_possible_start_of_a_secret_stays_in_its_own_stream(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]
 ) -> None:
     runtime = open_runtime(write_pack("chatty.py", 'def say() -> None:\n    """Says it."""\n    print("hello")\n'))

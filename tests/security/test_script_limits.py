@@ -110,8 +110,8 @@ INCOMPLETE = {
     "zeros": ("head -c 300000000 /dev/zero | wc -c", "head printed more than 64 MiB"),
     "a device in silence": ("wc -c < /dev/zero 2>/dev/null", "/dev/zero ends too early"),
     "random bytes": ("cat /dev/urandom | head -c 100000 | wc -c", "/dev/urandom ends too early"),
-    "stdout": ("big 900000; big 900000; exit 3", "stdout was cut after 1,000,000 bytes"),
-    "stderr": ("big 1500000 >&2", "stderr was cut after 1,000,000 bytes"),
+    "stdout": ("big 900000; big 900000; exit 3", "stdout was truncated after 1,000,000 bytes"),
+    "stderr": ("big 1500000 >&2", "stderr was truncated after 1,000,000 bytes"),
     "jobs": ("for i in {1..100}; do sleep 0.2 & done; wait; echo on", "more than 64 jobs"),
     "silent jobs": ("for i in {1..100}; do sleep 0.2 2>/dev/null & done; wait; echo on", "more than 64 jobs"),
     "a job's loop": ("while :; do :; done & wait; echo on", "a job in the background reached a limit"),
@@ -268,5 +268,5 @@ async def test_a_callback_that_raises_ends_the_script_with_its_error(tool: Orche
 
     async with asyncio.timeout(10):
         with pytest.raises(LookupError, match="the callback broke"):
-            await tool.execute("big 3; sleep 20; big 4", tell=raises)
+            await tool.execute("big 3; sleep 20; big 4", on_event=raises)
     assert (await _run(tool, "echo next")).stdout == "next\n"

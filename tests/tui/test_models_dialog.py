@@ -145,7 +145,7 @@ async def test_an_unknown_provider_is_rejected_with_a_suggestion(machine: Machin
     async with on_stage(machine) as stage:
         closed = await open_list(stage, machine)
         await stage.type("opnai:gpt-5")
-        await stage.until_seen("There is no provider called opnai.")
+        await stage.until_seen("The provider opnai is unknown.")
         assert "Did you mean openai:gpt-5?" in stage.text
         await stage.press("enter")
         await stage.until(lambda: stage.text.count("provider called opnai.") == 2, "it is said aloud")

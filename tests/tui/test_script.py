@@ -252,7 +252,7 @@ async def test_the_output_is_searchable(tmp_path: Path) -> None:
         ("f() { f; }; f", 125, "its functions called each other more than 16 deep"),
         ("echo a; sleep 20", 124, "it took longer than 2 s"),
         ("echo a\nif then", 2, "bash: line 2: syntax error near unexpected token"),
-        ("for i in $(seq 2000); do printf '%01000d' 1; done", 125, "stdout was cut after 1,000,000 bytes"),
+        ("for i in $(seq 2000); do printf '%01000d' 1; done", 125, "stdout was truncated after 1,000,000 bytes"),
     ],
 )
 async def test_the_reason_why_a_script_was_stopped_or_truncated_is_shown(

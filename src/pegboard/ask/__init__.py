@@ -1,5 +1,5 @@
-"""The loop between a user, a model and the tools: headless, as a stream of typed events."""
+"""The loop of model turns and tool calls, independent of any interface: a stream of typed events."""
 
-from pegboard.ask.loop import Ask, Limits
+from pegboard.ask.loop import Ask, AskLimits
 
-__all__ = ["Ask", "Limits"]
+__all__ = ["Ask", "AskLimits"]

@@ -1,4 +1,4 @@
-"""What a model may still write in one turn, counted while it arrives."""
+"""Limits of one model turn, counted while it arrives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pegboard.models.conversation import CallDelta, ModelEvent, TextDelta, ThinkingDelta
 
 BYTES_OF_TOKEN: Final = 4
-"""An estimate for text whose tokens the provider reports only at the end, if at all."""
+"""Estimate for text whose tokens the provider reports only at the end, if at all."""
 
 Exceeded = Literal["size", "tokens"]
 
@@ -17,8 +17,8 @@ class Allowance:
 
     Args:
         size: Bytes of text, thinking and arguments together.
-        calls: How many calls it may propose.
-        tokens: How many tokens it may write, as estimated from the bytes.
+        calls: Calls that the turn may propose.
+        tokens: Tokens that the turn may contain, as estimated from the bytes.
     """
 
     def __init__(self, *, size: int, calls: int, tokens: int) -> None:
@@ -37,7 +37,7 @@ class Allowance:
         """Count a piece of a turn.
 
         Returns:
-            As much of the piece as there was room for, and the limit that it exceeded, if any.
+            The piece, shortened to the limits, and the limit that it exceeded, if any.
         """
         left = min(self._size, self._tokens * BYTES_OF_TOKEN) - self._written
         match event:

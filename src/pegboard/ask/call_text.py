@@ -1,4 +1,4 @@
-"""What a model wrote, read as calls: arguments that may be cut, and calls that it wrote into its text."""
+"""Parsers for what models write: arguments of calls, and calls within text."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall
 
 _BETWEEN: Final = re.compile(r"(?:```[\w-]*|</?(?:tool_call|tools)>|\s+)*")
-"""What may surround calls that are written as text; some servers swallow one of two tags."""
+"""Text that may surround calls; some servers drop one of two tags."""
 _DECODER: Final = json.JSONDecoder()
 _NAME_KEYS: Final = ("name", "tool", "tool_name", "function")
 _ARGUMENT_KEYS: Final = ("arguments", "args", "parameters", "input")
 _SHOWN: Final = 200
-"""Characters of unreadable arguments that the model is told again."""
+"""Characters of invalid arguments that are quoted to the model."""
 _DEEPEST: Final = 150
 """Levels of lists and objects that arguments may have; results have the same limit."""
 
 
-class UnreadableArguments(PegboardError):  # noqa: N818 - it is what they are
-    """Arguments that can't be run; the message tells the model what was wrong."""
+class UnreadableArguments(Exception):  # noqa: N818 - its name is the condition
+    """Arguments that can't be parsed; the message is written for the model."""
 
 
 def arguments(text: str) -> JsonObject:
-    """Read the arguments of a proposed call; none at all are an empty object.
+    """Parse the arguments of a proposed call; an empty text is an empty object.
 
     Args:
         text: As the model wrote them.
 
     Raises:
-        UnreadableArguments: They are not a JSON object.
+        UnreadableArguments: They are not a JSON object, or nested too deeply.
     """
     if not text.strip():
         return {}
@@ -56,7 +56,7 @@ def arguments(text: str) -> JsonObject:
 
 
 def with_own_ids(message: ModelMessage) -> ModelMessage:
-    """Gives a model's message with an id for each call that is its alone; some servers give none, or the same."""
+    """Return a model's message with a unique id for each call; some servers send none, or repeat them."""
     seen: set[str] = set()
     calls = []
     for call in message.calls:
@@ -69,12 +69,12 @@ def with_own_ids(message: ModelMessage) -> ModelMessage:
 def calls_in_text(text: str, is_tool: Callable[[str], bool]) -> tuple[ProposedCall, ...]:
     """Return the calls of a message that a small model wrote as text, in order.
 
-    The whole message must be calls: JSON objects that name known tools, alone, in code fences or in `<tool_call>`
-    tags. Next to any other text, or to JSON that isn't a call, they are quotations: then there are none.
+    The whole message must consist of calls: JSON objects that name known tools, bare, in code fences or in
+    `<tool_call>` tags. Next to other text, or to JSON that isn't a call, they are quotations and none is returned.
 
     Args:
         text: The whole message.
-        is_tool: Tells whether a tool of a name was offered.
+        is_tool: Predicate on a name: whether such a tool was offered.
     """
     calls = [_call(value, is_tool) for value in _values(text)]
     return tuple(call for call in calls if call is not None) if None not in calls else ()
@@ -93,12 +93,12 @@ def _call(value: JsonValue, is_tool: Callable[[str], bool]) -> ProposedCall | No
 
 
 def new_id() -> str:
-    """Gives an id for a call that has none from its provider."""
+    """Return an id for a call that has none from its provider."""
     return f"call_{os.urandom(12).hex()}"
 
 
 def _values(text: str) -> list[JsonValue]:
-    """Return the JSON objects of a text that is nothing else, those of lists too; none where it is more."""
+    """Return the JSON objects of a text, those of lists included; an empty list if the text contains anything else."""
     values: list[JsonValue] = []
     end = _end_of_gap(text, 0)
     try:
@@ -120,7 +120,7 @@ def _end_of_gap(text: str, start: int) -> int:
 
 
 def _is_schema(given: JsonValue) -> bool:
-    """Whether it is what a tool takes, not what it is given: asked for its tools, a model recites them."""
+    """Return whether this is a schema of arguments; asked for its tools, a model recites them."""
     return isinstance(given, dict) and given.get("type") == "object" and isinstance(given.get("properties"), dict)
 
 

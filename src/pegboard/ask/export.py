@@ -1,4 +1,4 @@
-"""A session as a file: Markdown to read, JSON to go on with."""
+"""Exports of a session: Markdown for reading, JSON for other programs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pegboard.models.session import Session, SessionEntry
 
 
 def as_markdown(session: Session, entries: Sequence[SessionEntry]) -> str:
-    """Gives a session as Markdown: what was said as it was said, calls and results as code."""
+    """Return a session as Markdown: messages unchanged, calls and results as code."""
     head = f"# {session.name or session.id}\n\nSession `{session.id}`, {session.created:%Y-%m-%d %H:%M} UTC"
     head += f", {session.model}" if session.model else ""
     return "\n\n".join([head, *(part for entry in entries for part in _parts(entry))]) + "\n"
 
 
 def as_json(session: Session, entries: Sequence[SessionEntry]) -> str:
-    """Gives a session with all its messages as JSON."""
+    """Return a session with all its messages as JSON."""
     return (
         to_json({**session.model_dump(mode="json"), "entries": list(entries)}, indent=2, by_alias=True).decode() + "\n"
     )
@@ -44,6 +44,6 @@ def _name(name: str) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """Gives a text as a code block that nothing in it can end."""
+    """Return a code block whose fence is longer than any in the text."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"

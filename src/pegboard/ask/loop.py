@@ -1,4 +1,4 @@
-"""The loop: what the user says goes to the model, the calls that it proposes run, until it answers in words."""
+"""The loop: send the conversation to the model, run the calls that it proposes, repeat until it answers with text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from pegboard.ask.allowance import Allowance
 from pegboard.ask.call_text import calls_in_text, with_own_ids
-from pegboard.ask.calls import Calling, Proposal
+from pegboard.ask.calls import CallRunner, Proposal
 from pegboard.ask.conversation import CUT_OFF, SYSTEM, sent, unanswered
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, MORE_TOOL, is_shortened
@@ -48,11 +48,11 @@ from pegboard.models.conversation import (
 from pegboard.ports import Calls, Model
 
 INVALID_ROUNDS: Final = 2
-"""How often in a row a model is told that all its calls of a turn had unfit arguments; after the next time it ends."""
+"""Consecutive turns with only invalid calls after which the model may correct itself; one more ends the loop."""
 LAST_TURN_SECONDS: Final = 60.0
-"""What a model gets for its last answer when the time is over."""
+"""Time for a last answer after the time limit is reached."""
 LAST_TURN_TOKENS: Final = 10_000
-"""What a model may write as its last answer when the limit of tokens is reached."""
+"""Tokens for a last answer after the token limit is reached."""
 _POLL_SECONDS: Final = 0.05
 
 _REASONS: Final[dict[StoppedBy, str]] = {
@@ -60,45 +60,45 @@ _REASONS: Final[dict[StoppedBy, str]] = {
     "tokens": "The limit of {tokens:,} tokens was reached.",
     "time": "The limit of {seconds:g} seconds was reached.",
     "size": "The limit of one turn, {turn_bytes:,} bytes and {turn_calls:,} calls, was reached.",
-    "invalid_args": "The model's calls could not be run, several times in a row.",
+    "invalid_args": "All calls of several consecutive turns had invalid arguments.",
 }
 
 ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How far a model may go with one question."""
+class AskLimits:
+    """Limits for one question."""
 
     steps: int = 20
-    """Turns of the model; the last one is without tools."""
+    """Model turns; the last one has no tools."""
     tokens: int = 1_000_000
-    """Read and written."""
+    """Tokens read and written."""
     seconds: float = 600.0
     result_bytes: int = 50_000
-    """Of a result's text that the model is told at once."""
+    """Size of a result's text that is sent to the model in one message."""
     turn_bytes: int = 4_000_000
-    """Of the text, thinking and arguments of one turn."""
+    """Size of the text, thinking and arguments of one turn."""
     turn_calls: int = 100
     """Calls that one turn may propose."""
 
 
 class Ask:
-    """Asks a model within one session, as often as wanted, once at a time.
+    """Questions to a model within one session, one at a time.
 
     Args:
-        session: The session's id; one that isn't there is started.
-        model: Gives the model; may block, and raise a `ModelError`.
-        calls: The road that calls take, which knows the tools too.
-        sessions: Where sessions are kept.
-        whole: Gives the text of all of a result by the id of its call, if it is kept; blocks.
-        limits: How far the model may go.
-        with_tools: Whether it is offered tools at all.
-        without: Names of tools that it isn't offered.
-        parallel: Whether calls that only read, one after the other in one turn, run at once.
-        system: What the model is told beforehand, from now on in this session; None leaves that as it is.
-        text_calls: Tells by a model's name whether a message of it that is nothing but calls written as text is taken
-            for these calls.
+        session: The session's id; a missing session is created.
+        model: Function that returns the model; it may block and raise `ModelError`.
+        calls: The call pipeline, which also lists the tools.
+        sessions: The store of sessions.
+        whole: Function that returns the complete text of a result by the id of its call, or None; it may block.
+        limits: Limits for each question.
+        with_tools: Whether the model is offered tools.
+        without: Names of tools that are not offered.
+        parallel: Whether adjacent read-only calls of one turn run concurrently.
+        system: New system prompt of the session; None leaves it unchanged.
+        text_calls: Predicate on a model's name: whether its messages that consist only of calls written as text are
+            run as calls.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Ask:
         calls: Calls,
         sessions: Sessions,
         whole: Callable[[str], str | None],
-        limits: Limits | None = None,
+        limits: AskLimits | None = None,
         with_tools: bool = True,
         without: Collection[str] = (),
         parallel: bool = False,
@@ -121,51 +121,51 @@ class Ask:
         self.calls = calls
         self.sessions = sessions
         self.whole = whole
-        self.limits = limits or Limits()
+        self.limits = limits or AskLimits()
         self.with_tools = with_tools
         self.without = frozenset(without)
         self.parallel = parallel
         self.system = system
         self.text_calls = text_calls
-        self._asking: _Asking | None = None
+        self._question: _Question | None = None
 
     async def run(self, text: str) -> AsyncGenerator[AskEvent]:
-        """Says something to the model and yields all that happens until it has answered, `AskFinished` last.
+        """Send a message to the model and yield all events until it has answered, `AskFinished` last.
 
-        A provider's failure, a limit and an interruption are outcomes. Closing the iterator, or cancelling the task
-        that iterates, ends it too; the session is consistent then as well: every call that stands in it has its answer.
+        A provider's failure, a limit and an interruption are outcomes, not exceptions. Closing the iterator, or
+        cancelling the task that iterates, also leaves the session consistent: every call in it has an answer.
 
         Args:
-            text: The user's words, kept as they are.
+            text: The user's message, stored unchanged.
 
         Raises:
-            SessionError: The session can't be named so, or was deleted meanwhile.
+            SessionError: The session's id is invalid, or the session was deleted meanwhile.
             StoreError: The session can't be read or written.
         """
-        self._asking = _Asking(self, text)
+        self._question = _Question(self, text)
         try:
-            async with aclosing(self._asking.events()) as events:
+            async with aclosing(self._question.events()) as events:
                 async for event in events:
                     yield event
         finally:
-            self._asking = None
+            self._question = None
 
     def interrupt(self) -> None:
-        """Ends what runs, in order: `run` still yields how it stands, `AskFinished` last."""
-        if self._asking is not None:
-            self._asking.interrupt()
+        """End the current question; `run` still yields the remaining events, `AskFinished` last."""
+        if self._question is not None:
+            self._question.interrupt()
 
 
 class _StoppedError(Exception):
-    """There is no time left, or the user has interrupted."""
+    """The time limit was reached, or the user interrupted."""
 
     def __init__(self, by: StoppedBy) -> None:
         super().__init__(by)
         self.by = by
 
 
-class _Asking:
-    """One question and all that comes of it."""
+class _Question:
+    """One question and its state."""
 
     def __init__(self, ask: Ask, text: str) -> None:
         self._ask = ask
@@ -184,7 +184,7 @@ class _Asking:
         self._system = ""
         specs = ask.calls.callable() if ask.with_tools else ()
         self._offer = Offer((spec for spec in specs if spec.name not in ask.without), taken=[MORE])
-        self._calling = Calling(
+        self._runner = CallRunner(
             ask.calls,
             self._offer,
             session=ask.session,
@@ -192,7 +192,7 @@ class _Asking:
             limit=ask.limits.result_bytes,
             parallel=ask.parallel,
         )
-        self._unsaid: list[str] = []
+        self._unsaved_text: list[str] = []
         self._open: list[Proposal] = []
         self._done: list[tuple[ToolCall, ToolResult]] = []
         self._invalid_rounds = 0
@@ -205,16 +205,14 @@ class _Asking:
         self._session_updated = False
 
     def interrupt(self) -> None:
-        """Ends what is waited for, and all that would come."""
         self._interrupted = True
         if self._scope is not None:
             self._scope.reschedule(0)
 
     async def events(self) -> AsyncGenerator[AskEvent]:
-        """Yields everything."""
         with ExitStack() as hold:
             try:
-                async with aclosing(self._all(hold)) as events:
+                async with aclosing(self._run(hold)) as events:
                     async for event in events:
                         yield event
             except _StoppedError as stopped:
@@ -225,12 +223,12 @@ class _Asking:
                     code=error.code, message=str(error), fix=error.fix, retry_after=error.retry_after
                 )
             finally:
-                # it goes on to its end even if whoever cancels this loses patience
+                # Shielded: the session must become consistent even if this task is cancelled again.
                 await asyncio.shield(asyncio.ensure_future(self._settle()))
         yield AskFinished(outcome=self._outcome())
 
-    async def _all(self, hold: ExitStack) -> AsyncGenerator[AskEvent]:
-        async for waiting in self._hold(hold):
+    async def _run(self, hold: ExitStack) -> AsyncGenerator[AskEvent]:
+        async for waiting in self._wait_for_session(hold):
             yield waiting
         await self._begin()
         model = await asyncio.to_thread(self._ask.model)
@@ -240,21 +238,21 @@ class _Asking:
             async for event in events:
                 yield event
 
-    async def _hold(self, hold: ExitStack) -> AsyncGenerator[Waiting]:
-        """Waits until nobody else asks in this session."""
-        told = False
+    async def _wait_for_session(self, hold: ExitStack) -> AsyncGenerator[Waiting]:
+        """Wait until no other process or task uses this session."""
+        is_announced = False
         while True:
             with ExitStack() as attempt:
                 if attempt.enter_context(self._ask.sessions.held(self._ask.session)):
                     hold.enter_context(attempt.pop_all())
                     return
-            if not told:
-                told = True
+            if not is_announced:
+                is_announced = True
                 yield Waiting(session=self._ask.session)
-            await self._within(asyncio.sleep(_POLL_SECONDS))
+            await self._wait(asyncio.sleep(_POLL_SECONDS))
 
     async def _begin(self) -> None:
-        """Reads the session, answers what was cut off in it, and adds what the user says."""
+        """Load the session, answer interrupted calls in it, and append the user's message."""
         sessions, session = self._ask.sessions, self._ask.session
 
         def read() -> None:
@@ -270,13 +268,13 @@ class _Asking:
         await asyncio.to_thread(read)
         for call in unanswered(self._messages):
             message = ToolMessage(provider_id=call.provider_id, name=call.name, text=CUT_OFF, ok=False)
-            await self._say(message)
-        await self._say(UserMessage(text=self._text))
+            await self._append(message)
+        await self._append(UserMessage(text=self._text))
 
     async def _turns(self, model: Model) -> AsyncGenerator[AskEvent]:
         while True:
             self._steps += 1
-            over = self._over()
+            over = self._limit_reached()
             if over is not None:
                 self._stopped_by = over
             if over == "time":
@@ -292,8 +290,8 @@ class _Asking:
                 async for happened in calls:
                     yield happened
 
-    def _over(self) -> StoppedBy | None:
-        """Gives the limit that was reached, so that this turn is the last."""
+    def _limit_reached(self) -> StoppedBy | None:
+        """Return the limit that makes this turn the last, or None."""
         if self._is_late:
             return "time"
         if self._invalid_rounds > INVALID_ROUNDS:
@@ -303,30 +301,30 @@ class _Asking:
         return "steps" if self._steps >= self._limits.steps else None
 
     async def _turn(self, model: Model, *, with_tools: bool) -> AsyncGenerator[ModelSaid]:
-        """Run a turn of the model, within its limits; then its message is in the session."""
+        """Run one model turn within its limits and append its message to the session."""
         ended: TurnEnded | None = None
         left = self._allowance()
         async with aclosing(model.stream(self._prompt(with_tools=with_tools))) as stream:
-            while (event := await self._within(anext(stream, None))) is not None:
+            while (event := await self._wait(anext(stream, None))) is not None:
                 if isinstance(event, TurnEnded):
                     ended = event
                     break
                 piece, exceeded = left.count(event)
                 if isinstance(piece, TextDelta):
-                    self._unsaid.append(piece.text)
+                    self._unsaved_text.append(piece.text)
                 yield ModelSaid.model_construct(event=piece)
                 if exceeded is not None:
                     raise _StoppedError(exceeded)
         if ended is None:
-            raise ModelError("The model's answer ended before its end.", code="broken_stream", fix="Ask again.")
+            raise ModelError("The model's answer ended early.", code="broken_stream", fix="Try again.")
         self._usage += ended.usage
         if not ended.usage.output_tokens:
             self._unreported += left.estimate
         message = self._read(ended, model.name, with_tools=with_tools)
-        self._open = self._calling.read(message.calls, is_complete=ended.is_complete)
+        self._open = self._runner.read(message.calls, is_complete=ended.is_complete)
         self._answer = message.text
-        self._unsaid.clear()
-        await self._say(message)
+        self._unsaved_text.clear()
+        await self._append(message)
         yield ModelSaid(event=ended.model_copy(update={"message": message}))
 
     @property
@@ -335,7 +333,7 @@ class _Asking:
         return self._usage.input_tokens + self._usage.output_tokens + self._unreported
 
     def _allowance(self) -> Allowance:
-        """Return what the next turn may write; the last one has some tokens of its own."""
+        """Return the limits of the next turn; the last one has its own minimum of tokens."""
         tokens = self._limits.tokens - self._tokens
         if self._stopped_by != "answer":
             tokens = max(tokens, LAST_TURN_TOKENS)
@@ -346,30 +344,32 @@ class _Asking:
         if tools and self._has_shortened:
             tools = (*tools, MORE_TOOL)
         if self._stopped_by != "answer":
-            system += f"\n\n{self._reason()} Answer now, without tools: say what was found, and what was not done."
+            system += (
+                f"\n\n{self._reason()} Answer now, without tools: say what you found and which work is unfinished."
+            )
         return Prompt(messages=sent(system.strip(), self._messages), tools=tools)
 
     def _read(self, ended: TurnEnded, model: str, *, with_tools: bool) -> ModelMessage:
-        """Return a model's message as it is kept: with calls only where it may make any, and never empty."""
+        """Return a model's message as it is stored: with calls only if it may make any, and never empty."""
         message = ended.message
         calls = with_own_ids(message).calls if with_tools else ()
         may_be_text = with_tools and ended.is_complete and not self._has_native_calls
         if may_be_text and not calls and self._ask.text_calls(model):
             calls = calls_in_text(message.text, lambda name: self._offer.find(name) is not None)
-        text = message.text if message.text.strip() or calls else self._own_words()
+        text = message.text if message.text.strip() or calls else self._fallback_answer()
         return message.model_copy(update={"text": text, "calls": calls})
 
     async def _calls(self) -> AsyncGenerator[AskEvent]:
-        """Makes the calls of a turn and adds their answers to the session, in the order of the proposals."""
+        """Run the calls of a turn and append their answers to the session, in the order of the proposals."""
         proposals = self._open
         for proposal in proposals:
             yield CallProposed(call=proposal.call, proposed=proposal.proposed)
-        for group in self._calling.groups(proposals):
+        for group in self._runner.groups(proposals):
             if not self._is_late:
                 try:
-                    async with aclosing(self._calling.run(group, self._shown.__contains__, self._within)) as events:
+                    async with aclosing(self._runner.run(group, self._shown.__contains__, self._wait)) as events:
                         async for event in events:
-                            self._mind_clock(event)
+                            self._pause_clock(event)
                             yield event
                 except _StoppedError as stopped:
                     if stopped.by != "time":
@@ -382,14 +382,14 @@ class _Asking:
         fit = any(result.error is None or result.error.code != "invalid_args" for _, result in self._last(proposals))
         self._invalid_rounds = 0 if fit else self._invalid_rounds + 1
 
-    def _mind_clock(self, happened: CallHappened) -> None:
-        """Stops the clock while the user is asked whether a call may run, one within another too."""
+    def _pause_clock(self, happened: CallHappened) -> None:
+        """Extend the deadline by the time during which approvals are pending, nested calls included."""
         now = asyncio.get_running_loop().time()
-        has_stood = bool(self._unanswered)
-        self._unanswered.update(happened.event, happened.call_id)
-        if self._unanswered and not has_stood:
+        was_pending = bool(self._unanswered)
+        self._unanswered.heard(happened.event, happened.call_id)
+        if self._unanswered and not was_pending:
             self._asked_at = now
-        elif has_stood and not self._unanswered:
+        elif was_pending and not self._unanswered:
             self._deadline += now - self._asked_at
 
     def _last(self, proposals: list[Proposal]) -> list[tuple[ToolCall, ToolResult]]:
@@ -397,8 +397,8 @@ class _Asking:
 
     async def _answered(self, proposal: Proposal) -> ToolAnswered:
         result = proposal.result
-        assert result is not None, "it was run or refused"
-        text = await self._calling.told(proposal)
+        assert result is not None, "the call has ended"
+        text = await self._runner.result_text(proposal)
         await self._answer_to(proposal, result, text)
         return ToolAnswered.model_construct(call=proposal.call, result=result, text=text)
 
@@ -407,26 +407,25 @@ class _Asking:
         message = ToolMessage(provider_id=proposed.provider_id, name=proposed.name, text=text, ok=result.ok)
         self._open = [other for other in self._open if other is not proposal]
         self._done.append((proposal.call, result))
-        await self._say(message, proposal.call.id)
+        await self._append(message, proposal.call.id)
         self._session_updated = True
 
     async def _settle(self) -> None:
-        """Makes the session consistent where the end came early: what was said is kept, every call is answered."""
-        text = "".join(self._unsaid)
-        self._unsaid.clear()
+        """Make the session consistent after an early end: store the text so far and answer every call."""
+        text = "".join(self._unsaved_text)
+        self._unsaved_text.clear()
         if text.strip():
             self._answer = text
-            await self._say(ModelMessage(text=text))
+            await self._append(ModelMessage(text=text))
         for proposal in self._open:
-            result = proposal.result or _not_finished(proposal, "The user interrupted.")
-            await self._answer_to(proposal, result, await self._told(proposal, result))
+            result = proposal.result or _not_finished(proposal, "The user interrupted it.")
+            await self._answer_to(proposal, result, await self._result_text(proposal, result))
 
-    async def _told(self, proposal: Proposal, result: ToolResult) -> str:
+    async def _result_text(self, proposal: Proposal, result: ToolResult) -> str:
         proposal.result = result
-        return await self._calling.told(proposal)
+        return await self._runner.result_text(proposal)
 
-    async def _say(self, message: Message, call: str | None = None) -> None:
-        """Adds a message to the session."""
+    async def _append(self, message: Message, call: str | None = None) -> None:
         await asyncio.to_thread(self._ask.sessions.append, self._ask.session, message, call)
         self._messages.append(message)
         self._note(message, call)
@@ -439,8 +438,8 @@ class _Asking:
         if isinstance(message, ModelMessage) and not all(made.from_text for made in message.calls):
             self._has_native_calls = True
 
-    async def _within(self, wanted: Awaitable[ValueT]) -> ValueT:
-        """Waits for something, unless the time is over or the user interrupts."""
+    async def _wait(self, wanted: Awaitable[ValueT]) -> ValueT:
+        """Await something until the deadline or an interruption."""
         try:
             deadline = None if self._unanswered else self._deadline
             async with asyncio.timeout_at(0 if self._interrupted else deadline) as self._scope:
@@ -455,15 +454,15 @@ class _Asking:
     def _reason(self, by: StoppedBy | None = None) -> str:
         return _REASONS.get(by or self._stopped_by, "").format(**vars(self._limits))
 
-    def _own_words(self) -> str:
-        """Says what happened where the model says nothing."""
+    def _fallback_answer(self) -> str:
+        """Return a summary that replaces an empty answer of the model."""
         made = [f"- {call.name}: {'done' if result.ok else 'failed'}" for call, result in self._done]
-        said = " ".join(part for part in (self._reason(), "The model gave no answer.") if part)
+        said = " ".join(part for part in (self._reason(), "The model returned no answer.") if part)
         return "\n".join([said, *(["", "Its calls:", *made] if made else [])])
 
     def _outcome(self) -> Outcome:
         if self._stopped_by in _REASONS and not self._answer.strip():
-            self._answer = self._own_words()
+            self._answer = self._fallback_answer()
         failed = next(((call, result.error) for call, result in self._done if result.error is not None), None)
         first = (
             None
@@ -487,7 +486,7 @@ class _Asking:
 def _not_finished(proposal: Proposal, why: str) -> ToolResult:
     name = proposal.call.name
     if proposal.begun:
-        message = f"{name} was cut off while it ran; what it had done by then is done. {why}"
+        message = f"{name} was interrupted while it ran; effects so far are not undone. {why}"
     else:
         message = f"{name} was not called. {why}"
     return ToolResult.failed("execution_error", message, "cancelled")

@@ -1,4 +1,4 @@
-"""Tools as a model sees them: under names that every provider takes."""
+"""Tools as they are offered to a model: under names that every provider accepts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pegboard.models import JsonObject, ToolSpec
 from pegboard.models.conversation import OfferedTool
 
 LONGEST: Final = 64
-"""Characters of a name that every provider takes."""
+"""Length of a name that every provider accepts."""
 
 _DIGITS: Final = 6
 _FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Offer:
-    """The tools that a model is offered in one ask, and their names there.
+    """The tools that a model is offered, and their names for it.
 
-    A name is the tool's own with `_` for what providers don't take: `fs.read_file` is `fs_read_file`. Where two would
-    be the same, or one too long, it ends in digits that depend on the tool's name alone, so that it stays what it was.
+    Characters that providers don't accept become `_`: `fs.read_file` is `fs_read_file`. Names that collide or are too
+    long end in digits that depend only on the tool's name, so that they stay the same from turn to turn.
 
     Args:
         specs: The tools.
-        taken: Names that none of them may have.
+        taken: Names that no tool may get.
     """
 
     def __init__(self, specs: Iterable[ToolSpec], taken: Iterable[str] = ()) -> None:
@@ -45,18 +45,18 @@ class Offer:
 
     @property
     def names(self) -> dict[str, str]:
-        """The tools' own names by those that the model has for them."""
+        """The model's name of each tool → the tool's own name."""
         return {name: spec.name for name, spec in self._by_name.items()}
 
     def tools(self) -> tuple[OfferedTool, ...]:
-        """Gives the tools as they are offered."""
+        """Return the tools as they are offered."""
         return tuple(
             OfferedTool(name=name, description=spec.description, parameters=_object_schema(spec))
             for name, spec in self._by_name.items()
         )
 
     def find(self, name: str) -> ToolSpec | None:
-        """Gives the tool that a model means by a name: the offered one, or one of the tool's own."""
+        """Return the tool with an offered name, or with one of its own names; None if it is unknown."""
         return self._by_any.get(name)
 
 

@@ -1,4 +1,4 @@
-"""The built-in model that needs neither key nor network: it matches words to tools, and says that it does no more."""
+"""The built-in model that needs neither key nor network: it matches words to tools, and says so."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from pegboard.models.conversation import (
 NAME: Final = "offline"
 
 HONEST: Final = (
-    "I am the offline model: I don't reason, I only match your words to tools. To talk to a real model, set"
-    ' `name = "provider:model"` under `[model]` in the configuration, or give `--model`, such as `ollama:qwen3` or'
+    "I am the offline model: I don't reason, I only match your words to tools. To use a language model, set"
+    ' `name = "provider:model"` under `[model]` in the configuration, or pass `--model`, such as `ollama:qwen3` or'
     " `openai:gpt-5-mini`."
 )
 
-_TAIL: Final = "This is all that the offline model does: it doesn't reason. `--model` or `[model]` connects a real one."
+_TAIL: Final = "The offline model doesn't reason. Set `--model` or `[model]` to use a language model."
 _EXAMPLE: Final = "Name a tool and its arguments, such as `fs.list_dir path=src`."
 _SURE: Final = 4.0
-"""The least score of a tool that is called."""
+"""Minimum score of a tool that is called."""
 _CLEAR: Final = 1.1
-"""By how many times the best tool's score must be larger than the second's."""
+"""Factor by which the best tool's score must exceed the second's."""
 _SHOWN_TOOLS: Final = 5
 _SHOWN_TEXT: Final = 4_000
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -52,27 +52,27 @@ _PAIR: Final = re.compile(
 )
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|“([^”]*)”|`([^`]*)`|(?<!\w)\'([^\']*)\'(?!\w)|(https?://\S+)')
 _EMPTY: Final = """
-a about all an and any are as at be by can could do does for from get give gives have how i in is it its me my of on or
+a about all an and any are as at be by can could do does for from get have how i in is it its me my of on or
 please that the there these this to was what which who will with you your tool tools use call run one if
 """
-"""Words that say nothing of what is wanted."""
-_EMPTY_WORDS: Final = frozenset(_EMPTY.split())
+"""Words that don't help to choose a tool."""
+_EMPTY_WORDS: Final = frozenset(_EMPTY.split()) | {"give", "gives"}
 _PIECE: Final = re.compile(r"\S+\s*|\s+")
 
 
 class OfflineModel:
-    """A `pegboard.ports.Model` without a model: it finds the tool that a message speaks of, and fills its arguments.
+    """A `pegboard.ports.Model` that matches words: it finds the tool that a message names and fills its arguments.
 
-    It takes them from `key=value`, from a JSON object, and from quoted words; it asks back when it isn't sure.
+    Arguments are read from `key=value`, JSON objects and quoted text. If the match is unclear, it asks back.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in the configuration."""
+        """Name in the configuration."""
         return NAME
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
-        """Yields an answer in pieces, as any model does; see `pegboard.ports.Model`."""
+        """Yield an answer in pieces; see `pegboard.ports.Model`."""
         said = _answer(prompt)
         for piece in _PIECE.findall(said.text):
             yield TextDelta(text=piece)
@@ -94,7 +94,7 @@ def _answer(prompt: Prompt) -> ModelMessage:
     if not isinstance(last, UserMessage):
         return ModelMessage(text=HONEST)
     if not prompt.tools:
-        return ModelMessage(text=f"{HONEST} I was offered no tools, so there is nothing that I can do.")
+        return ModelMessage(text=f"{HONEST} I was offered no tools, so I can't do anything.")
     given = _Given.of(last.text)
     weights = _weights(prompt.tools)
     scores = sorted(
@@ -110,14 +110,14 @@ def _answer(prompt: Prompt) -> ModelMessage:
     arguments, missing = _arguments(tool, given)
     if missing:
         asked = " ".join(f"{name}=…" for name in missing)
-        return ModelMessage(text=f"`{tool.name}` needs more from me. Say it once more, with `{asked}`.")
+        return ModelMessage(text=f"`{tool.name}` requires more arguments. Send your message again with `{asked}`.")
     call = ProposedCall(provider_id=new_id(), name=tool.name, arguments=write(arguments))
-    return ModelMessage(text=f"Your words fit `{tool.name}` best, so I call it.", calls=(call,))
+    return ModelMessage(text=f"Your message matches `{tool.name}` best, so I call it.", calls=(call,))
 
 
 @dataclass(frozen=True)
 class _Given:
-    """What a user's message gives."""
+    """The parts of a user's message."""
 
     text: str
     words: frozenset[str]
@@ -143,19 +143,19 @@ class _Given:
         return cls(text, words, pairs, quoted, found)
 
     def names(self, tool: OfferedTool) -> bool:
-        """Tells whether the tool is called by its name, as it is offered or with a dot."""
+        """Return whether the message contains the tool's name, as offered or with a dot."""
         pattern = re.escape(tool.name).replace("_", "[._]")
         return re.search(rf"(?<![\w.]){pattern}(?![\w])", self.text) is not None
 
 
 def _weights(tools: Sequence[OfferedTool]) -> Mapping[str, float]:
-    """Says how much each word tells: the more, the fewer tools speak of it."""
+    """Return the weight of each word: the fewer tools contain it, the heavier."""
     spoken = Counter(word for tool in tools for word in {*_stems(tool.name), *_stems(tool.description)})
     return {word: log(1 + len(tools) / count) for word, count in spoken.items()}
 
 
 def _score(tool: OfferedTool, given: _Given, weights: Mapping[str, float]) -> float:
-    """Says how well a tool fits: by its name first, then by what it says of itself, and by its arguments' names."""
+    """Return how well a tool fits: by its name first, then its description and the names of its arguments."""
     if given.names(tool):
         return 100.0 + len(tool.name)
 
@@ -174,7 +174,7 @@ def _score(tool: OfferedTool, given: _Given, weights: Mapping[str, float]) -> fl
 
 
 def _arguments(tool: OfferedTool, given: _Given) -> tuple[JsonObject, tuple[str, ...]]:
-    """Gives the arguments that a message has for a tool, and the names of those that it lacks."""
+    """Return the arguments that a message contains for a tool, and the names of missing ones."""
     properties = _properties(tool)
     required = tool.parameters.get("required")
     wanted = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
@@ -189,7 +189,7 @@ def _arguments(tool: OfferedTool, given: _Given) -> tuple[JsonObject, tuple[str,
 
 
 def _typed(schema: JsonValue, text: str) -> JsonValue:
-    """Reads the value of `key=value`: as text where the tool takes text, else as JSON where it is JSON."""
+    """Parse the value of `key=value`: text if the tool accepts text, otherwise JSON if it is JSON."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return text[1:-1].replace('\\"', '"') if text[0] == '"' else text[1:-1]
     if _types(schema) == {"string"}:
@@ -219,7 +219,7 @@ def _properties(tool: OfferedTool) -> JsonObject:
 
 
 def _stems(text: str) -> Iterator[str]:
-    """Gives the words that say something, without a plural's or a verb's ending."""
+    """Yield significant words without the endings of plurals and verbs."""
     for word in _WORD.findall(re.sub(r"([a-z])([A-Z])", r"\1 \2", text).casefold().replace("_", " ")):
         if word not in _EMPTY_WORDS:
             yield re.sub(r"(?<=\w{3})(?:ies|es|s|ing|ed)$", "", word)
@@ -232,7 +232,7 @@ def _some(scores: Sequence[tuple[float, OfferedTool]]) -> str:
 
 
 def _report(messages: Sequence[Message]) -> str:
-    """Tells what the calls of the last turn gave."""
+    """Return a report of the last turn's results."""
     answers: list[ToolMessage] = []
     for message in reversed(messages):
         if not isinstance(message, ToolMessage):
@@ -242,7 +242,7 @@ def _report(messages: Sequence[Message]) -> str:
     for answer in answers:
         text = answer.text if len(answer.text) <= _SHOWN_TEXT else f"{answer.text[:_SHOWN_TEXT]}\n… (shortened)"
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-        parts.append(f"`{answer.name}` {'gave' if answer.ok else 'failed'}:\n\n{fence}\n{text}\n{fence}")
+        parts.append(f"`{answer.name}` {'returned' if answer.ok else 'failed'}:\n\n{fence}\n{text}\n{fence}")
     return "\n\n".join([*parts, _TAIL])
 
 

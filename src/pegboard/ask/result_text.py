@@ -1,4 +1,4 @@
-"""Results as a model reads them: short, honest about what is missing, and with a way to ask for more."""
+"""Results as the model reads them: short, with a note about omitted text and a way to read more."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pegboard.models import JsonObject, ToolResult
 from pegboard.models.conversation import OfferedTool
 
 MORE: Final = "more_of_result"
-"""The tool that a model is offered as soon as a result was shortened."""
+"""Name of the tool that a model is offered after a result was shortened."""
 
 MORE_TOOL: Final = OfferedTool(
     name=MORE,
-    description="Gives more of a result that was shortened: the next characters from `start`.",
+    description="Return more of a shortened result: the characters from `start` on.",
     parameters={
         "type": "object",
         "properties": {
-            "call": {"type": "string", "description": "The id that the mark of the shortened result names."},
-            "start": {"type": "integer", "minimum": 0, "description": "The first character wanted, from 0."},
+            "call": {"type": "string", "description": "Id in the note at the end of the shortened result."},
+            "start": {"type": "integer", "minimum": 0, "description": "Index of the first character, from 0."},
         },
         "required": ["call", "start"],
         "additionalProperties": False,
@@ -28,14 +28,14 @@ MORE_TOOL: Final = OfferedTool(
 )
 
 
-def told(result: ToolResult, whole: str | None, call: str, limit: int) -> str:
-    """Gives the text of a result for the model.
+def result_text(result: ToolResult, whole: str | None, call: str, limit: int) -> str:
+    """Return the text of a result for the model.
 
     Args:
-        result: What came of the call.
-        whole: The text of all of its data, where the result has only its beginning.
-        call: The id by which the model may ask for more.
-        limit: Bytes.
+        result: The result.
+        whole: The complete text of its data, if the result contains only the beginning.
+        call: The id with which the model may read more.
+        limit: Size in bytes.
     """
     error = result.error
     head = "" if error is None else f"The call failed: {error.code}{f' ({error.detail})' if error.detail else ''}. "
@@ -48,40 +48,40 @@ def told(result: ToolResult, whole: str | None, call: str, limit: int) -> str:
 
 
 def text_of(data: JsonValue) -> str:
-    """Gives a result's data as text: text as it is, anything else as JSON in one line."""
+    """Return a result's data as text: strings unchanged, anything else as one line of JSON."""
     return data if isinstance(data, str) else write(data)
 
 
 def is_shortened(text: str) -> bool:
-    """Tells whether a text that the model was told has a mark of what is missing."""
+    """Return whether a text ends with the note about omitted text."""
     return text.endswith("]") and f" {MORE} with call=" in text[-300:]
 
 
 def excerpt(text: str, start: int, limit: int, call: str) -> str:
-    """Gives as much of a text as fits, with a mark of what is missing.
+    """Return as much of a text as fits, with a note about omitted text.
 
     Args:
-        text: All of it.
-        start: The first character.
-        limit: Bytes.
-        call: The id by which the model may ask for more.
+        text: The complete text.
+        start: Index of the first character.
+        limit: Size in bytes.
+        call: The id with which the model may read more.
     """
-    # no character has less than a byte
+    # A character has at least one byte, so this many characters are enough.
     piece = text[start : start + limit].encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
     end = start + len(piece)
     if end >= len(text):
         return piece
     return (
         f"{piece}\n[Shortened: these are the characters {start:,} to {end:,} of {len(text):,}."
-        f' For the next ones call {MORE} with call="{call}" and start={end}.]'
+        f' To read on, call {MORE} with call="{call}" and start={end}.]'
     )
 
 
-def wanted(args: JsonObject) -> tuple[str, int] | str:
-    """Gives which result is wanted and from where, or what is wrong with the arguments."""
+def parse_more(args: JsonObject) -> tuple[str, int] | str:
+    """Return the call's id and the start index, or the validation error of the arguments."""
     call, start = args.get("call"), args.get("start", 0)
     if not isinstance(call, str):
-        return "call: must be the id that the mark of the shortened result names"
+        return "`call` must be the id in the note at the end of the shortened result"
     if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-        return "start: must be an integer from 0"
+        return "`start` must be an integer from 0"
     return call, start

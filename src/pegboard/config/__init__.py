@@ -1,9 +1,9 @@
-"""Pegboard's folders, the user's settings and secrets, and the folders that the user trusts.
+"""Folders, settings, secrets, and the folders that the user trusts.
 
-`Paths.from_environment()` returns where everything is, `load()` the settings and what is wrong with them, and
-`packs_folders()` the folders in which packs are searched. `Secrets` finds secrets, a `Redactor` removes them from
-what is shown or kept, and `shown_settings()` returns the settings without them. `review_folder()` returns what a
-folder would change if the user trusted it, and `trust_folder()` records that.
+`Paths.from_environment()` returns the folders, `load()` the settings and their problems, and `packs_folders()` the
+folders that are searched for packs. `Secrets` finds secrets, a `Redactor` removes them from texts, and
+`shown_settings()` returns the settings without them. `review_folder()` returns what a folder would change if the user
+trusted it, and `trust_folder()` records the trust.
 """
 
 from pegboard.config.display import ShownSetting, credentials_in, shown_settings

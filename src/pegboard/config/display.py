@@ -1,4 +1,4 @@
-"""The settings as they may be shown: each value with where it came from, and no secret in it."""
+"""The settings for display: each value with its origin, secrets masked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pegboard.config.settings import Settings
 from pegboard.models.model import DataModel
 
 MASK: Final = "••••••••"
-"""What stands in the place of a secret."""
+"""Replacement for a secret."""
 
 _VARIABLE: Final = re.compile(r"(?:[A-Za-z]+ )?\$\{[A-Za-z_]\w*\}")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
@@ -33,7 +33,7 @@ _GIVEAWAY: Final = re.compile(
     (?:(?<=:)[^\s/@]+|(?=-----).*|(?:{_WORD}|%)+)""",
     re.VERBOSE | re.DOTALL,
 )
-"""What is a secret by its look: a password in a URL, a parameter of one, a header, the tokens of large services."""
+"""Text that looks like a secret: a password in a URL, a parameter of one, a header, tokens of large services."""
 
 
 class ShownSetting(DataModel):
@@ -42,7 +42,7 @@ class ShownSetting(DataModel):
     key: str
     """Dotted, such as `tools.timeout`."""
     value: JsonValue
-    """A mask in the place of what is, or may be, a secret."""
+    """The value; a mask replaces secrets and possible secrets."""
     origin: str
     """`FILE:LINE`, the name of an environment variable, or `default`."""
     masked: bool
@@ -52,14 +52,14 @@ class ShownSetting(DataModel):
 
 
 def shown_settings(settings: Settings, redactor: Redactor) -> Iterator[ShownSetting]:
-    """Yield every value as it may be shown, then the values that are not used.
+    """Yield every value for display, then the values that have no effect.
 
-    Masked are, in the config of packs and servers, values whose key speaks of a secret and all headers and variables
-    of servers; and everywhere what looks like a secret, or is a known one.
+    Masked are: in the config of packs and servers, values whose key names a secret, and all headers and variables of
+    servers; everywhere, known secrets and text that looks like one.
 
     Args:
         settings: The settings.
-        redactor: Knows the secrets that there are.
+        redactor: The known secrets.
     """
     for path, value in _leaves(settings):
         key = ".".join(path)
@@ -77,7 +77,7 @@ def _shown_value(
     redactor: Redactor,
 ) -> ShownSetting:
     plain = _plain(value)
-    # An unknown key says nothing about its value, which may be a secret.
+    # The value of an unknown key may be a secret.
     is_secret = _is_for_secrets(path) or status == "unknown"
     safe = _masked(plain) if is_secret else _without_secrets(plain, redactor)
     key = redactor.text(".".join(path))
@@ -85,7 +85,7 @@ def _shown_value(
 
 
 def credentials_in(settings: Settings) -> dict[str, str]:
-    """Return the settings that have a URL with a password or a token in it: dotted key → its texts, one a line."""
+    """Return the settings that contain a URL with a password or a token: dotted key → its texts, one a line."""
     found = {
         ".".join(path): [text for text in _texts(_plain(value)) if credentials(text)]
         for path, value in _leaves(settings)
@@ -110,7 +110,7 @@ def _leaves(settings: Settings) -> Iterator[tuple[tuple[str, ...], object]]:
     waiting: list[tuple[tuple[str, ...], object]] = [((), settings)]
     while waiting:
         path, value = waiting.pop()
-        # not `dict(value)`, for which the field `keys` would be a method
+        # `dict(value)` would call the field `keys` as a method.
         inner = {name: item for name, item in value} if isinstance(value, BaseModel) else value  # noqa: C416
         if isinstance(inner, dict) and inner:
             waiting += [((*path, key), inner[key]) for key in reversed(inner)]
@@ -169,7 +169,7 @@ def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
             }
         case list():
             return [
-                _masked(item) if _is_told(before) else _without_secrets(item, redactor)
+                _masked(item) if _follows_secret_flag(before) else _without_secrets(item, redactor)
                 for before, item in zip([None, *value], value, strict=False)
             ]
         case str():
@@ -180,7 +180,7 @@ def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
     return redactor.value(value)
 
 
-def _is_told(before: JsonValue) -> bool:
-    """Tells whether a flag that takes a secret stands before an item of a command line."""
+def _follows_secret_flag(before: JsonValue) -> bool:
+    """Return whether the preceding item of a command line is a flag whose value is a secret."""
     flag = _FLAG.fullmatch(before) if isinstance(before, str) else None
     return flag is not None and flag[2] is None and speaks_of_secret(flag[1])

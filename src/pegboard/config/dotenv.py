@@ -1,46 +1,41 @@
-"""`.env` files: a `NAME=value` a line, as shells and other programs read them too."""
+"""`.env` files: one `NAME=value` a line, in the format of python-dotenv."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
-from pegboard.config.files import read_text, shown
+from pegboard.config.files import read_text, shown, unusable
 from pegboard.models import Problem
 
-_BLANK: Final = re.compile(r"[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
-_ASSIGNMENT: Final = re.compile(
-    r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][\w.-]*)[ \t]*=[ \t]*
-    (?: '(?P<single>[^']*+)'
-      | "(?P<double>(?:[^"\\]|\\.)*+)"
-      | (?P<bare>(?!['"])(?:[^\s\#]|(?<!\s)\#|[ \t]++(?![\s\#]))*+)
-    )
-    [ \t\r]*(?:(?<=\s)\#[^\n]*)?(?:\n|\Z)""",
-    re.VERBOSE | re.DOTALL | re.ASCII,
-)
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
+LONGEST_DOTENV: Final = 250_000
+"""Size limit in characters: python-dotenv takes quadratic time for white space, and 150 bytes for each character."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_BREAK: Final = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True)
 class Dotenv:
-    """What a `.env` file says."""
+    """Content of a `.env` file."""
 
     file: Path
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Name → value; nothing is put in the place of `${NAME}`."""
+    """Name → value; `${NAME}` is not expanded."""
     problems: tuple[Problem, ...] = ()
-    """What can't be read, by its line and never by its text, which may be a secret."""
+    """Invalid lines, by number; a line's text may be a secret and is never quoted."""
 
 
 def read_dotenv(file: Path) -> Dotenv:
     r"""Read a `.env` file; a missing one counts as empty.
 
-    A value stands bare, up to ` #`, or in quotes, where it may have several lines; in double ones `\n`, `\t`, `\r`,
-    `\"`, `\$` and `\\` are escapes. `export` before the name is allowed. The last of several values counts.
+    A value is unquoted and ends at ` #`, or is quoted and may span lines. In double quotes `\n`, `\t`, `\"`, `\\` and
+    the like are escapes, in single quotes `\'` and `\\`. `export` before the name is allowed. The last value of a name
+    is used.
     """
     return parse_dotenv(file, read_text(file))
 
@@ -49,23 +44,29 @@ def parse_dotenv(file: Path, text: str | Problem) -> Dotenv:
     """Parse the text of a `.env` file as `read_dotenv` does; a problem instead of a text is passed on."""
     if isinstance(text, Problem):
         return Dotenv(file, problems=(text,))
+    if not text:
+        return Dotenv(file)
+    if len(text) > LONGEST_DOTENV:
+        return Dotenv(file, problems=(unusable(file, f"This file is longer than {LONGEST_DOTENV:,} characters."),))
+    # Imported late: only folders with such a file need it.
+    from dotenv.parser import Position, Reader, parse_binding
+
     values: dict[str, str] = {}
     problems: list[Problem] = []
-    at, line = 0, 1
-    while at < len(text):
-        match = _BLANK.match(text, at)
-        if match is None and (match := _ASSIGNMENT.match(text, at)):
-            values[match["name"]] = _value(match)
-        if match is None:
-            message, fix = "Expected `NAME=value` on this line.", "The line is not used."
-            problems.append(Problem(message=message, fix=fix, severity="warning", file=shown(file), line=line))
-        end = match.end() if match else text.find("\n", at) + 1 or len(text)
-        line += text.count("\n", at, end)
-        at = end
+    reader = Reader(StringIO(text, newline=""))
+    while reader.has_next():
+        start = reader.position.chars
+        binding = parse_binding(reader)
+        if binding.key is None and not binding.error:
+            continue
+        if binding.key is not None and binding.value is not None and _NAME.fullmatch(binding.key):
+            values[binding.key] = binding.value
+            continue
+        begin = start + len(binding.original.string) - len(binding.original.string.lstrip())
+        line = binding.original.line + len(_BREAK.findall(binding.original.string[: begin - start]))
+        message, fix = "Expected `NAME=value` on this line.", "The line is not used."
+        problems.append(Problem(message=message, fix=fix, severity="warning", file=shown(file), line=line))
+        # An unclosed quote would swallow the lines up to the next quote: continue with the next line instead.
+        if end := _BREAK.search(reader.string, begin):
+            reader.position = Position(end.end(), line + 1)
     return Dotenv(file, values, tuple(problems))
-
-
-def _value(match: re.Match[str]) -> str:
-    if match["double"] is not None:
-        return _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[0]), match["double"])
-    return match["single"] if match["single"] is not None else match["bare"]

@@ -1,4 +1,4 @@
-"""Read the small text files that users write, and write private ones."""
+"""Readers of small text files that users write, and a writer of private files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from pegboard.models import Problem
 
 LONGEST_FILE = 10_000_000
-"""Size limit in bytes; nobody writes settings longer than this."""
+"""Size limit in bytes; larger files are mistakes."""
 
 UNUSED = "Nothing of this file is used."
-"""Consequence of a file that can't be read."""
+"""Consequence of a file that can't be read, for problems."""
 
 # Without O_NONBLOCK, opening a FIFO waits for its writer.
 _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -48,7 +48,7 @@ def read_bytes(file: Path, *, private: bool = False) -> bytes | Problem | None:
             raw = opened.read(LONGEST_FILE + 1)
     except FileNotFoundError:
         if file.is_symlink():
-            return unusable(file, "This symbolic link leads to a file that does not exist.")
+            return unusable(file, "This symbolic link points to a file that does not exist.")
         return None
     except OSError as error:
         return unusable(file, f"This file can't be read: {error.strerror or error}.")

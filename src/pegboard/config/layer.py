@@ -21,9 +21,9 @@ Table: TypeAlias = dict[str, Any]  # outside data: TOML before validation
 Location: TypeAlias = tuple[str | int, ...]
 
 NO_TOOL: Final = "No tool runs until this is fixed."
-"""Consequence of an error in what limits tools: what the limit was is unknown."""
+"""Consequence of an error in a limit of tools: the intended limit is unknown."""
 NO_MODEL: Final = "No model is used until this is fixed."
-"""Consequence of an error in where models are."""
+"""Consequence of an error in the address of a model."""
 
 _VARIABLE = re.compile(r"PEGBOARD_(\w+?(?:__\w+?)+)")
 _OTHER_VARIABLES = frozenset(
@@ -49,7 +49,7 @@ _WANTED = {
 
 @dataclass
 class Layer:
-    """Settings from one place: a file, or one variable."""
+    """Settings from one source: a file or one variable."""
 
     table: Table
     file: Path | None = None
@@ -59,11 +59,11 @@ class Layer:
     unused: list[Unused] = field(default_factory=list)
     """Unknown settings."""
     blocked: Problem | None = None
-    """Why no tool may run."""
+    """Why no tool may run; empty if tools may run."""
     model_blocked: Problem | None = None
-    """Why no model may be used."""
+    """Why no model may be used; empty if models may be used."""
     has_say: bool = True
-    """Whether an error may block tools or models; one of an untrusted file may not."""
+    """Whether an error may block tools or models; an error in an untrusted file may not."""
 
     def origin(self, key: str) -> Origin:
         """Return where a value of this layer is set."""
@@ -72,7 +72,7 @@ class Layer:
         return Origin(shown(self.file), self.lines.get(key))
 
     def add(self, problem: Problem, *, tools: bool = False, model: bool = False) -> None:
-        """Note a problem, and whether it blocks all tools or all models."""
+        """Add a problem, and record whether it blocks all tools or all models."""
         tools, model = tools and self.has_say, model and self.has_say
         if tools or model:
             consequences = f"{NO_TOOL if tools else ''} {NO_MODEL if model else ''}".strip()
@@ -214,7 +214,7 @@ def _within(table: Table, location: Location) -> Location:
 
 
 def drop_errors(layer: Layer) -> None:
-    """Remove what is wrong from a layer, and note a problem for each; block what can't fall back safely."""
+    """Remove invalid values from a layer, and add a problem for each; block tools or models without a safe default."""
     errors = {location: (kind, message) for location, kind, message in reversed(_errors(layer.table))}
     noted = len(layer.problems)
     # From the back, so that dropping one item of a list keeps the locations of those before it valid.

@@ -1,4 +1,4 @@
-"""Settings from the files and the environment. An error affects its own value, unless that could open a limit."""
+"""Settings from the files and the environment. An error affects only its own value, unless that could open a limit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_PROBLEMS = 20
 def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> tuple[Settings, tuple[Problem, ...]]:
     """Read the settings: the user's file, the trusted `pegboard.toml` of the working directory, the environment.
 
-    A missing file counts as empty. What is wrong is left out and named in a problem; nothing is raised. If a part
+    A missing file counts as empty. Invalid values are left out and named in a problem; nothing is raised. If a part
     that limits tools can't be used, `Settings.loaded.blocked` says why no tool may run.
 
     Args:
@@ -39,7 +39,7 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
         cwd: The working directory; the process's own by default.
 
     Returns:
-        The settings, and everything wrong with them.
+        The settings, and all problems.
     """
     environ = os.environ if environ is None else environ
     paths = Paths.from_environment(environ)

@@ -1,4 +1,4 @@
-"""Where Pegboard's files are."""
+"""Paths of Pegboard's files and folders."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
     from pegboard.config.settings import Settings
 
 BUILT_IN_PACKS = Path(__file__).parent.parent / "packs"
-"""The folder of the packs that Pegboard brings along."""
+"""Folder of the built-in packs."""
 
 
 @dataclass(frozen=True)
 class Paths:
-    """Every file and folder of Pegboard's, absolute; none of them needs to exist."""
+    """Every file and folder of Pegboard, as absolute paths; none of them needs to exist."""
 
     config_file: Path
-    """The user's settings, TOML."""
+    """The user's settings, in TOML."""
     data: Path
-    """What the user made: packs, themes, presets, scripts."""
+    """Files that the user made: packs, themes, presets, scripts."""
     state: Path
-    """What is remembered from run to run: history, results, log."""
+    """Files that persist between runs: history, results, log."""
     cache: Path
-    """What can be made again at any time."""
+    """Files that Pegboard can recreate."""
     run_packs: tuple[Path, ...] = ()
     """Packs folders that the environment adds for this run (`PEGBOARD_PACKS`)."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Paths:
-        """Finds the folders of this user.
+        """Return the paths for this user.
 
-        `PEGBOARD_CONFIG`, `PEGBOARD_DATA_DIR`, `PEGBOARD_STATE_DIR` and `PEGBOARD_CACHE_DIR` win over the places that
-        the platform (XDG on Linux) has for such files; `PEGBOARD_PACKS` is a path list. An empty variable counts as
-        unset, a relative path starts at the working directory.
+        `PEGBOARD_CONFIG`, `PEGBOARD_DATA_DIR`, `PEGBOARD_STATE_DIR` and `PEGBOARD_CACHE_DIR` override the platform's
+        folders (XDG on Linux); `PEGBOARD_PACKS` is a path list. An empty variable counts as unset; a relative path
+        starts at the working directory.
 
         Args:
-            environ: Where the `PEGBOARD_*` variables come from; the process's own environment by default.
+            environ: The environment; the process's own by default.
         """
         environ = os.environ if environ is None else environ
 
@@ -61,92 +61,92 @@ class Paths:
 
     @property
     def packs(self) -> Path:
-        """The folder of the user's own packs."""
+        """Folder of the user's packs."""
         return self.data / "packs"
 
     @property
     def themes(self) -> Path:
-        """The folder of the user's own themes."""
+        """Folder of the user's themes."""
         return self.data / "themes"
 
     @property
     def presets(self) -> Path:
-        """The folder of saved arguments."""
+        """Folder of saved arguments."""
         return self.data / "presets"
 
     @property
     def scripts(self) -> Path:
-        """The folder of the user's scripts."""
+        """Folder of the user's scripts."""
         return self.data / "scripts"
 
     @property
     def keyring(self) -> Path:
-        """The folder of the names of the secrets in the keyring, which it can't list itself."""
+        """Folder of the names of secrets in the keyring, which can't list them itself."""
         return self.data / "keyring"
 
     @property
     def database(self) -> Path:
-        """The history's SQLite file."""
+        """SQLite file of the history."""
         return self.state / "history.db"
 
     @property
     def results(self) -> Path:
-        """The folder of results too large for the history."""
+        """Folder of results too large for the history."""
         return self.state / "results"
 
     @property
     def approvals(self) -> Path:
-        """The rules that say which calls of models and MCP clients run."""
+        """File of the rules for calls of models and MCP clients."""
         return self.config_file.with_name("approvals.toml")
 
     @property
     def sessions(self) -> Path:
-        """The folder of the files that say which sessions are in use."""
+        """Folder of the lock files of sessions."""
         return self.state / "sessions"
 
     @property
     def trust(self) -> Path:
-        """The record of the folders that the user trusts."""
+        """Record of the folders that the user trusts."""
         return self.state / "trusted-folders.json"
 
     @property
     def log(self) -> Path:
-        """Pegboard's own log file."""
+        """Pegboard's log file."""
         return self.state / "pegboard.log"
 
     @property
     def index(self) -> Path:
-        """The folder of what discovery has read before."""
+        """Folder of discovery's cache."""
         return self.cache / "index"
 
 
 def absolute(path: str | Path, folder: Path | None = None) -> Path:
-    """Gives `path` with `~` expanded and made absolute, without following links.
+    """Expand `~` and make a path absolute without following links.
 
     Args:
         path: As the user wrote it.
-        folder: Where a relative path starts; the working directory by default.
+        folder: Start of a relative path; the working directory by default.
     """
-    return Path(os.path.abspath((folder or _working_directory()) / os.path.expanduser(path)))  # noqa: PTH100, PTH111 - pathlib's raise where there is no home, and leave `..` in
+    return Path(os.path.abspath((folder or _working_directory()) / os.path.expanduser(path)))  # noqa: PTH100, PTH111 - pathlib raises without a home folder, and keeps `..`
 
 
 def _working_directory() -> Path:
     try:
         return Path.cwd()
-    except FileNotFoundError:  # it was deleted; this is where it was
+    except FileNotFoundError:  # it was deleted
         return Path(os.environ.get("PWD", "/"))
 
 
 def packs_folders(settings: Settings, paths: Paths, extra: Sequence[Path] = ()) -> list[Path]:
-    """Gives the folders in which packs are looked for; of two packs with one name the earlier folder's wins.
+    """Return the folders that are searched for packs; of two packs with one name the earlier folder's is used.
 
     The order is: built-in, the data folder's `packs/`, configured, given for this run. A folder named twice keeps its
-    first place. Folders that don't exist are in the list too: they may appear later.
+    first position. Missing folders are included: they may appear later.
 
     Args:
-        settings: For the configured folders.
-        paths: For the data folder's, and those of `PEGBOARD_PACKS`.
-        extra: What the command line gives with `--packs`; they come before those of `PEGBOARD_PACKS`.
+        settings: The settings, for the configured folders.
+        paths: The paths, for the data folder and `PEGBOARD_PACKS`.
+        extra: Folders from the command line's `--packs`; they precede those of `PEGBOARD_PACKS`.
     """
     given = (absolute(folder) for folder in extra)
     return _unique([BUILT_IN_PACKS, paths.packs, *settings.packs.folders, *given, *paths.run_packs])

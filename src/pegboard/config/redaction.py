@@ -1,4 +1,4 @@
-"""Takes secrets out of what is shown, recorded or written to files."""
+"""Redaction of secrets in text that is shown, recorded or written to files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus, unquote
 from pydantic import JsonValue
 
 SHORTEST: Final = 6
-"""Characters; a shorter secret would be found in too many places that have nothing to do with it."""
+"""Minimum length of a secret; a shorter one would match too much unrelated text."""
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_WORD: Final = re.compile(
@@ -28,14 +28,13 @@ _USER_INFORMATION: Final = re.compile(
 
 
 class Redactor:
-    """Puts `«secret NAME»` in the place of secrets, in whatever form they are written.
+    """Replacer of secrets by `«secret NAME»`, in every form in which they may be written.
 
-    Beside the value itself these are found: as JSON and URLs escape it, as base64, also in the middle of longer
-    base64 such as that of `user:password`; each line of a value that has several, for output comes by lines; the user
-    name and password of a URL.
+    Besides the value itself it matches: the value as escaped in JSON and URLs; as base64, also within longer base64
+    such as that of `user:password`; each line of a value that has several; the user name and password of a URL.
 
     Args:
-        values: The name of each secret → its value. Values of fewer than 6 characters are left alone.
+        values: Secret's name → value. Values of fewer than 6 characters are ignored.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -43,7 +42,7 @@ class Redactor:
         for name, value in values.items():
             for form in _forms(value):
                 found.setdefault(form, name)
-        # The longest first: of two that begin at one place the longer one has to go.
+        # The longest first: of two matches with one start the longer one is replaced.
         self._names = dict(sorted(found.items(), key=lambda item: len(item[0]), reverse=True))
         self._by_head: dict[str, list[str]] = {}
         for form in self._names:
@@ -54,12 +53,12 @@ class Redactor:
         return f"<Redactor of {len(set(self._names.values()))} secrets>"
 
     def text(self, text: str) -> str:
-        """Gives a text without secrets, in time linear in its length."""
+        """Return a text without secrets, in time linear in its length."""
         finder = self._finder(text)
         return finder.without(text) if finder else text
 
     def unfinished(self, text: str) -> int:
-        """Gives how many characters at the end of a text may be the beginning of a secret that goes on after it."""
+        """Return the length of the suffix that could be the start of a secret."""
         longest = len(next(iter(self._names), ""))
         for start in range(max(len(text) - longest + 1, 0), len(text)):
             end = text[start:]
@@ -68,9 +67,9 @@ class Redactor:
         return 0
 
     def value(self, value: JsonValue) -> JsonValue:
-        """Gives a JSON value without secrets, in its texts and keys, and in numbers that are one.
+        """Return a JSON value without secrets in its texts, keys and numbers.
 
-        It is the value itself where there are none, else a copy.
+        It is the same object if it contains none, otherwise a copy.
         """
         texts, numbers = _scalars(value)
         finder = self._finder("\n".join(texts))
@@ -92,20 +91,20 @@ class Redactor:
                     kept = items = [*here]
                     waiting += [(item, items, index) for index, item in enumerate(here)]
                 case int() | float() if not isinstance(here, bool):
-                    # a whole secret only: some digits in a row are in too many numbers
+                    # Only a whole secret: parts of it would match too many numbers.
                     digits = _digits(here)
                     kept = _mark(self._names[digits]) if digits in self._names else here
             holder[place] = kept  # type: ignore[index]  # a list comes with an index, an object with a key
         return top[0]
 
     def _finder(self, text: str) -> _Finder | None:
-        # Looking for one text is so much faster than for alternatives that the pattern has only what is there.
+        # A pattern of one text is much faster than alternatives, so it contains only the forms that occur.
         there = {form: name for form, name in self._names.items() if form in text}
         return _Finder(there) if there else None
 
 
 class _Finder:
-    """Finds some forms of secrets.
+    """Matcher of some forms of secrets.
 
     Args:
         forms: Form → name of the secret, the longest form first.
@@ -117,7 +116,7 @@ class _Finder:
         self._pattern = re.compile("|".join(map(_repeated, forms)))
 
     def without(self, text: str) -> str:
-        """Gives a text without them."""
+        """Replace all matches."""
         pieces: list[str] = []
         at = 0
         for start, end in self._places(text):
@@ -127,7 +126,7 @@ class _Finder:
         return "".join((*pieces, text[at:])) if pieces else text
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Gives start and end of each stretch of forms that overlap."""
+        """Yield start and end of each stretch of overlapping matches."""
         match = self._pattern.search(text)
         while match:
             start, end = match.span()
@@ -138,12 +137,12 @@ class _Finder:
             yield start, end
 
     def _next(self, text: str, match: re.Match[str], end: int) -> re.Match[str] | None:
-        # What begins earlier is too short to reach beyond `end`.
+        # Earlier matches are too short to extend beyond `end`.
         return self._pattern.search(text, max(match.start() + 1, end - self._longest + 1))
 
 
 def _repeated(form: str) -> str:
-    """Gives the pattern of a form that may begin again within itself: `abab` is in `ababab` twice, as one stretch."""
+    """Return the pattern of a form that may overlap itself: `abab` is in `ababab` twice, as one stretch."""
     step = next((step for step in range(1, len(form)) if form.startswith(form[step:])), None)
     return re.escape(form) + (f"(?:{re.escape(form[-step:])})*+" if step else "")
 
@@ -161,7 +160,7 @@ def _with_plain_keys(items: Mapping[str, JsonValue], finder: _Finder) -> dict[st
 
 
 def _scalars(value: JsonValue) -> tuple[list[str], set[str]]:
-    """Gives all texts in a value, its keys too, and the digits of all its numbers."""
+    """Return all texts in a value, its keys included, and the digits of all its numbers."""
     texts: list[str] = []
     numbers: set[str] = set()
     waiting = [value]
@@ -184,14 +183,14 @@ def _mark(name: str) -> str:
 
 
 def speaks_of_secret(name: str) -> bool:
-    """Tells whether something of this name may be a secret: `apiKey`, `GITHUB_TOKEN`, `db-password`."""
+    """Return whether a value of this name may be a secret: `apiKey`, `GITHUB_TOKEN`, `db-password`."""
     return any(
         _SECRET_WORD.fullmatch(word.rstrip("sS")) or _SECRET_WORD.fullmatch(word) for word in _WORDS.findall(name)
     )
 
 
 def credentials(value: str, *, is_proxy: bool = False) -> tuple[str, ...]:
-    """Return what is secret in the URLs that a text consists of: passwords, and user names that may be tokens.
+    """Return the secret parts of the URLs in a text: passwords, and user names that may be tokens.
 
     Args:
         value: The text.
@@ -204,7 +203,7 @@ def credentials(value: str, *, is_proxy: bool = False) -> tuple[str, ...]:
         if not (scheme or (is_proxy and colon)) or not (password or (scheme and scheme.lower().startswith("http"))):
             continue
         for part in (user, password, unquote(user), unquote(password)):
-            # with the host if need be: alone, what is short is in too many texts that have nothing to do with it
+            # A short one is combined with the host: alone it would match too much unrelated text.
             found += (part, f"{part}@{host}") if part in (user, unquote(user)) else (part,)
     return tuple(dict.fromkeys(filter(None, found)))
 
@@ -236,7 +235,7 @@ def _base64(value: bytes) -> Iterator[str]:
         whole = encode(value).decode()
         yield from (whole, whole.rstrip("="))
         for before in range(3):
-            # Behind bytes that aren't known, and before others: the characters that depend on the value alone.
+            # Within unknown bytes, only some characters depend on the value alone.
             text = encode(bytes(before) + value).decode().rstrip("=")
             start = before + 1 if before else 0
             is_whole = (before + len(value)) % 3 == 0

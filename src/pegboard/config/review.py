@@ -1,4 +1,4 @@
-"""What a folder would change if the user trusted it, for review before the decision."""
+"""Review of a folder before the user trusts it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from pegboard.config.settings import Loaded, Settings
 from pegboard.config.trust import DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
 from pegboard.models import Problem
 
-_KEY_NOTE: Final = f"Only a key from this folder's {DOTENV} is sent there, none of your own."
+_KEY_NOTE: Final = f"Only a key from this folder's {DOTENV} is sent there, never your own."
 
 
 @dataclass(frozen=True)
 class TrustRequest:
-    """A folder's files as they were read at one moment, and what they set. Trusting it trusts exactly these bytes."""
+    """A folder's files as they were read at one moment, with their settings. Trusting it trusts exactly these bytes."""
 
     files: FolderFiles
     trust: Trust
     settings: tuple[ShownSetting, ...]
-    """What `pegboard.toml` sets; secrets are masked."""
+    """Settings in `pegboard.toml`; secrets are masked."""
     secrets: tuple[str, ...]
     """Names in `.env`."""
     effects: tuple[str, ...]
-    """What the user should know about the settings, as sentences."""
+    """Consequences of the settings, as sentences."""
     problems: tuple[Problem, ...]
     """Errors in the files."""
     restricts: bool
@@ -89,9 +89,9 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     rows = tuple(row for row in shown_settings(settings, redactor) if row.origin != "default")
     obstacle = ""
     if not files.exist:
-        obstacle = f"This folder has no {OVERLAY} and no {DOTENV} that need trust."
+        obstacle = f"This folder contains no {OVERLAY} or {DOTENV} that requires trust."
     elif unreadable:
-        obstacle = "It can't be reviewed because a file can't be read. Fix the problem first."
+        obstacle = "The folder can't be reviewed because a file can't be read. Fix the problem first."
     return TrustRequest(
         files,
         TrustFile(paths.trust).of(files),

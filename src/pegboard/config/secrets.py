@@ -1,4 +1,4 @@
-"""Where secrets come from: the environment, a `.env` file, the keyring, in this order."""
+"""Secrets from the environment, `.env` files and the keyring, in this order."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from pegboard.storage import is_open_to_others
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 _NO_SECRETS: Final = frozenset({"OLDPWD", "PWD", "SSH_AUTH_SOCK"})
-"""Variables of every shell whose names speak of secrets, as those of our own settings may (`PEGBOARD_KEYS__…`)."""
+"""Variables of every shell whose names look like secrets."""
 
 Source: TypeAlias = Literal["environment", ".env", "keyring"]
 
 
 class Secret:
-    """A secret that was found. Its value comes out by `reveal` and in no other way.
+    """A secret that was found. Only `reveal` returns its value.
 
     Args:
-        name: What it is called.
-        value: What nobody is to see.
-        source: Where it was found.
-        file: The `.env` file, where it was found in one.
+        name: Its name.
+        value: Its value.
+        source: Its source.
+        file: The `.env` file, if it is the source.
     """
 
     __slots__ = ("__value", "file", "name", "source")
@@ -46,11 +46,11 @@ class Secret:
 
     @property
     def place(self) -> str:
-        """Where it comes from: `environment`, `keyring`, or the path of the `.env` file."""
+        """Its source: `environment`, `keyring`, or the path of the `.env` file."""
         return self.source if self.file is None else str(self.file)
 
     def reveal(self) -> str:
-        """Gives the value."""
+        """Return the value."""
         return self.__value
 
     def __repr__(self) -> str:
@@ -69,12 +69,11 @@ class Secret:
 class Secrets:
     """The user's secrets, by name. The `.env` file of the working directory counts only if the folder is trusted.
 
-    Nothing is remembered: every method looks again. All of them block, for the disk and up to 30 seconds for a keyring
-    that waits to be unlocked; any may be called from any thread. None raises: what is wrong is given as a problem,
-    without the value of a secret in it.
+    Nothing is cached: every method reads the sources again. All methods block, for the disk and up to 30 seconds for a
+    locked keyring; all are thread-safe. None raises: errors are returned as problems that never contain a value.
 
     Args:
-        paths: For the folder of the user's settings, and the names in the keyring.
+        paths: The paths, for the folder of the user's settings and the names in the keyring.
         environ: The environment; the process's own by default.
         cwd: The working directory; the process's own by default.
     """
@@ -94,12 +93,12 @@ class Secrets:
     def look_up(self, name: str, *, of_folder: bool = False) -> Secret | Problem:
         """Return a secret, or why it is missing and what to do about it.
 
-        An empty value, and one in which `${VARIABLE}` was left as it is, count as missing: the next source is used.
+        A value that is empty or contains an unexpanded `${VARIABLE}` counts as missing: the next source is used.
 
         Args:
-            name: What it is called.
-            of_folder: Whether only the `.env` file of the working directory is a source. A key goes only to the host
-                that it was configured for: what a folder's configuration redirects gets the folder's own keys.
+            name: Its name.
+            of_folder: Whether only the `.env` file of the working directory is a source. A key is sent only to the host
+                that it was configured for: a host that the folder configures gets the folder's own keys.
         """
         if bad := _bad_name(name):
             return bad
@@ -122,41 +121,40 @@ class Secrets:
         return Problem(message=wrong or f"{name} is not set.", fix=fix)
 
     def dotenv_names(self) -> tuple[str, ...]:
-        """Gives the names in the `.env` files, in order."""
+        """Return the names in the `.env` files, in order."""
         return tuple(sorted({name for file in self._dotenvs() for name in file.values}))
 
     def keyring_names(self) -> tuple[str, ...]:
-        """Gives the names that were kept in the keyring, in order."""
+        """Return the names in the keyring, in order."""
         return tuple(name for name in self._vault.names() if _NAME.fullmatch(name))
 
     def keyring(self) -> str | Problem:
-        """Gives the name of the keyring that is used, or why there is none."""
+        """Return the name of the keyring in use, or why none can be used."""
         return self._vault.backend()
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return what is wrong with the `.env` files."""
+        """Return the problems of the `.env` files."""
         return (*(problem for file in self._dotenvs() for problem in file.problems), *self._open_to_others())
 
     def known(self) -> dict[str, str]:
-        """Gives what is a secret by its name, whoever asks for it: name → value, to be taken out of texts.
+        """Return the secrets of the environment and the `.env` files to redact, by name.
 
-        They are those of the environment and the `.env` files; a URL with a password counts, whatever its name is. The
-        keyring isn't asked.
+        A URL with a password counts, whatever its name is. The keyring is not read.
         """
         dotenv = {name: value for file in self._dotenvs() for name, value in file.values.items()}
         everything = {**dotenv, **self._environ}
         return {name: value for name, value in everything.items() if _is_secret(name, value)}
 
     def check(self, name: str, value: str | None = None) -> Problem | None:
-        """Gives what is wrong with a name, or with a value, that is to be kept."""
+        """Return the problem of a name, or of a value, for a new secret; None if both are valid."""
         return _bad_name(name) or (None if value is None else _bad_value(value))
 
     def set(self, name: str, value: str) -> Problem | None:
-        """Keeps a secret in the keyring, in the place of the one that was there; gives why it can't be kept."""
+        """Store a secret in the keyring, replacing one of the same name; return a problem if that fails."""
         return self.check(name, value) or self._vault.set(name, value)
 
     def remove(self, name: str) -> bool | Problem:
-        """Deletes a secret from the keyring; gives whether there was one."""
+        """Delete a secret from the keyring; return whether it existed."""
         return _bad_name(name) or self._vault.remove(name)
 
     def _sources(self, name: str) -> Iterator[tuple[str | Problem | None, Source, Path | None]]:
@@ -166,7 +164,7 @@ class Secrets:
         yield self._vault.get(name), "keyring", None
 
     def _open_to_others(self) -> Iterator[Problem]:
-        file = self._paths.config_file.parent / DOTENV  # a folder's own is often shared on purpose
+        file = self._paths.config_file.parent / DOTENV  # a project folder is often shared on purpose
         if is_open_to_others(file):
             message = "Other users of this machine can read or change the secrets in this file."
             yield Problem(message=message, fix=f"Run `chmod 600 {shown(file)}`.", severity="warning", file=shown(file))
@@ -187,7 +185,7 @@ class Secrets:
         raw = files.dotenv
         if not isinstance(raw, bytes) or self._trust.of(files).state != "trusted":
             return None
-        # The bytes that were hashed are parsed; the file isn't read again.
+        # Parse the bytes that were hashed, not the file, which may have changed.
         return parse_dotenv(files.dotenv_file, decoded(files.dotenv_file, raw))
 
 
@@ -200,9 +198,9 @@ def _is_secret(name: str, value: str) -> bool:
 def _bad_name(name: str) -> Problem | None:
     if _NAME.fullmatch(name):
         return None
-    # Without the name: what stands in its place may be the secret.
-    fix = "Name it as an environment variable is named, such as SEARCH_KEY."
-    return Problem(message="This is no name of a secret.", fix=fix)
+    # The message doesn't quote the name: the user may have typed the secret there.
+    fix = "Use letters, digits and underscores, such as SEARCH_KEY."
+    return Problem(message="The name of the secret is invalid.", fix=fix)
 
 
 def _bad_value(value: str) -> Problem | None:

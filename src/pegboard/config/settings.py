@@ -1,4 +1,4 @@
-"""What can be set, with its defaults: one model per section of the file."""
+"""All settings with their defaults: one model for each section of the file."""
 
 from __future__ import annotations
 
@@ -44,42 +44,42 @@ def _key_names(value: object) -> object:
     return value
 
 
-# TOML has lists where the models have tuples, and text where they have paths; all else is taken as it is written.
+# Strict except for tuples and paths, which are lists and text in TOML.
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_names), Field(strict=False)]
 """A list of names, or one text with commas."""
 Texts: TypeAlias = Annotated[tuple[str, ...], Field(strict=False)]
 Folders: TypeAlias = Annotated[tuple[Annotated[Path, BeforeValidator(_path)], ...], Field(strict=False)]
-# The system counts in 64 bits with a sign; what is beyond it could be set and then not be used.
+# The system's limits are signed 64-bit integers.
 Bytes: TypeAlias = Annotated[int, BeforeValidator(_bytes), Field(gt=0, le=2**62)]
 """A size in bytes, or a text such as `2 GiB`."""
 Memory: TypeAlias = Annotated[int, BeforeValidator(_bytes), Field(ge=64 * 2**20, le=2**62)]
-"""A size in which Python itself has room."""
+"""A size that Python itself needs at least."""
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=366 * 24 * 3600, allow_inf_nan=False)]
-"""Up to a year."""
+"""A duration of at most a year."""
 Keys: TypeAlias = Annotated[str, BeforeValidator(_key_names)]
 """Textual key names separated by commas, or a list of them."""
 
 
 TrustState: TypeAlias = Literal["nothing", "untrusted", "changed", "trusted"]
-"""*changed* means that a file of a folder differs from what the user trusted; *nothing*, that none needs trust."""
+"""*changed*: a file of the folder differs from the trusted one; *nothing*: no file needs trust."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a value comes from: a file, an environment variable, or neither where it is a default."""
+    """Origin of a value: a file, an environment variable, or neither for a default."""
 
     file: str | None = None
     line: int | None = None
     variable: str | None = None
 
     def __str__(self) -> str:
-        """Gives `FILE:LINE`, `FILE`, the name of the variable, or `default`."""
+        """Return `FILE:LINE`, `FILE`, the name of the variable, or `default`."""
         if self.file and self.line:
             return f"{self.file}:{self.line}"
         return self.file or self.variable or "default"
 
     def problem(self, message: str, fix: str = "", severity: Literal["error", "warning"] = "error") -> Problem:
-        """Builds a problem with what was set there."""
+        """Build a problem of the value that was set here."""
         if self.variable:
             message = f"{self.variable}: {message}"
         return Problem(message=message, fix=fix, severity=severity, file=self.file, line=self.line)
@@ -87,7 +87,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Unused:
-    """A value that a file sets and that has no effect."""
+    """A value in a file that has no effect."""
 
     key: str
     value: object
@@ -97,16 +97,16 @@ class Unused:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Where settings come from, and what loading them left out."""
+    """Origins of the settings, and values without effect."""
 
     origins: Mapping[str, Origin]
     unused: tuple[Unused, ...] = ()
     blocked: Problem | None = None
-    """Why no tool may run: a part of the configuration that limits tools can't be used."""
+    """Why no tool may run: a part of the configuration that limits tools can't be used. Empty if tools may run."""
     model_blocked: Problem | None = None
-    """Why no model may be used: where it is supposed to be is unknown."""
+    """Why no model may be used: its address is unknown. Empty if models may be used."""
     base_url_model: str | None = None
-    """Name of the model that `model.base_url` was set for, `provider:model`. None: for any model."""
+    """Name of the model that `model.base_url` was set for, `provider:model`; None for any model."""
     folder_file: str | None = None
     """The `pegboard.toml` of the working directory, if it is trusted."""
     trust: TrustState = "nothing"
@@ -114,96 +114,96 @@ class Loaded:
 
 
 class Section(BaseModel):
-    """A table of the file: nothing unknown taken, nothing converted that was written as another type."""
+    """A table of the file: unknown keys are forbidden, types are not converted."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class PacksSettings(Section):
-    """`[packs]`: where packs are, and the config of each in `[packs.NAME]`."""
+    """`[packs]`: folders of packs, and the config of each pack in `[packs.NAME]`."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, dict[str, object]]
 
     folders: Folders = ()
-    """More folders of packs, absolute."""
+    """Additional folders of packs, absolute."""
 
     def of(self, pack: str) -> Mapping[str, object]:
-        """Gives the config of one pack, as TOML has it; empty where there is none."""
+        """Return the config of one pack, as parsed; empty if it has none."""
         return MappingProxyType(self.__pydantic_extra__.get(pack, {}))
 
     def secrets(self, pack: str) -> tuple[str, ...]:
-        """Gives the secrets that a pack is granted beside those that its file names: a list, or a text with commas."""
+        """Return the secrets that a pack may read in addition to those that its file declares."""
         listed = _names(self.__pydantic_extra__.get(pack, {}).get("secrets"))
         return tuple(name.strip() for name in listed if isinstance(name, str)) if isinstance(listed, list) else ()
 
 
 class ToolsSettings(Section):
-    """`[tools]`: which tools may run, and within what limits."""
+    """`[tools]`: tools that may run, and their limits."""
 
     allow: Names | None = None
-    """Patterns of the tools that may be called; None admits all, an empty list none."""
+    """Patterns of the tools that may be called; None allows all, an empty list none."""
     timeout: Seconds = 8.0
-    """How long a call may take, unless the tool or the caller says otherwise."""
+    """Timeout of a call, unless the tool or the caller sets one."""
     timeouts: dict[str, Seconds] = Field(default_factory=dict)
-    """The same for some tools: pattern → seconds."""
+    """Timeouts by tool: pattern → seconds."""
     memory_limit: Memory = 2 * 2**30
-    """What one worker process may use."""
+    """Memory of one worker process."""
     result_limit: Bytes = 1_000_000
-    """The JSON of a result that is passed on whole; more is kept on disk."""
+    """Size of a result's JSON that is passed on in full; the rest is stored on disk."""
     log_limit: Bytes = 10_000_000
-    """The output that is kept of one call."""
+    """Size of one call's output that is kept."""
     workers: Annotated[int, Field(gt=0, le=1000)] | None = None
-    """How many calls run at once; None goes by the number of processors."""
+    """Number of calls that run concurrently; None depends on the number of processors."""
     environment: Names = ()
-    """Names of environment variables that tools see beside the usual ones."""
+    """Names of additional environment variables that are passed to tools."""
 
 
 class ModelSettings(Section):
-    """`[model]`: which language model answers."""
+    """`[model]`: the language model."""
 
     name: str | None = None
     """`provider:model`."""
     base_url: str | None = None
-    """Where an OpenAI-compatible server listens."""
+    """URL of an OpenAI-compatible server."""
     text_calls: bool = False
-    """Whether a message of this model that is nothing but calls, written as text, is taken for these calls."""
+    """Whether messages of this model that consist only of calls written as text are run as calls."""
 
 
 class AskSettings(Section):
-    """`[ask]`: how far a model may go with one question."""
+    """`[ask]`: limits for one question."""
 
     steps: Annotated[int, Field(ge=2, le=1000)] = 20
-    """How many turns the model may have; the last one is without tools."""
+    """Model turns; the last one has no tools."""
     tokens: Annotated[int, Field(gt=0)] = 1_000_000
-    """How many tokens it may take, read and written; after that it has one more turn, without tools."""
+    """Tokens read and written; one more turn without tools follows."""
     seconds: Seconds = 600.0
-    """How long it may take; after that likewise."""
+    """Time limit; one more turn without tools follows."""
     result_limit: Annotated[Bytes, Field(ge=1000)] = 50_000
-    """The text of a result that reaches the model whole; of a longer one, the rest on demand."""
+    """Size of a result's text that is sent to the model in one message; the model can read the rest on demand."""
     turn_bytes: Annotated[Bytes, Field(ge=1000)] = 4_000_000
-    """The text, thinking and arguments of one turn; the connection is closed where it becomes more."""
+    """Size of the text, thinking and arguments of one turn; the connection is closed at the limit."""
     turn_calls: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """How many calls one turn may propose; of one that proposes more, none runs."""
+    """Calls that one turn may propose; if it proposes more, none runs."""
     parallel: bool = False
-    """Whether calls that only read, one after the other in one turn, run at once."""
+    """Whether adjacent read-only calls of one turn run concurrently."""
     cache: bool = True
-    """Whether results of tools with `cache_seconds` are used again within a session."""
+    """Whether results of tools with `cache_seconds` are reused within a session."""
 
 
 class ScriptsSettings(Section):
-    """`[scripts]`: how far a script may go, and whether models may write some."""
+    """`[scripts]`: limits of a script, and whether models may write scripts."""
 
     offer: bool = False
-    """Whether models and MCP clients get the tool `script.run`."""
+    """Whether models and MCP clients are offered the tool `script.run`."""
     seconds: Seconds = 60.0
-    """How long a script may take."""
+    """Time limit of a script."""
     memory: Annotated[Bytes, Field(ge=128 * 2**20)] = 512 * 2**20
-    """What its process may use."""
+    """Memory of a script's process."""
 
 
 class McpServer(Section):
-    """`[mcp.servers.NAME]`: a server that is started by a command, or reached by its URL."""
+    """`[mcp.servers.NAME]`: a server that a command starts, or that is reached by its URL."""
 
     command: str | None = None
     args: Texts = ()
@@ -214,24 +214,24 @@ class McpServer(Section):
 
 
 class McpSettings(Section):
-    """`[mcp]`: servers whose tools stand beside the local ones."""
+    """`[mcp]`: servers whose tools are listed with the local ones."""
 
     servers: dict[str, McpServer] = Field(default_factory=dict)
 
 
 class UiSettings(Section):
-    """`[ui]`: how the screen looks and answers."""
+    """`[ui]`: appearance and keys of the interface."""
 
     theme: str = "pegboard-dark"
     vim_keys: bool = False
     """Whether j, k, g and G move in lists; then only `/` filters."""
     unfold: Literal["never", "failed", "always"] = "never"
-    """Which calls of a chat are shown in full once they are done; all others are folded to a line."""
+    """Which finished calls of a chat are shown in full; others are folded to one line."""
     animations: bool = False
 
 
 class Settings(Section):
-    """Everything that a user can set."""
+    """All settings."""
 
     packs: PacksSettings = PacksSettings()
     tools: ToolsSettings = ToolsSettings()
@@ -240,24 +240,24 @@ class Settings(Section):
     scripts: ScriptsSettings = ScriptsSettings()
     mcp: McpSettings = McpSettings()
     keys: dict[str, Keys] = Field(default_factory=dict)
-    """Action id → the keys that ask for it."""
+    """Command id → its keys."""
     ui: UiSettings = UiSettings()
 
     _loaded: Loaded = PrivateAttr(default_factory=lambda: Loaded({}))
 
     @property
     def loaded(self) -> Loaded:
-        """Where the values come from, and what was left out."""
+        """Origins of the values, and values without effect."""
         return self._loaded
 
     def with_loaded(self, loaded: Loaded) -> Self:
-        """Return the same settings with what is known about where they come from."""
+        """Return a copy of these settings with origins."""
         copy = self.model_copy()
         copy._loaded = loaded  # noqa: SLF001 - the copy is of this class
         return copy
 
     def origin(self, key: str) -> str:
-        """Return where a value comes from: `FILE:LINE`, the name of an environment variable, or `default`.
+        """Return the origin of a value: `FILE:LINE`, the name of an environment variable, or `default`.
 
         Args:
             key: Dotted, such as `tools.timeout`; a list has one origin.
@@ -265,11 +265,11 @@ class Settings(Section):
         return str(self._loaded.origins.get(key, Origin()))
 
     def warning(self, key: str, message: str, fix: str = "") -> Problem:
-        """Build a warning about a value, with the place where it was set.
+        """Build a warning about a value, with the file and line that set it.
 
         Args:
             key: Dotted, such as `tools.timeout`.
-            message: What is wrong with it.
+            message: The problem.
             fix: What to do about it.
         """
         return self._loaded.origins.get(key, Origin()).problem(message, fix, "warning")

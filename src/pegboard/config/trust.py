@@ -1,7 +1,8 @@
-"""Folders that the user trusts: whose `pegboard.toml` and `.env` take effect.
+"""Trusted folders, whose `pegboard.toml` and `.env` take effect.
 
-A cloned folder is not the user. Trust is recorded with the folder's resolved path and the SHA-256 of both files, so
-that any change asks again. The bytes that are hashed are the bytes that are parsed: both come from one `FolderFiles`.
+The author of a cloned folder is not the user. Trust is recorded with the folder's resolved path and the SHA-256 of
+both files, so that any change requires a new review. The hashed bytes are the parsed bytes: both come from one
+`FolderFiles`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DOTENV: Final = ".env"
 """The file of secrets, in the working directory and beside the user's configuration."""
 
 REVIEW: Final = "Run `pegboard trust` to review the folder and trust it."
-"""The way to trust a folder, for problems."""
+"""How to trust a folder, for problems."""
 
 _UNREADABLE: Final = "unreadable"
 
@@ -42,7 +43,7 @@ class TrustRecord(BaseModel):
     config: str | None
     dotenv: str | None
     restricts: bool
-    """Whether the folder limits tools. Then no tool runs there while a file differs from what was trusted."""
+    """Whether the folder limits tools. Then no tool runs there while a file differs from its trusted version."""
 
 
 class _Records(BaseModel):
@@ -165,17 +166,17 @@ class TrustFile:
         """Trust a folder with exactly the bytes that were read.
 
         Args:
-            files: What was shown to the user.
+            files: The files that the user reviewed.
             restricts: Whether the folder limits tools.
 
         Raises:
-            TrustError: A file can't be read, so nobody could review it; or the record can't be written.
+            TrustError: A file can't be read, or the record can't be written.
         """
         if files.problems:
-            raise TrustError(f"{files.folder} was not trusted: {files.problems[0]}")
+            raise TrustError(f"{files.folder} was not trusted because a file can't be read. {files.problems[0]}")
         if not files.exist:
-            raise TrustError(f"{files.folder} was not trusted: it has no {OVERLAY} and no {DOTENV}.")
-        with self._changing() as records:
+            raise TrustError(f"{files.folder} was not trusted because it contains no {OVERLAY} or {DOTENV}.")
+        with self._locked_records() as records:
             records[files.folder] = files.record(restricts=restricts)
 
     def remove(self, folder: Path) -> bool:
@@ -184,12 +185,12 @@ class TrustFile:
         Raises:
             TrustError: The record can't be written.
         """
-        with self._changing() as records:
+        with self._locked_records() as records:
             return records.pop(Path(os.path.realpath(folder)), None) is not None
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[Path, TrustRecord]]:
-        """Yield the records to change, and write them; keep other processes from doing the same."""
+    def _locked_records(self) -> Iterator[dict[Path, TrustRecord]]:
+        """Yield the records to change and then write them; lock out other processes meanwhile."""
         folder = self._file.parent
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""The system's keyring, which may be locked, broken, slow, or not there at all."""
+"""The system's keyring, which may be locked, broken, slow or missing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 _SERVICE: Final = "pegboard"
 _PATIENCE: Final = 30.0
-"""Seconds: whoever is asked to unlock the keyring has to type a password."""
+"""Timeout in seconds: users type a password to unlock the keyring."""
 _INSTEAD: Final = "Set the secret in the environment or in a `.env` file instead."
 
-Answer = TypeVar("Answer")
+AnswerT = TypeVar("AnswerT")
 
 
 class Vault:
-    """The secrets in the keyring. Every method waits for it, up to 30 seconds; none raises for its sake.
+    """The secrets in the keyring. Every method waits for it, up to 30 seconds, and returns its errors as problems.
 
     Args:
-        names: The folder that remembers their names, with an empty file for each; it needn't exist.
-        patience: Seconds to wait for an answer.
+        names: Folder of the secrets' names, an empty file for each; it needn't exist.
+        patience: Timeout in seconds.
     """
 
     def __init__(self, names: Path, patience: float = _PATIENCE) -> None:
@@ -36,22 +36,22 @@ class Vault:
         self._last: Thread | None = None
 
     def backend(self) -> str | Problem:
-        """Gives the name of the keyring that is used."""
+        """Return the name of the keyring in use."""
         return self._ask(lambda keyring: str(keyring.name))
 
     def names(self) -> tuple[str, ...]:
-        """Gives the names of what was kept, in order; reads the disk only."""
+        """Return the names of stored secrets, in order; read the disk only."""
         try:
             return tuple(sorted(file.name for file in self._names.iterdir()))
         except OSError:
             return ()
 
     def get(self, name: str) -> str | Problem | None:
-        """Gives a secret's value; None if there is none of that name."""
+        """Return a secret's value; None if it is missing."""
         return self._ask(lambda keyring: keyring.get_password(_SERVICE, name))
 
     def set(self, name: str, value: str) -> Problem | None:
-        """Keeps a value under a name, in the place of the one that was there; gives what went wrong."""
+        """Store a value under a name, replacing an earlier one; return a problem if that fails."""
         is_new = name not in self.names()
         try:
             make_folder(self._names)
@@ -59,12 +59,13 @@ class Vault:
             (self._names / name).touch(PRIVATE_FILE)
         except OSError as error:
             return Problem(
-                message=f"The name {name} can't be written: {error.strerror or error}.", file=str(self._names)
+                message=f"{name} was not stored because its name can't be written: {error.strerror or error}.",
+                file=str(self._names),
             )
 
         def keep(keyring: KeyringBackend) -> bool:
             keyring.set_password(_SERVICE, name, value)
-            # Some take everything and keep nothing.
+            # Some keyrings accept a value without storing it.
             return keyring.get_password(_SERVICE, name) == value
 
         kept = self._ask(keep)
@@ -72,10 +73,10 @@ class Vault:
             return None
         if is_new:
             self._forget(name)
-        return kept or Problem(message="The keyring doesn't keep what it is given.", fix=_INSTEAD)
+        return kept or Problem(message="The keyring didn't store the secret.", fix=_INSTEAD)
 
     def remove(self, name: str) -> bool | Problem:
-        """Deletes a secret; gives whether there was one."""
+        """Delete a secret; return whether it existed."""
 
         def delete(keyring: KeyringBackend) -> bool:
             if keyring.get_password(_SERVICE, name) is None:
@@ -93,9 +94,9 @@ class Vault:
             return False
         return True
 
-    def _ask(self, question: Callable[[KeyringBackend], Answer]) -> Answer | Problem:
-        """Asks in a thread of its own, which a keyring that never answers keeps."""
-        answers: list[Answer | Problem] = []
+    def _ask(self, question: Callable[[KeyringBackend], AnswerT]) -> AnswerT | Problem:
+        """Query the keyring in a separate thread, which a keyring that never answers blocks."""
+        answers: list[AnswerT | Problem] = []
         with self._asking:
             if self._last is None or not self._last.is_alive():
                 self._last = Thread(target=lambda: answers.append(_answer(question)), daemon=True, name="keyring")
@@ -103,25 +104,25 @@ class Vault:
                 self._last.join(self._patience)
             if answers:
                 return answers[0]
-            message = f"The keyring gave no answer within {self._patience:g} seconds."
-            return Problem(message=message, fix=f"It may wait to be unlocked. {_INSTEAD}")
+            message = f"The keyring didn't answer within {self._patience:g} seconds."
+            return Problem(message=message, fix=f"Unlock it if it asks for a password. {_INSTEAD}")
 
 
-def _answer(question: Callable[[KeyringBackend], Answer]) -> Answer | Problem:
+def _answer(question: Callable[[KeyringBackend], AnswerT]) -> AnswerT | Problem:
     try:
         import keyring
         from keyring.backends import fail
         from keyring.errors import KeyringLocked
 
         backend = keyring.get_keyring()
-    except Exception as error:  # noqa: BLE001 - a backend is named by the user, made by others, and raises anything
+    except Exception as error:  # noqa: BLE001 - users can configure any backend, which may raise anything
         return Problem(message=f"The keyring can't be opened: {type(error).__name__}: {error}.", fix=_INSTEAD)
     if isinstance(backend, fail.Keyring):
-        return Problem(message="There is no keyring on this machine.", fix=_INSTEAD)
+        return Problem(message="This machine has no keyring.", fix=_INSTEAD)
     try:
         return question(backend)
     except KeyringLocked:
         return Problem(message="The keyring is locked.", fix=f"Unlock it and try again. {_INSTEAD}")
     except Exception as error:  # noqa: BLE001 - see above
-        # Not the error's own words: a secret may be in them.
+        # The message doesn't quote the error, which may contain the secret.
         return Problem(message=f"The keyring failed ({type(error).__name__}).", fix=_INSTEAD)

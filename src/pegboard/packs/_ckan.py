@@ -1,7 +1,7 @@
-"""A client for the portals that run CKAN: it asks for an action and gives its result, or says what went wrong.
+"""A client for CKAN portals: it calls an action and returns its result, or the reason for a failure.
 
 A portal may answer with CKAN's own errors in one of several shapes, with a page of the web server in front of it, with
-a redirect to a login page, or not at all. All of it becomes a `ToolFailed` whose data is a `Failure`.
+a redirect to a login page, or not at all. All of these become a `ToolFailed` whose data is a `Failure`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pydantic_core import from_json, to_json
 
 from pegboard.sdk import ToolFailed, log, progress
 
-from ._ckan_models import Failure, Fault, Settings
+from ._ckan_models import CkanSettings, Failure, FailureReason
 
 ResultT = TypeVar("ResultT")
 ItemT = TypeVar("ItemT")
@@ -33,14 +33,14 @@ Params = Mapping[str, str | int]
 _PAUSES = (0.5, 1.5)
 """Seconds before the second and the third attempt, which is the last."""
 _LONGEST_PAUSE = 5.0
-"""Seconds; a portal that asks to wait longer is not asked again."""
+"""Seconds; a request is not retried if the portal asks to wait longer."""
 _MOST_REDIRECTS = 3
 _MOST_BYTES = 32 * 2**20
-"""Of an answer; a hundred datasets have about a tenth of it."""
+"""Size limit of an answer; a hundred datasets have about a tenth of it."""
 _HEAD_BYTES = 2**16
-"""Of what is no JSON: enough to find a page's title in."""
+"""Bytes that are read of a page that isn't JSON, to find its title."""
 _JUDGED = 1_024
-"""Bytes of an answer that tell whether it may be JSON."""
+"""Bytes of an answer that decide whether it may be JSON."""
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_MESSAGE = 2_000
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
@@ -52,7 +52,7 @@ _CODES = {
     "Search Query Error": "invalid_query",
     "Validation Error": "invalid_parameters",
 }
-"""By CKAN's names for its errors."""
+"""CKAN's names of errors → our codes."""
 _CODES_BY_STATUS = {
     400: "bad_request",
     401: "forbidden",
@@ -67,14 +67,14 @@ _REFUSED = frozenset({401, 403})
 
 
 class _Reply(NamedTuple):
-    """An answer as it came.
+    """An HTTP answer.
 
     Attributes:
         status: The HTTP status.
         headers: Its headers.
-        body: Its body; the beginning of it where that can't be JSON.
-        may_be_json: Whether the body begins as JSON does.
-        redirect: Where it leads, if it is a redirect.
+        body: Its body; only the beginning if it isn't JSON.
+        may_be_json: Whether the body starts like JSON.
+        redirect: Its location, if it is a redirect.
     """
 
     status: int
@@ -85,13 +85,13 @@ class _Reply(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The title of a page; empty where it has none."""
+        """Title of an HTML page; empty without one."""
         found = _TITLE.search(self.body[:_HEAD_BYTES].decode("utf-8", "replace"))
         return _cut(" ".join(unescape(found[1]).split()), 100) if found else ""
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds that the portal asks to wait; None if it doesn't."""
+        """Seconds that the portal asks to wait; None if it doesn't."""
         said = self.headers.get("retry-after", "").strip()
         if re.fullmatch(r"\d{1,9}", said):
             return float(said)
@@ -103,13 +103,13 @@ class _Reply(NamedTuple):
 
 
 class Portal:
-    """One CKAN portal, over a pool of connections that belongs to the event loop it is used in.
+    """One CKAN portal, with a connection pool that belongs to one event loop.
 
     Args:
-        settings: Where it is, and how it is asked.
+        settings: Address and options.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CkanSettings) -> None:
         self.settings = settings
         given = httpx.URL(settings.base_url)
         self._base = given.copy_with(path=given.path.rstrip("/") or "/api/3")
@@ -118,31 +118,31 @@ class Portal:
             headers["Authorization"] = settings.api_key
         self._client = httpx.AsyncClient(
             headers=headers,
-            timeout=None,  # noqa: S113 - its timeouts are for the parts of a request; one for the whole stands around it
+            timeout=None,  # noqa: S113 - httpx's timeouts limit parts of a request; `_timed` limits the whole
             limits=httpx.Limits(max_connections=10),
         )
 
     @property
     def base_url(self) -> str:
-        """Where the API is, as it may be shown: without a password."""
+        """Address of the API without a password, for display."""
         return str(self._base.copy_with(username=None, password=None))
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def get(self, action: str, params: Params, shape: TypeAdapter[ResultT]) -> ResultT:
-        """Asks for an action.
+        """Call an action.
 
-        A connection that breaks, and an answer that says to come back (429, 503), are tried again, three times in all.
+        After a lost connection or a status 429 or 503 the request is retried, up to three attempts in all.
 
         Args:
-            action: CKAN's name for it, such as `package_search`.
+            action: CKAN's name of it, such as `package_search`.
             params: Its parameters.
-            shape: What it gives.
+            shape: Type of its result.
 
         Raises:
-            ToolFailed: There is no such result; its data is a `Failure`.
+            ToolFailed: It failed; the data is a `Failure`.
         """
         reply = await self._asked(action, params)
         said = self._parsed(reply)
@@ -153,7 +153,7 @@ class Portal:
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(map(str, ("result", *wrong["loc"])))
-            message = f"The portal's answer has another shape than CKAN's: {where}: {wrong['msg']}."
+            message = f"The portal's answer doesn't have the shape of CKAN's: {where}: {wrong['msg']}."
             raise failure(message, "unexpected_shape", status=reply.status) from None
 
     async def pages(
@@ -165,15 +165,15 @@ class Portal:
         limit: int | None,
         offset: int,
     ) -> list[ItemT]:
-        """Asks for a list as often as it takes: CKAN gives no more at a time than it sees fit, and doesn't say so.
+        """Call an action that returns a list until it is complete; CKAN limits the length of a page without saying so.
 
         Args:
-            action: CKAN's name for it, such as `group_list`.
-            params: Its parameters, those for paging left out.
-            shape: What one page is.
-            name: Gives what tells an item from all others.
-            limit: How many items to give at most; None for all.
-            offset: How many to leave out first.
+            action: CKAN's name of it, such as `group_list`.
+            params: Its parameters, except those for paging.
+            shape: Type of one page.
+            name: Function that returns the unique name of an item.
+            limit: Maximum number of items; None for all.
+            offset: Number of items to skip.
 
         Raises:
             ToolFailed: As `get`.
@@ -200,17 +200,17 @@ class Portal:
                 request = self._client.build_request("GET", url, params=params)
             except httpx.InvalidURL:
                 length = max(len(str(value)) for value in params.values())
-                message = f"{action} was not asked for because its arguments are too long: {length:,} characters."
-                raise failure(f"{message} Ask for less.", "query_too_long") from None
+                message = f"{action} was not called because its arguments are too long: {length:,} characters."
+                raise failure(f"{message} Shorten them.", "query_too_long") from None
             except UnicodeError:
-                message = f"{action} was not asked for because an argument is not valid text: it has lone surrogates."
+                message = f"{action} was not called because an argument is not valid text: it contains lone surrogates."
                 raise failure(message, "invalid_query") from None
             try:
                 reply = await self._followed(request)
             except httpx.RequestError as error:
                 if pause is None or not _was_broken(error):
                     raise self._unreached(error) from None
-                await self._wait(pause, "broke the connection off")
+                await self._wait(pause, "closed the connection")
                 continue
             wished = reply.retry_after
             if reply.status not in _AGAIN or pause is None or (wished or 0) > _LONGEST_PAUSE:
@@ -218,11 +218,11 @@ class Portal:
             await self._wait(pause if wished is None else wished, f"answered {_named(reply.status)}")
 
     async def _wait(self, seconds: float, why: str) -> None:
-        log(f"{self._base.host} {why}; asking again in {seconds:g} s")
+        log(f"{self._base.host} {why}; retrying in {seconds:g} s")
         await asyncio.sleep(seconds)
 
     async def _followed(self, request: httpx.Request) -> _Reply:
-        """Sends a request, and again where the API itself has moved; a redirect to anything else is not followed."""
+        """Send a request, and follow a redirect only within the API."""
         action = request.url.path.rpartition("/action/")[2]
         redirects = 0
         while True:
@@ -233,7 +233,7 @@ class Portal:
             redirects += 1
             if redirects > _MOST_REDIRECTS or not request.url.path.endswith(f"/action/{action}"):
                 where = request.url.copy_with(query=None, fragment=None, username=None, password=None)
-                message = f"{self._base.host} leads to {where} instead of answering. Does it ask for a key?"
+                message = f"{self._base.host} redirected to {where} instead of answering. It may require a key."
                 raise failure(message, "redirected", status=reply.status)
 
     async def _timed(self, request: httpx.Request) -> _Reply:
@@ -255,17 +255,17 @@ class Portal:
                 if not may_be_json and len(body) >= _HEAD_BYTES:
                     break
                 if len(body) > _MOST_BYTES:
-                    message = f"The portal's answer is larger than {_MOST_BYTES // 2**20} MB; ask for less."
+                    message = f"The portal's answer is larger than {_MOST_BYTES // 2**20} MB. Request less."
                     raise failure(message, "too_large", status=response.status_code)
         finally:
             await response.aclose()
         return _Reply(response.status_code, response.headers, bytes(body), may_be_json, response.next_request)
 
     def _parsed(self, reply: _Reply) -> JsonValue:
-        """Gives the JSON of an answer.
+        """Return the JSON of an answer.
 
         Raises:
-            ToolFailed: It is none.
+            ToolFailed: It isn't JSON.
         """
         try:
             said: JsonValue = from_json(reply.body.removeprefix(_BOM))
@@ -277,17 +277,17 @@ class Portal:
         page = f"a page, “{reply.title}”," if reply.title else "something else" if reply.body else "nothing"
         message = f"{self._base.host} answered {_named(status)} with {page} where JSON was expected{reason}."
         if status in _REFUSED:
-            message += " Some portals refuse programs that they don't know: see `user_agent` of `[packs.ckan]`."
+            message += " Some portals reject unknown programs: set `user_agent` under `[packs.ckan]`."
         elif status < HTTPStatus.BAD_REQUEST or status == HTTPStatus.NOT_FOUND:
-            message += f" Is {self.base_url} the address of its API?"
+            message += f" Check that {self.base_url} is the address of its API."
             raise failure(message, "not_json", status=status)
         raise failure(message, _code(status), status=status, retry_after=reply.retry_after)
 
     def _refusal(self, reply: _Reply, said: JsonValue) -> ToolFailed:
-        """Says why CKAN did not do it, in its own words as far as it has any."""
+        """Return the failure that CKAN reported, in its own words if there are any."""
         error = said.get("error") if isinstance(said, dict) else said
         if reply.status < HTTPStatus.BAD_REQUEST and not error:
-            message = "The portal's answer has another shape than CKAN's: neither a result nor an error is in it."
+            message = "The portal's answer doesn't have the shape of CKAN's: it contains neither a result nor an error."
             return failure(message, "unexpected_shape", status=reply.status)
         kind, words, fields = None, "", {}
         if isinstance(error, dict):
@@ -297,7 +297,7 @@ class Portal:
             words = "; ".join(_texts(error))
         listed = "; ".join(f"{name}: {', '.join(texts)}" for name, texts in fields.items())
         return failure(
-            words or listed or f"{self._base.host} answered {_named(reply.status)} and gave no reason.",
+            words or listed or f"{self._base.host} answered {_named(reply.status)} without a reason.",
             _CODES.get(kind or "") or _code(reply.status),
             status=reply.status,
             type=kind,
@@ -308,25 +308,25 @@ class Portal:
     def _unreached(self, error: httpx.RequestError) -> ToolFailed:
         host, reason = self._base.host, str(error) or type(error).__name__
         if any(isinstance(cause, SSLError) for cause in _causes(error)):
-            return failure(f"The connection to {host} isn't secure: {reason}.", "tls")
+            return failure(f"A secure connection to {host} failed: {reason}.", "tls")
         if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol | httpx.ProxyError):
             return failure(f"{host} can't be reached: {reason}.", "unreachable")
         if isinstance(error, httpx.DecodingError):
-            return failure(f"What {host} answered can't be unpacked: {reason}.", "not_json")
-        return failure(f"The connection to {host} broke: {reason}.", "connection_lost")
+            return failure(f"The answer of {host} can't be decompressed: {reason}.", "not_json")
+        return failure(f"The connection to {host} was lost: {reason}.", "connection_lost")
 
 
 class _Open:
-    """The portals that have connections in this process, one for each event loop."""
+    """The portals with connections in this process, one for each event loop."""
 
     portals: ClassVar[dict[AbstractEventLoop, Portal]] = {}
 
 
-async def connect(settings: Settings) -> Portal:
-    """Gives the portal for the running event loop: the same one as long as nothing changes, so that connections last.
+async def connect(settings: CkanSettings) -> Portal:
+    """Return the portal for the running event loop: the same one until its settings change, to reuse connections.
 
     Args:
-        settings: Where it is, and how it is asked.
+        settings: Address and options.
     """
     loop = asyncio.get_running_loop()
     portals = _Open.portals
@@ -342,7 +342,7 @@ async def connect(settings: Settings) -> Portal:
 
 
 async def close() -> None:
-    """Closes the connections that belong to the running event loop."""
+    """Close the connections of the running event loop."""
     portal = _Open.portals.pop(asyncio.get_running_loop(), None)
     if portal is not None:
         await portal.close()
@@ -353,21 +353,21 @@ def failure(
     code: str,
     *,
     status: int | None = None,
-    type: str | None = None,  # noqa: A002 - the name that it has in the answer
+    type: str | None = None,  # noqa: A002 - the name in the answer
     fields: dict[str, list[str]] | None = None,
     retry_after: float | None = None,
 ) -> ToolFailed:
-    """Gives what ends a call as failed; its data is a `Failure`.
+    """Return the exception that ends a call as failed; its data is a `Failure`.
 
     Args:
-        message: What went wrong.
-        code: The kind of failure in one word.
-        status: The HTTP status, where there was an answer.
-        type: What CKAN calls it.
-        fields: What is wrong with each parameter.
+        message: The reason.
+        code: Kind of failure in one word.
+        status: The HTTP status, if there was an answer.
+        type: CKAN's name of the error.
+        fields: Parameter → its errors.
         retry_after: Seconds that the portal asks to wait.
     """
-    fault = Fault(
+    fault = FailureReason(
         message=_cut(message, _LONGEST_MESSAGE),
         code=code,
         status=status,
@@ -382,17 +382,17 @@ _OPERATORS = re.compile(r'[\\!(){}\[\]^"~*?:/]|&&|\|\||(?<!\S)[+-]|(?<!\S)(?:AND
 
 
 def escaped(text: str) -> str:
-    """Gives a text as a query that looks for its words: what Solr would take for an operator gets a backslash."""
+    """Return a text as a query for its words: Solr's operators are escaped with backslashes."""
     return _OPERATORS.sub(lambda found: f"\\{found[0]}", text)
 
 
 def _may_be_json(body: bytearray) -> bool:
-    """Tells whether a body begins as CKAN's answers do."""
+    """Return whether a body starts like CKAN's answers."""
     return bytes(body[:_JUDGED]).removeprefix(_BOM).lstrip()[:1] in (b"", b"{", b"[", b'"')
 
 
 def _was_broken(error: httpx.RequestError) -> bool:
-    """Tells whether there was a connection, which then went away: another may last longer."""
+    """Return whether a connection was lost after it was made, so that another attempt makes sense."""
     lost = isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError)
     return lost or any(isinstance(cause, ConnectionResetError) for cause in _causes(error))
 
@@ -404,14 +404,14 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _code(status: int) -> str:
-    """Gives the kind of a failure that CKAN itself has no name for."""
+    """Return the kind of a failure without a name of CKAN's."""
     if status < HTTPStatus.BAD_REQUEST:
         return "ckan_error"
     return _CODES_BY_STATUS.get(status) or ("http_error" if status < 500 else "server_error")
 
 
 def _named(status: int) -> str:
-    """Gives a status with its name: `404 Not Found`."""
+    """Return a status with its name: `404 Not Found`."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -419,7 +419,7 @@ def _named(status: int) -> str:
 
 
 def _text(value: JsonValue) -> str:
-    """Gives a value in words: text as it is, all else as JSON, null as nothing."""
+    """Return a value as text: strings unchanged, null as an empty text, anything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else to_json(value).decode()

@@ -1,9 +1,9 @@
-"""What CKAN portals say, and what the tools of `ckan` give.
+"""Models of CKAN's answers and of the results of the `ckan` tools.
 
-Answers are validated by these models, and the tools' output schemas are read from them.
+Answers are validated by these models, and the tools' output schemas are generated from them.
 
-Portals leave out fields, fill them with null and add fields of their own, so only what a thing can't be without is
-required, and what is not known of a dataset is passed on as it came.
+Portals omit fields, fill them with null and add fields of their own. So only essential fields are required, and unknown
+fields of a dataset are passed on.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 Rows = Annotated[int, Field(ge=1, le=100)]
-"""How many to give."""
+"""Maximum number of results."""
 Natural = Annotated[int, Field(ge=0)]
-"""How many to leave out, or to give at most."""
+"""Number of items to skip, or maximum number of items."""
 Id = Annotated[str, Field(min_length=1)]
 """An id or a name."""
 
 
-class Model(BaseModel):
-    """Data that is passed on; fields of others' are left out."""
+class CkanModel(BaseModel):
+    """Data that is passed on without unknown fields."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
 
-class Open(Model):
-    """Data that is passed on with whatever else the portal says of it."""
+class OpenModel(CkanModel):
+    """Data that is passed on with unknown fields."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
 
-class Tag(Open):
+class Tag(OpenModel):
     """A tag of a dataset."""
 
     name: str
     display_name: str | None = None
 
 
-class Organization(Open):
-    """Who publishes a dataset."""
+class Organization(OpenModel):
+    """Publisher of a dataset."""
 
     name: str | None = None
     title: str | None = None
@@ -49,8 +49,8 @@ class Organization(Open):
     description: str | None = None
 
 
-class Resource(Open):
-    """A file or a service that belongs to a dataset."""
+class Resource(OpenModel):
+    """A file or service of a dataset."""
 
     name: str | None = None
     format: str | None = None
@@ -59,27 +59,27 @@ class Resource(Open):
     id: str | None = None
     mimetype: str | None = None
     size: int | float | str | None = None
-    """Bytes, as far as the publisher says so."""
+    """Size in bytes, if the publisher states it."""
     created: str | None = None
     last_modified: str | None = None
 
 
-class Extra(Open):
-    """A note of the publisher's."""
+class Extra(OpenModel):
+    """A custom field of the publisher."""
 
     key: str
     value: JsonValue = None
 
 
-class Topic(Open):
-    """A group that a dataset is in."""
+class Topic(OpenModel):
+    """A group that contains a dataset."""
 
     name: str | None = None
     title: str | None = None
 
 
-class Dataset(Open):
-    """All that the portal says of a dataset."""
+class Dataset(OpenModel):
+    """All metadata of a dataset."""
 
     id: str
     name: str | None = None
@@ -99,38 +99,38 @@ class Dataset(Open):
     extras: list[Extra] | None = None
 
 
-class Group(Model):
-    """A group of datasets, or an organization that publishes some."""
+class Group(CkanModel):
+    """A group of datasets, or an organization that publishes datasets."""
 
     name: str
     display_name: str | None = None
     description: str | None = None
     package_count: int | None = None
-    """How many datasets it has."""
+    """Number of datasets."""
 
 
-class FreeTag(Model):
+class FreeTag(CkanModel):
     """A tag as the portal lists it."""
 
     name: str
     display_name: str | None = None
 
 
-class Count(Model):
-    """How many datasets have something in common."""
+class FacetCount(CkanModel):
+    """Number of datasets with one value of a field."""
 
     name: str
     count: int
 
 
-class Facet(Model):
-    """What datasets have in common."""
+class Facet(CkanModel):
+    """Numbers of datasets by the values of a field."""
 
-    items: list[Count]
+    items: list[FacetCount]
 
 
-class Page(Model):
-    """What a search finds."""
+class SearchPage(CkanModel):
+    """Result of a search."""
 
     count: int
     results: list[Dataset]
@@ -138,7 +138,7 @@ class Page(Model):
     search_facets: dict[str, Facet] | None = None
 
     def counts(self, field: str) -> dict[str, int] | None:
-        """Gives how many datasets have each value of a field; None where the portal doesn't say."""
+        """Return the number of datasets for each value of a field; None if the portal doesn't return it."""
         if self.facets and field in self.facets:
             return self.facets[field]
         if self.search_facets and field in self.search_facets:
@@ -146,8 +146,8 @@ class Page(Model):
         return None
 
 
-class Site(Model):
-    """What a portal says of itself."""
+class Site(CkanModel):
+    """Description of a portal."""
 
     ckan_version: str
     site_title: str | None = None
@@ -156,23 +156,23 @@ class Site(Model):
 
 
 class Hit(BaseModel):
-    """A dataset that was found."""
+    """A dataset in the result of a search."""
 
     title: str
     organization: str | None
-    """Who publishes it."""
+    """Its publisher."""
     tags: list[str]
     summary: str
-    """The beginning of its description."""
+    """Beginning of its description."""
     id: str
 
 
-class Found(BaseModel):
-    """What a search found."""
+class SearchResult(BaseModel):
+    """Result of a search."""
 
     success: Literal[True] = True
     count: int
-    """How many datasets there are in all."""
+    """Number of all matching datasets."""
     results: list[Hit]
 
 
@@ -191,12 +191,12 @@ class Groups(BaseModel):
 
 
 class TagCount(BaseModel):
-    """A tag with its use."""
+    """A tag with its number of datasets."""
 
     name: str
     display_name: str
     count: int
-    """How many datasets have it."""
+    """Number of datasets."""
 
 
 class Tags(BaseModel):
@@ -206,52 +206,52 @@ class Tags(BaseModel):
     results: list[str] | list[TagCount]
 
 
-class Status(BaseModel):
+class PortalStatus(BaseModel):
     """A portal that can be reached."""
 
     success: Literal[True] = True
     base_url: str
-    """Where its API is."""
+    """Address of its API."""
     ckan_version: str
     site_title: str | None
     site_url: str | None
     extensions: list[str]
 
 
-class Fault(BaseModel):
-    """Why it failed."""
+class FailureReason(BaseModel):
+    """Reason for a failure."""
 
     message: str
     code: str
-    """The kind of failure in one word, such as `not_found` or `timeout`."""
+    """Kind of failure in one word, such as `not_found` or `timeout`."""
     status: int | None = None
-    """The HTTP status, where there was an answer."""
+    """The HTTP status, if there was an answer."""
     type: str | None = None
-    """What CKAN calls it."""
+    """CKAN's name of the error."""
     fields: dict[str, list[str]] | None = None
-    """What is wrong with each parameter, in CKAN's words."""
+    """Parameter → its errors, in CKAN's words."""
     retry_after: float | None = None
     """Seconds that the portal asks to wait."""
 
 
 class Failure(BaseModel):
-    """What the tools give as data when they fail."""
+    """Data of a failed call."""
 
     success: Literal[False] = False
-    error: Fault
+    error: FailureReason
 
 
-class Settings(BaseModel):
-    """Which portal is asked, and how: `[packs.ckan]` in the configuration."""
+class CkanSettings(BaseModel):
+    """The portal and its options: `[packs.ckan]` in the configuration."""
 
     model_config = ConfigDict(frozen=True)
 
     base_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+[^\s?#]*$")] = "https://data.gov.il/api/3"
-    # The portal that is asked unless configured answers 403 to programs that don't call themselves so.
+    # The default portal answers 403 to other user agents.
     user_agent: Annotated[str, Field(pattern=r"^[ -~]+$")] = "datagov-external-client Pegboard"
     timeout: Annotated[float, Field(gt=0)] = 15.0
-    """Seconds that one request may take."""
+    """Timeout of one request, in seconds."""
     api_key: Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[!-~]+$")] | None = Field(
         None, repr=False
     )
-    """What shows who asks; None to ask as anybody."""
+    """Key for private datasets; None for public access."""

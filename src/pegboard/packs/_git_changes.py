@@ -8,7 +8,7 @@ from pygit2.enums import DeltaStatus, DiffFind, DiffOption
 
 from ._git_models import Change, Changed, FileChange, State
 from ._git_objects import tree_entries, write_tree
-from ._git_worktree import File, Index
+from ._git_worktree import File, GitIndex
 
 FOLDER_MODE, SUBMODULE_MODE = 0o040000, 0o160000
 
@@ -30,7 +30,7 @@ def shown(path: bytes) -> str:
 
 
 def parts_of(path: str) -> list[bytes]:
-    """Return the names in a path from the top; an absolute path begins with an empty one, which no file has."""
+    """Return the names in a path from the top; an absolute path starts with an empty name, which matches no file."""
     names = path.encode("utf-8", "surrogateescape").rstrip(b"/").split(b"/")
     return [name for place, name in enumerate(names) if name not in {b"", b"."} or (place == 0 and len(names) > 1)]
 
@@ -45,7 +45,7 @@ def size_of(git: pygit2.Repository, oid: bytes) -> int:
 
 
 def entry_at(git: pygit2.Repository, commit: pygit2.Commit, parts: Sequence[bytes]) -> File | None:
-    """Return what is at a path of a commit."""
+    """Return the entry at a path of a commit, or None."""
     found: File = FOLDER_MODE, commit.tree_id.raw
     for part in parts:
         if found[0] != FOLDER_MODE:
@@ -95,7 +95,7 @@ def changed_file(delta: pygit2.DiffDelta) -> Changed:
     return changed
 
 
-def unstaged_state(index: Index, path: bytes, now: File | None) -> State:
+def unstaged_state(index: GitIndex, path: bytes, now: File | None) -> State:
     if now is None:
         return "deleted"
     if path in index.planned:
@@ -130,7 +130,7 @@ def change_of(compared: pygit2.Diff, max_bytes: int, conflicts: frozenset[bytes]
 
 
 def _unquoted(patch: bytes) -> bytes:
-    """Show names that aren't ASCII as they are, not as octal numbers."""
+    """Decode names that aren't ASCII, which git writes as octal numbers."""
     head, mark, rest = patch.partition(b"\n@@ ")
 
     def plain(found: re.Match[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""The configuration of a git repository: read without includes, and written anew with the harmless values only."""
+"""The configuration of a git repository: read without includes, and rewritten with harmless values only."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ _CORE = ("filemode", "ignorecase", "precomposeunicode", "symlinks", "autocrlf", 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]*")
 
 
-class Value(NamedTuple):
+class ConfigValue(NamedTuple):
     """One value of a configuration."""
 
     section: str
@@ -43,10 +43,7 @@ class GitConfig:
         return default if text is None else text.lower() in {"true", "yes", "on", "1"}
 
     def harmless(self) -> str:
-        """Return a configuration with the values that only describe the repository.
-
-        It names no program, no other file and no address.
-        """
+        """Return a configuration with descriptive values only: no program, other file or address."""
         lines = ["[core]", "repositoryformatversion = 0", "bare = false", "safecrlf = false", "quotepath = false"]
         for key in _CORE:
             text = self.get("core", key)
@@ -54,17 +51,17 @@ class GitConfig:
                 lines.append(f"{key} = {text or 'false'}")
         return "\n".join([*lines, *_sections(self._tracking())]) + "\n"
 
-    def _tracking(self) -> Iterator[Value]:
+    def _tracking(self) -> Iterator[ConfigValue]:
         kinds = {("branch", "remote"), ("branch", "merge"), ("remote", "fetch")}
         return (value for value in self._values if (value.section, value.key) in kinds and value.subsection)
 
 
-def _sections(values: Iterable[Value]) -> Iterator[str]:
+def _sections(values: Iterable[ConfigValue]) -> Iterator[str]:
     for value in values:
         if not re.search(r"[\0\n]", value.subsection + value.text):
             yield f"[{value.section} {_quoted(value.subsection)}]"
             if value.section == "remote":
-                yield "url = none:"  # libgit2 knows a remote only by its address, which is not needed otherwise
+                yield "url = none:"  # libgit2 ignores a remote without an address
             yield f"{value.key} = {_quoted(value.text)}"
 
 
@@ -73,8 +70,8 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _parsed(text: str) -> Iterator[Value]:
-    """Read a configuration; lines that git would refuse are left out."""
+def _parsed(text: str) -> Iterator[ConfigValue]:
+    """Yield the values of a configuration; skip lines that git would reject."""
     section, subsection = "", ""
     joined = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", text.removeprefix("\ufeff").replace("\r\n", "\n"))
     for line in joined.split("\n"):
@@ -87,7 +84,7 @@ def _parsed(text: str) -> Iterator[Value]:
             continue
         key, has_value, value = rest.partition("=")
         key = re.split(r"\s*[#;]", key)[0].strip().lower()
-        yield Value(section, subsection, key, _value(value) if has_value else "true")
+        yield ConfigValue(section, subsection, key, _value(value) if has_value else "true")
 
 
 def _value(text: str) -> str:
@@ -96,5 +93,5 @@ def _value(text: str) -> str:
         at = piece.end()
         escaped = piece[0] if piece[1] is None else piece[1]
         found += piece[3] or re.sub(r"\\(.)", lambda each: _ESCAPED.get(each[1], each[1]), escaped)
-    # white space at the end counts only within quotes
+    # Trailing white space counts only within quotes.
     return found if text[:at].endswith('"') else found.rstrip()

@@ -1,4 +1,4 @@
-"""Commits of a git repository: which there are, and what they say."""
+"""Commits of a git repository."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,13 +13,13 @@ from ._git_changes import entry_at
 from ._git_models import Commit
 
 _OLDER = 100
-"""Commits in a row that are too old, after which a search for later ones ends."""
+"""Number of consecutive commits that are too old, after which a search for newer ones ends."""
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800, "month": 2629800, "year": 31557600}
 _AGO = re.compile(r"(\d+|an?|last)[ .]+(second|minute|hour|day|week|month|year)s?(?:[ .]+ago)?")
 
 
 def commit_at(git: pygit2.Repository, name: str | pygit2.Oid) -> pygit2.Commit:
-    """Return the commit that a reference leads to, or that has this id."""
+    """Return the commit that a reference or an id names."""
     found = git.lookup_reference(name) if isinstance(name, str) else git[name]
     return found.peel(pygit2.Commit)
 
@@ -29,7 +29,7 @@ def head_name(git: pygit2.Repository) -> str:
 
 
 def upstream_of(git: pygit2.Repository, branch: pygit2.Branch) -> tuple[str | None, bool, int, int]:
-    """Return the upstream of a branch, whether it is gone, and how many commits the branch is ahead and behind."""
+    """Return the upstream of a branch, whether it is deleted, and how many commits the branch is ahead and behind."""
     try:
         name = branch.upstream_name
     except (KeyError, ValueError, pygit2.GitError):
@@ -44,13 +44,13 @@ def upstream_of(git: pygit2.Repository, branch: pygit2.Branch) -> tuple[str | No
 def walked(
     git: pygit2.Repository, start: pygit2.Commit, hidden: pygit2.Commit | None, paths: Sequence[Sequence[bytes]]
 ) -> Iterator[pygit2.Commit]:
-    """Yield commits, the latest first; with paths, those that change them, as `git log` simplifies the history."""
+    """Yield commits, the latest first; with paths, those that change them, simplified like `git log` does."""
     included = None
     if hidden is not None:
         walker = git.walk(start.id)
         walker.hide(hidden.id)
         included = {commit.id for commit in walker}
-    # by date, and of two with one date the one that was reached first: the order of git itself
+    # By date, then by the order in which they were reached, as git does.
     waiting: list[tuple[int, int, pygit2.Commit]] = []
     reached = {start.id}
 
@@ -138,10 +138,10 @@ def moment(signature: pygit2.Signature) -> str:
 
 
 def moment_of(text: str | None, *, is_end: bool) -> float | None:
-    """Read a point in time.
+    """Parse a point in time.
 
     Raises:
-        ToolFailed: The text isn't one.
+        ToolFailed: The text can't be parsed.
     """
     if text is None:
         return None

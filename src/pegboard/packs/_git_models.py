@@ -1,4 +1,4 @@
-"""What the tools of the git pack return."""
+"""Results of the tools of the git pack."""
 
 from typing import Literal, NotRequired, TypedDict
 
@@ -6,33 +6,33 @@ State = Literal["unmodified", "modified", "type_changed", "added", "deleted", "r
 
 
 class Changed(TypedDict):
-    """A file that is not as it was committed."""
+    """A file that differs from the last commit."""
 
     path: str
-    """From the top of the repository, as all paths that this pack gives."""
+    """Relative to the top of the repository, like all paths of this pack."""
     staged: State
     unstaged: State
     old_path: NotRequired[str]
-    """What it was called before it was renamed or copied."""
+    """Path before it was renamed or copied."""
 
 
-class Status(TypedDict):
-    """What is going on in a repository."""
+class RepositoryStatus(TypedDict):
+    """State of a repository."""
 
     top: str
-    """The folder that the repository is in."""
+    """Folder of the repository."""
     branch: str | None
     """None if HEAD is detached."""
     commit: str | None
     """None before the first commit."""
     upstream: str | None
     ahead: int
-    """How many commits the branch has that the upstream has not."""
+    """Number of commits that the upstream lacks."""
     behind: int
-    """How many commits the upstream has that the branch has not."""
+    """Number of commits that the branch lacks."""
     changed: list[Changed]
     untracked: list[str]
-    """Files, and folders with nothing else in them, which end with `/`."""
+    """Untracked files, and folders without tracked files, which end with `/`."""
 
 
 class Commit(TypedDict):
@@ -43,45 +43,45 @@ class Commit(TypedDict):
     author: str
     email: str
     date: str
-    """When it was written, as ISO 8601."""
+    """Date of authorship, in ISO 8601."""
     subject: str
     body: str
     refs: list[str]
-    """The branches and tags that point at it."""
+    """Branches and tags of this commit."""
 
 
 class Commits(TypedDict):
-    """A part of the history, the latest first."""
+    """Part of the history, the latest commit first."""
 
     commits: list[Commit]
     truncated: bool
-    """Whether there are more."""
+    """Whether there are more commits."""
 
 
 class FileChange(TypedDict):
-    """What happened to a file."""
+    """Change of one file."""
 
     path: str
     state: State
     added: int | None
-    """Lines; None if it is binary."""
+    """Number of lines; None for a binary file."""
     removed: int | None
-    """Lines; None if it is binary."""
+    """Number of lines; None for a binary file."""
     old_path: NotRequired[str]
-    """What it was called before it was renamed or copied."""
+    """Path before it was renamed or copied."""
 
 
 class Change(TypedDict):
-    """What is different."""
+    """Differences."""
 
     files: list[FileChange]
     patch: str
     truncated: bool
-    """Whether the patch is cut."""
+    """Whether the patch is truncated."""
 
 
-class Shown(Change):
-    """A commit with what it changed, compared to its first parent."""
+class CommitDetails(Change):
+    """A commit with its changes, compared to its first parent."""
 
     commit: Commit
 
@@ -93,21 +93,21 @@ class Branch(TypedDict):
     commit: str
     subject: str
     date: str
-    """When the commit was made, as ISO 8601."""
+    """Date of the commit, in ISO 8601."""
     current: bool
     remote: bool
     upstream: str | None
     tracking: str | None
-    """How it stands to its upstream: `ahead 1, behind 2`, or `gone`."""
+    """State relative to its upstream: `ahead 1, behind 2`, or `gone`."""
 
 
-class Line(TypedDict):
-    """A line of a file, and where it comes from."""
+class BlameLine(TypedDict):
+    """A line of a file, with the commit that changed it last."""
 
     line: int
     text: str
     commit: str
     author: str
     date: str
-    """When it was written, as ISO 8601."""
+    """Date of authorship, in ISO 8601."""
     subject: str

@@ -12,7 +12,7 @@ from pygit2.enums import ObjectType
 
 from pegboard.sdk import ToolFailed
 
-from ._roots import PASSAGE, Place, descriptor_path, opened, opened_file, read_all, resolve
+from ._roots import PASSAGE, ResolvedPath, descriptor_path, opened, opened_file, read_all, resolve
 
 _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
 _HEAD_BYTES = 64
@@ -23,7 +23,7 @@ _MOST_FOLDERS = 20
 
 
 class Objects(pygit2.OdbBackend):
-    """Single object files, each opened below its folder without following links, and objects kept in memory.
+    """Loose objects, each opened below its folder without following links, and objects in memory.
 
     Writing changes only the memory.
 
@@ -31,7 +31,7 @@ class Objects(pygit2.OdbBackend):
         folders: The object folders.
     """
 
-    def __init__(self, folders: Sequence[Place]) -> None:
+    def __init__(self, folders: Sequence[ResolvedPath]) -> None:
         super().__init__()
         self._folders = folders
         self._memory: dict[pygit2.Oid, tuple[int, bytes]] = {}
@@ -49,16 +49,16 @@ class Objects(pygit2.OdbBackend):
         return kind, size
 
     def read_prefix_cb(self, prefix: str) -> tuple[int, bytes, pygit2.Oid]:
-        """Read the one object whose id begins with a prefix."""
+        """Read the object whose id starts with a prefix."""
         oid = self.exists_prefix_cb(prefix)
         return *self.read_cb(oid), oid
 
     def write_cb(self, oid: pygit2.Oid, data: bytes, kind: int) -> None:
-        """Keep an object in memory."""
+        """Store an object in memory."""
         self._memory[oid] = kind, bytes(data)
 
     def exists_cb(self, oid: pygit2.Oid) -> bool:
-        """Return whether there is an object with this id."""
+        """Return whether an object with this id exists."""
         if oid in self._memory:
             return True
         name = str(oid)
@@ -69,7 +69,7 @@ class Objects(pygit2.OdbBackend):
         return False
 
     def exists_prefix_cb(self, prefix: str) -> pygit2.Oid:
-        """Return the one id that begins with a prefix."""
+        """Return the only id that starts with a prefix."""
         found = {str(oid) for oid in self._memory if str(oid).startswith(prefix)}
         for folder in self._folders:
             names = (prefix[:2] + name for name in _names(folder.below(prefix[:2])))
@@ -79,7 +79,7 @@ class Objects(pygit2.OdbBackend):
         return pygit2.Oid(hex=found.pop())
 
     def refresh_cb(self) -> None:
-        """Do nothing: nothing is cached."""
+        """Do nothing, as nothing is cached."""
 
     def __iter__(self) -> Iterator[pygit2.Oid]:
         return iter([*self._memory])
@@ -115,11 +115,11 @@ def _begun(compressed: bytes) -> tuple[int, int, bytes, "zlib._Decompress"]:
     return *found, content, rest
 
 
-def object_folders(first: Place) -> list[Place]:
+def object_folders(first: ResolvedPath) -> list[ResolvedPath]:
     """Return the object folders of a repository: its own, then its alternates and theirs.
 
     Raises:
-        ToolFailed: One of them is outside of the roots, or there are too many.
+        ToolFailed: One of them is outside the roots, or there are too many.
     """
     folders = [first]
     for folder in folders:
@@ -142,13 +142,13 @@ def object_folders(first: Place) -> list[Place]:
     return folders
 
 
-def link_packs(folders: Sequence[Place], target: Path, files: ExitStack) -> None:
+def link_packs(folders: Sequence[ResolvedPath], target: Path, files: ExitStack) -> None:
     """Open all packs and link them into a folder by their descriptors.
 
     Args:
-        folders: The object folders to find packs in.
-        target: The folder that gets the links.
-        files: Closes the packs in the end.
+        folders: The object folders with packs.
+        target: The folder for the links.
+        files: Stack that closes the packs.
     """
     for folder in folders:
         names = set(_names(folder.below("pack")))
@@ -162,10 +162,10 @@ def link_packs(folders: Sequence[Place], target: Path, files: ExitStack) -> None
 
 
 def write_tree(repository: pygit2.Repository, files: Mapping[bytes, tuple[int, bytes]]) -> pygit2.Tree:
-    """Write a tree, with the trees below it.
+    """Write a tree with all its subtrees.
 
     Args:
-        repository: The repository; its objects in memory get the trees.
+        repository: The repository; the trees are stored in its memory.
         files: Mode and id of each file, by path.
     """
     top: dict[bytes, object] = {}
@@ -179,7 +179,7 @@ def write_tree(repository: pygit2.Repository, files: Mapping[bytes, tuple[int, b
             node = inner
         node[name] = entry
     tree = repository[_written(repository, top)]
-    assert isinstance(tree, pygit2.Tree), "it was written as one"
+    assert isinstance(tree, pygit2.Tree), "written as a tree"
     return tree
 
 
@@ -193,13 +193,13 @@ def _written(repository: pygit2.Repository, node: Mapping[bytes, object]) -> pyg
                 pass
             case _:
                 raise TypeError(entry)
-        # git sorts a folder as if its name ended with a slash
+        # git sorts a folder as if its name ended with a slash.
         lines.append((name + (b"/" if mode == 0o40000 else b""), b"%o %s\0%s" % (mode, name, oid)))
     return repository.odb.write(ObjectType.TREE, b"".join(line for _, line in sorted(lines)))
 
 
 def tree_entries(data: bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """Read a tree: yield the name, the mode and the id of each entry."""
+    """Yield the name, the mode and the id of each entry of a tree."""
     at = 0
     while at < len(data):
         end = data.index(b"\0", at)
@@ -208,7 +208,7 @@ def tree_entries(data: bytes) -> Iterator[tuple[bytes, int, bytes]]:
         at = end + 21
 
 
-def _names(place: Place) -> list[str]:
+def _names(place: ResolvedPath) -> list[str]:
     try:
         with opened(place.root, place.parts) as folder:
             return os.listdir(folder)  # noqa: PTH208 - a descriptor

@@ -1,7 +1,7 @@
-"""Opening a git repository without trusting it.
+"""Access to a git repository without trusting it.
 
-libgit2 works on a private copy: references, the index and a configuration reduced to harmless values lie in a temporary
-folder, objects are read by descriptors. Every file is resolved, checked to lie inside the roots, and opened without
+libgit2 works on a private copy: references, the index and a configuration reduced to harmless values are in a temporary
+folder, objects are read by descriptors. Every file is resolved, checked to be inside the roots, and opened without
 following links. So neither the configuration of the repository nor a link that is replaced meanwhile has any effect.
 """
 
@@ -21,7 +21,7 @@ from pegboard.sdk import ToolFailed
 
 from ._git_config import GitConfig
 from ._git_objects import Objects, link_packs, object_folders
-from ._roots import FOLDER, PASSAGE, Place, explained, opened, opened_file, read_all, reason, resolve
+from ._roots import FOLDER, PASSAGE, ResolvedPath, explained, opened, opened_file, read_all, reason, resolve
 
 _LARGEST_FILE = 2**28
 """Bytes of an index or of packed references."""
@@ -36,15 +36,15 @@ _COPIED = ("shallow", "info/exclude", "info/attributes")
 class Opened(NamedTuple):
     """An opened repository."""
 
-    top: Place
+    top: ResolvedPath
     """Its working tree."""
-    folder: Place
+    folder: ResolvedPath
     """Its git directory."""
     config: GitConfig
     git: pygit2.Repository
     """The private copy; its working tree is an empty temporary folder."""
     scratch: Path
-    """That folder."""
+    """The temporary folder."""
     revisions: "Revisions"
 
     def read(self, *names: str, max_bytes: int = _LARGEST_FILE) -> bytes | None:
@@ -53,11 +53,11 @@ class Opened(NamedTuple):
 
 
 class Revisions:
-    """The commits that a user can name.
+    """Commits by the names that users type.
 
     Args:
         git: The private copy.
-        logs: Copies the reference logs into it, the first time that a revision needs them.
+        logs: Function that copies the reference logs, called when a revision first needs them.
     """
 
     def __init__(self, git: pygit2.Repository, logs: Iterator[None]) -> None:
@@ -68,7 +68,7 @@ class Revisions:
         """Return the commit that a revision names.
 
         Raises:
-            ToolFailed: There is none.
+            ToolFailed: The revision is unknown.
         """
         if "@{" in revision:
             next(self._logs, None)
@@ -77,34 +77,34 @@ class Revisions:
                 return self._git.revparse_single(revision).peel(pygit2.Commit)
         except (KeyError, ValueError, pygit2.GitError):
             pass
-        raise ToolFailed(f"There is no commit {revision}.", code="unknown_revision")
+        raise ToolFailed(f"The revision {revision} is unknown.", code="unknown_revision")
 
 
 @contextmanager
 def repository(folder: str) -> Iterator[Opened]:
-    """Open the repository that a folder is in.
+    """Open the repository that contains a folder.
 
     Args:
         folder: The folder, inside the roots; the search for the repository ends at the root.
 
     Raises:
-        ToolFailed: There is none, it reaches out of the roots, or it can't be read.
+        ToolFailed: The folder is in no repository, or the repository reaches outside the roots or can't be read.
     """
     place = resolve(folder)
     with explained(folder), opened(place.root, place.parts, PASSAGE):
         pass
     for length in range(len(place.parts), -1, -1):
-        top = Place(place.root, place.parts[:length])
+        top = ResolvedPath(place.root, place.parts[:length])
         if (git_folder := _git_folder(top)) is not None:
             break
     else:
-        raise ToolFailed(f"{folder} is in no git repository at or below {place.root}.", code="not_a_repository")
+        raise ToolFailed(f"{folder} is not in a git repository at or below {place.root}.", code="not_a_repository")
     with readable(), _open(top, git_folder) as found:
         yield found
 
 
-def head_below(top: Place) -> bytes | None:
-    """Return the id of the commit that is checked out in a nested repository; None if it can't be read."""
+def head_below(top: ResolvedPath) -> bytes | None:
+    """Return the id of the checked-out commit of a nested repository; None if it can't be read."""
     try:
         git_folder = _git_folder(top)
         if git_folder is None:
@@ -129,11 +129,11 @@ def readable() -> Iterator[None]:
         ) from None
 
 
-def _git_folder(top: Place) -> Place | None:
+def _git_folder(top: ResolvedPath) -> ResolvedPath | None:
     """Return the git directory of a working tree; None if it has none."""
     path = top.below(".git").path
     try:
-        mode = os.stat(path, follow_symlinks=False).st_mode  # noqa: PTH116 - the path is a string already
+        mode = os.stat(path, follow_symlinks=False).st_mode  # noqa: PTH116 - the path is already a string
     except OSError:
         return None
     if not stat.S_ISREG(mode):
@@ -143,10 +143,10 @@ def _git_folder(top: Place) -> Place | None:
     if not content.startswith(b"gitdir:"):
         return None
     target = os.fsdecode(content.removeprefix(b"gitdir:").strip())
-    return resolve(os.path.join(top.path, target))  # noqa: PTH118 - the path is a string already
+    return resolve(os.path.join(top.path, target))  # noqa: PTH118 - the path is already a string
 
 
-def _is_git_folder(folder: Place) -> bool:
+def _is_git_folder(folder: ResolvedPath) -> bool:
     try:
         with opened(folder.root, folder.parts, PASSAGE) as descriptor:
             os.stat("HEAD", dir_fd=descriptor, follow_symlinks=False)
@@ -156,7 +156,7 @@ def _is_git_folder(folder: Place) -> bool:
 
 
 @contextmanager
-def _open(top: Place, folder: Place) -> Iterator[Opened]:
+def _open(top: ResolvedPath, folder: ResolvedPath) -> Iterator[Opened]:
     common = _pointed(folder, "commondir") or folder
     config = GitConfig(_text(_inside(common, "config")))
     if config.is_true("extensions", "worktreeconfig", default=False):
@@ -191,22 +191,22 @@ def _open(top: Place, folder: Place) -> Iterator[Opened]:
             git.free()
 
 
-def _pointed(folder: Place, name: str) -> Place | None:
+def _pointed(folder: ResolvedPath, name: str) -> ResolvedPath | None:
     """Return the folder that a file of a git directory names; None without such a file."""
     content = _content(folder.below(name), _LARGEST_SMALL_FILE)
     return None if content is None else _resolved(folder, os.fsdecode(content.strip()))
 
 
-def _resolved(folder: Place, path: str) -> Place:
-    return resolve(os.path.join(folder.path, path))  # noqa: PTH118 - the path is a string already
+def _resolved(folder: ResolvedPath, path: str) -> ResolvedPath:
+    return resolve(os.path.join(folder.path, path))  # noqa: PTH118 - the path is already a string
 
 
-def _inside(folder: Place, *names: str) -> Place:
-    """Return where a file of a git directory is, which may itself be a link to another place inside the roots."""
+def _inside(folder: ResolvedPath, *names: str) -> ResolvedPath:
+    """Return the resolved path of a file of a git directory, which may be a link to another file inside the roots."""
     return resolve(folder.below(*names).path)
 
 
-def _content(place: Place, max_bytes: int) -> bytes | None:
+def _content(place: ResolvedPath, max_bytes: int) -> bytes | None:
     try:
         with opened_file(place, place.path) as file:
             return read_all(file, place.path, max_bytes)
@@ -214,12 +214,12 @@ def _content(place: Place, max_bytes: int) -> bytes | None:
         return None
 
 
-def _text(place: Place) -> str:
+def _text(place: ResolvedPath) -> str:
     return (_content(place, _LARGEST_SMALL_FILE) or b"").decode("utf-8", "surrogateescape")
 
 
-def _copy_references(folder: Place, common: Place, copy: Path) -> None:
-    """Copy HEAD and all references, as far as they are well-formed."""
+def _copy_references(folder: ResolvedPath, common: ResolvedPath, copy: Path) -> None:
+    """Copy HEAD and all well-formed references."""
     head = (_content(folder.below("HEAD"), _LARGEST_SMALL_FILE) or b"").decode("utf-8", "surrogateescape").strip()
     target = head.removeprefix("ref:").strip()
     if not (_OID.fullmatch(head) or (head.startswith("ref:") and _REFERENCE.fullmatch(target))):
@@ -248,7 +248,7 @@ def _copy_references(folder: Place, common: Place, copy: Path) -> None:
     (copy / "packed-refs").write_bytes(os.fsencode("# pack-refs with: sorted \n" + "".join(lines)))
 
 
-def _copy_logs(folder: Place, common: Place, copy: Path) -> Iterator[None]:
+def _copy_logs(folder: ResolvedPath, common: ResolvedPath, copy: Path) -> Iterator[None]:
     (copy / "logs").mkdir()
     if (content := _content(_inside(folder, "logs", "HEAD"), _LARGEST_FILE)) is not None:
         (copy / "logs" / "HEAD").write_bytes(content)
@@ -258,13 +258,13 @@ def _copy_logs(folder: Place, common: Place, copy: Path) -> Iterator[None]:
 
 
 def _write(folder: Path, name: str, content: bytes) -> None:
-    with suppress(OSError):  # a damaged repository has names that exclude each other
+    with suppress(OSError):  # a damaged repository may have a file and a folder of one name
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
 
 
-def _files(place: Place, name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each file in a folder and those below it; links are left out."""
+def _files(place: ResolvedPath, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the content of each file in a folder and its subfolders; skip links."""
     waiting = [(place, name)]
     count = 0
     while waiting:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from pegboard.sdk import ToolFailed
 
 from ._git_repository import Opened, head_below
-from ._roots import FOLDER, PASSAGE, Place, opened, opened_file, read_all
+from ._roots import FOLDER, PASSAGE, ResolvedPath, opened, opened_file, read_all
 
 LARGEST_TEXT = 50_000_000
-"""Bytes of a file of the working tree that is compared line by line; a larger one counts as binary."""
+"""Size in bytes up to which a file of the working tree is compared line by line; a larger one counts as binary."""
 _CHUNK = 2**20
 _LARGEST_RULES = 2**20
 _DEEPEST = 400
@@ -38,8 +38,8 @@ class _Entry(NamedTuple):
     is_fixed: bool
 
 
-class Index:
-    """The index: what is staged.
+class GitIndex:
+    """The index, which contains the staged files.
 
     Args:
         repository: The repository.
@@ -67,7 +67,7 @@ class Index:
         self._written = _written_at(repository)
 
     def copy_attributes(self) -> None:
-        """Copy the files with git attributes, which say what is text and what is binary, beside the private copy."""
+        """Copy git's attribute files, which mark text and binary files, into the private copy."""
         for path in {b".gitattributes", *self._entries}:
             if path.endswith(b".gitattributes"):
                 _copy(self._repository, path)
@@ -77,7 +77,7 @@ class Index:
         return {path: sides[2] for path, sides in self.conflicts.items() if 2 in sides}
 
     def changed(self) -> dict[bytes, File | None]:
-        """Return the files whose content or mode in the working tree isn't the staged one; None for deleted ones."""
+        """Return the files whose content or mode in the working tree differs from the index; None for deleted ones."""
         repository, found = self._repository, dict[bytes, File | None]()
         paths: dict[bytes, list[bytes]] = {}
         for path in [*self._entries, *self.conflicts]:
@@ -90,7 +90,7 @@ class Index:
             with ExitStack() as closing:
                 try:
                     descriptor = closing.enter_context(opened(top.root, (*top.parts, *parts), PASSAGE))
-                except OSError:  # the folder is gone, or a link, which can't hold files of the repository
+                except OSError:  # the folder was deleted, or is a link, which contains no files of the repository
                     found |= {prefix + name: None for name in names if not self._is_fixed(prefix + name)}
                     continue
                 for name in names:
@@ -118,7 +118,7 @@ class Index:
                     yield path + b"/"
 
     def _has_files(self, folder: bytes) -> bool:
-        """Return whether a folder has a file that isn't ignored, or is a repository of its own."""
+        """Return whether a folder contains a file that isn't ignored, or is a separate repository."""
         waiting = [folder]
         while waiting:
             here = waiting.pop()
@@ -137,9 +137,9 @@ class Index:
     def _is_ignored(self, path: bytes) -> bool:
         try:
             text = path.decode()
-        except UnicodeDecodeError:  # libgit2's binding has no way to ask
+        except UnicodeDecodeError:  # pygit2 can't check such paths
             return False
-        if path.endswith(b"/"):  # rules for folders apply only to what is one
+        if path.endswith(b"/"):  # rules for folders apply only to folders
             (self._repository.scratch / text).mkdir(parents=True, exist_ok=True)
         return self._repository.git.path_is_ignored(text.removesuffix("/"))
 
@@ -179,34 +179,34 @@ class Index:
             found[path] = now
 
     def _is_unchanged(self, entry: _Entry, status: os.stat_result) -> bool:
-        """Return whether a file surely is as it was when it was staged."""
+        """Return whether a file is certainly unchanged since it was staged."""
         times = (*divmod(status.st_ctime_ns, 10**9), *divmod(status.st_mtime_ns, 10**9))
         stamp = tuple(number & 0xFFFFFFFF for number in (*times, status.st_ino, status.st_size))
         return stamp == entry.stamp and status.st_mtime_ns < self._written
 
-    def _place(self, path: bytes) -> Place:
+    def _place(self, path: bytes) -> ResolvedPath:
         return self._repository.top.below(*os.fsdecode(path).split("/"))
 
     def _hashed(self, path: bytes, staged: bytes) -> bytes:
-        """Return the id of a file's content, and keep the content in memory."""
+        """Return the id of a file's content, and store the content in memory."""
         git, shown = self._repository.git, os.fsdecode(path)
         with opened_file(self._place(path), shown) as file:
             size = os.fstat(file).st_size
             if size > LARGEST_TEXT:
                 oid = _streamed(file, size)
-                # the NUL has it shown as binary, whatever it is
+                # A NUL makes libgit2 treat it as binary.
                 return oid if oid == staged else git.create_blob(b"\0" + oid).raw
             content = read_all(file, shown, LARGEST_TEXT)
         if b"\r\n" not in content and b"$Id" not in content:
             return git.create_blob(content).raw
-        # line ends and keywords are converted as git itself does, by the attributes of the file's path
+        # Line ends and keywords are converted as git does, by the attributes of the file's path.
         copy = self._repository.scratch / shown
         try:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(content)
             oid = git.create_blob_fromworkdir(shown).raw
             copy.unlink()
-        except (OSError, ValueError):  # two paths that exclude each other, or a path that is not UTF-8
+        except (OSError, ValueError):  # a file and a folder of one name, or a path that is not UTF-8
             oid = git.create_blob(content).raw
         return oid
 
@@ -228,7 +228,7 @@ def _written_at(repository: Opened) -> int:
 
 
 def _copy(repository: Opened, path: bytes) -> None:
-    """Copy a file with rules for paths to the same path beside the private copy."""
+    """Copy a file with rules for paths to the same path in the private copy."""
     copy = repository.scratch / os.fsdecode(path)
     with suppress(OSError, ToolFailed):
         place = repository.top.below(*os.fsdecode(path).split("/"))
@@ -239,7 +239,7 @@ def _copy(repository: Opened, path: bytes) -> None:
 
 
 def _listed(repository: Opened, folder: bytes) -> Sequence[tuple[bytes, int]]:
-    """Return the names in a folder, with the mode of each; nothing where it can't be read."""
+    """Return the names in a folder with their modes; an empty list if it can't be read."""
     parts = [part for part in os.fsdecode(folder).split("/") if part]
     if len(parts) > _DEEPEST:
         return ()
@@ -259,7 +259,7 @@ def _mode(entry: os.DirEntry[str]) -> int:
 
 
 def _parsed(content: bytes) -> Iterator[_Entry]:
-    """Read the entries of an index, in versions 2 to 4.
+    """Yield the entries of an index, in versions 2 to 4.
 
     Raises:
         ToolFailed: It is damaged, or split into several files.
@@ -302,7 +302,7 @@ def _parsed(content: bytes) -> Iterator[_Entry]:
 
 
 def _offset(content: bytes, at: int) -> tuple[int, int]:
-    """Read a number of variable length; return it and where it ends."""
+    """Parse a number of variable length; return it and the index of its end."""
     number = content[at] & 0x7F
     while content[at] & 0x80:
         at += 1

@@ -1,4 +1,4 @@
-"""Running programs and reading what they print: without a shell, and only as long as the output is needed."""
+"""Subprocesses and their output: without a shell, and only as long as the output is needed."""
 
 import subprocess
 import sys
@@ -16,11 +16,11 @@ _ENTER = "import os, sys; os.fchdir(int(sys.argv[1])); os.execvp(sys.argv[2], sy
 
 
 class Program:
-    """A program that runs.
+    """A running program.
 
     Args:
-        process: The process, with a pipe for what it prints.
-        errors: The file that takes its complaints.
+        process: The process, with a pipe for stdout.
+        errors: The file for stderr.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
@@ -31,11 +31,11 @@ class Program:
         self._errors = errors
 
     def end(self) -> int:
-        """Waits for its end, and gives its exit code."""
+        """Wait for its end and return its exit code."""
         return self._process.wait()
 
     def complaint(self) -> str:
-        """Gives the beginning of what it said on standard error."""
+        """Return the beginning of its stderr."""
         self._errors.seek(0)
         return self._errors.read(_LONGEST_ERROR).decode("utf-8", "replace").strip()
 
@@ -57,12 +57,12 @@ def started(command: Sequence[str], folder: int | None = None, files: Sequence[i
     cwd = None
     if folder is not None and Path(_DESCRIPTORS).is_dir():
         cwd = f"{_DESCRIPTORS}/{folder}"
-    elif folder is not None:  # a system that can enter a folder by its descriptor only within a process
+    elif folder is not None:  # on this system only a process itself can change to a folder by its descriptor
         in_folder = [sys.executable, "-I", "-S", "-c", _ENTER, str(folder), *command]
         kept.append(folder)
     with tempfile.TemporaryFile() as errors:
         try:
-            process = subprocess.Popen(  # noqa: S603 - no shell, and every pack checks the arguments that it gives
+            process = subprocess.Popen(  # noqa: S603 - no shell, and every pack checks its arguments
                 in_folder, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, pass_fds=kept
             )
         except OSError as error:

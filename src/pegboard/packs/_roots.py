@@ -1,12 +1,11 @@
-"""Reading files under the allowed roots only, as every pack here does that takes a path.
+"""Access to files inside the allowed roots only, for every built-in pack that accepts a path.
 
-The roots are the working directory, or what `[packs.NAME] roots` lists in the configuration; a path that is not
-absolute begins at the first of them. A path is resolved first, links and `..` included, and then opened from its root
-downwards without following any link. So a link that somebody puts in the way in between leads to an error, not out of
-the root.
+The roots are the working directory, or the list `[packs.NAME] roots` in the configuration; a relative path starts at
+the first of them. A path is resolved first, links and `..` included, and then opened from its root downwards without
+following any link. So a link that is created meanwhile leads to an error, not out of the root.
 """
 
-# All of it is about descriptors and single system calls, which pathlib hides.
+# This module uses descriptors and single system calls, which pathlib hides.
 # ruff: noqa: PTH111, PTH112, PTH118, PTH206
 
 import os
@@ -19,33 +18,33 @@ from pegboard.sdk import ToolFailed, get_config
 
 _CHUNK = 2**18
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a folder is opened to be listed."""
+"""Flags to open a folder for listing."""
 PASSAGE = FOLDER | getattr(os, "O_PATH", 0)
-"""How a folder is passed through: that needs no right to list it, where the system can tell the two apart."""
-# Without O_NONBLOCK, a FIFO put in the place of the file would hold the call until somebody writes to it.
+"""Flags to open a folder on the way to another; if the system can distinguish, no right to list it is needed."""
+# Without O_NONBLOCK, opening a FIFO that replaced the file would block until a process writes to it.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Place(NamedTuple):
-    """Where a path really leads."""
+class ResolvedPath(NamedTuple):
+    """A resolved path."""
 
     root: str
-    """The root that it is in, resolved."""
+    """Its root, resolved."""
     parts: tuple[str, ...]
-    """The names from there on."""
+    """Names below the root."""
 
     @property
     def path(self) -> str:
-        """All of it as one path."""
+        """The complete path."""
         return os.path.join(self.root, *self.parts)
 
-    def below(self, *names: str) -> "Place":
-        """Return the place that these names lead to from here; no links are followed on the way."""
-        return Place(self.root, (*self.parts, *names))
+    def below(self, *names: str) -> "ResolvedPath":
+        """Return the path of a file below this one; no links are followed."""
+        return ResolvedPath(self.root, (*self.parts, *names))
 
 
 def roots() -> tuple[str, ...]:
-    """Gives the folders that may be looked into, resolved."""
+    """Return the folders that may be read, resolved."""
     listed = get_config("roots", ["."])
     if isinstance(listed, str):
         listed = listed.split(os.pathsep)
@@ -54,11 +53,11 @@ def roots() -> tuple[str, ...]:
     return tuple(os.path.realpath(os.path.expanduser(root)) for root in listed)
 
 
-def resolve(path: str) -> Place:
-    """Finds where a path really leads.
+def resolve(path: str) -> ResolvedPath:
+    """Resolve a path.
 
     Raises:
-        ToolFailed: It leads out of the roots, or nowhere that can be told.
+        ToolFailed: It leads out of the roots, or can't be resolved.
     """
     try:
         allowed = roots()
@@ -67,19 +66,19 @@ def resolve(path: str) -> Place:
         raise ToolFailed("A path can't contain NUL characters or lone surrogates.", code="not_found") from None
     except FileNotFoundError:
         raise ToolFailed("The working directory no longer exists.", code="not_found") from None
-    except OSError as error:  # a link on the way was replaced at this very moment
+    except OSError as error:  # a link on the path was replaced meanwhile
         raise ToolFailed(f"{path} can't be resolved: {reason(error)}.", code="unreadable") from None
     for root in allowed:
         if is_inside(real, root):
-            return Place(root, tuple(part for part in real[len(root) :].split(os.sep) if part))
-    raise ToolFailed(f"{path} is outside of {' and '.join(allowed)}.", code="outside")
+            return ResolvedPath(root, tuple(part for part in real[len(root) :].split(os.sep) if part))
+    raise ToolFailed(f"{path} is outside {' and '.join(allowed)}.", code="outside")
 
 
-def resolve_folder(path: str) -> Place:
-    """Finds where the path of a folder really leads, for a program that is to look into it.
+def resolve_folder(path: str) -> ResolvedPath:
+    """Resolve the path of a folder, for a program that reads it.
 
     Raises:
-        ToolFailed: It leads out of the roots, or to no folder that can be entered.
+        ToolFailed: It leads out of the roots, or isn't a folder that can be entered.
     """
     place = resolve(path)
     with explained(path), opened(place.root, place.parts, PASSAGE):
@@ -87,13 +86,13 @@ def resolve_folder(path: str) -> Place:
 
 
 def is_inside(real: str, root: str) -> bool:
-    """Tells whether a resolved path is a root, or in it."""
+    """Return whether a resolved path is a root, or inside it."""
     return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
 
 
 @contextmanager
 def opened(root: str, parts: Sequence[str], flags: int = FOLDER) -> Iterator[int]:
-    """Opens the folder at `parts` below `root`, step by step and without following links; gives its descriptor."""
+    """Open the folder at `parts` below `root`, step by step and without following links; yield its descriptor."""
     here = os.open(root, PASSAGE if parts else flags)
     try:
         for count, part in enumerate(parts, 1):
@@ -106,14 +105,14 @@ def opened(root: str, parts: Sequence[str], flags: int = FOLDER) -> Iterator[int
 
 
 def read_text(path: str, max_bytes: int) -> str:
-    """Reads a text file.
+    """Read a text file.
 
     Args:
-        path: The file, under a root.
-        max_bytes: The largest file to read, in bytes; the tool's parameter of this name, as messages say.
+        path: The file, inside a root.
+        max_bytes: Size limit in bytes; also the name of the tool's parameter, for messages.
 
     Raises:
-        ToolFailed: It is outside, isn't there, is no file, is too large, or is not text.
+        ToolFailed: It is outside the roots, missing, not a file, too large, or not text.
     """
     place = resolve(path)
     with explained(path):
@@ -122,12 +121,12 @@ def read_text(path: str, max_bytes: int) -> str:
 
 
 @contextmanager
-def opened_file(place: Place, path: str) -> Iterator[int]:
+def opened_file(place: ResolvedPath, path: str) -> Iterator[int]:
     """Open a regular file without following links; yield its descriptor.
 
     Args:
-        place: Where the file is.
-        path: How messages name it.
+        place: The resolved path.
+        path: The path for messages.
 
     Raises:
         ToolFailed: It is a folder, a device, a pipe or a socket.
@@ -136,7 +135,7 @@ def opened_file(place: Place, path: str) -> Iterator[int]:
     if not place.parts:
         raise ToolFailed(f"{path} is a folder, not a file.", code="not_a_file")
     with opened(place.root, place.parts[:-1], PASSAGE) as folder:
-        # Looked at before it is opened: opening a device may already do something.
+        # Checked before it is opened: opening a device may have an effect.
         require_file(os.stat(place.parts[-1], dir_fd=folder, follow_symlinks=False), path)
         descriptor = os.open(place.parts[-1], _FILE, dir_fd=folder)
     try:
@@ -151,8 +150,8 @@ def read_all(descriptor: int, path: str, max_bytes: int) -> bytes:
 
     Args:
         descriptor: The file, opened with `opened_file`.
-        path: How messages name it.
-        max_bytes: The largest file to read, in bytes.
+        path: The path for messages.
+        max_bytes: Size limit in bytes.
 
     Raises:
         ToolFailed: It is too large.
@@ -160,7 +159,7 @@ def read_all(descriptor: int, path: str, max_bytes: int) -> bytes:
     size = os.fstat(descriptor).st_size
     if size > max_bytes:
         raise _too_large(path, f"{size} bytes", max_bytes)
-    # A file that grows, or that the system makes up while it is read (/proc), has more than its size says.
+    # A file that grows, or that the system generates (/proc), contains more than its size.
     content = bytearray()
     while chunk := os.read(descriptor, min(_CHUNK, max_bytes + 1 - len(content))):
         content += chunk
@@ -170,12 +169,12 @@ def read_all(descriptor: int, path: str, max_bytes: int) -> bytes:
 
 
 def descriptor_path(descriptor: int) -> str:
-    """Return a path by which a library or program reaches an open file, whatever happens to its name."""
+    """Return a path by which a library or program reaches an open file, even if it is renamed or deleted."""
     return f"/proc/self/fd/{descriptor}" if os.path.isdir("/proc/self/fd") else f"/dev/fd/{descriptor}"
 
 
 def decoded(content: bytes, path: str) -> str:
-    """Gives the text that a file holds.
+    """Return the text of a file's content.
 
     Raises:
         ToolFailed: It is not text.
@@ -190,7 +189,7 @@ def decoded(content: bytes, path: str) -> str:
 
 
 def require_file(status: os.stat_result, path: str) -> None:
-    """Refuses what is no regular file.
+    """Check that this is a regular file.
 
     Raises:
         ToolFailed: It is a folder, a device, a pipe or a socket.
@@ -203,7 +202,7 @@ def require_file(status: os.stat_result, path: str) -> None:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turns what the system says of a path into a failure in words."""
+    """Convert system errors about a path into failures with a message."""
     try:
         yield
     except FileNotFoundError:
@@ -215,16 +214,16 @@ def explained(path: str) -> Iterator[None]:
 
 
 def reason(error: OSError) -> str:
-    """Gives what the system says, to stand within a sentence."""
+    """Return the system's message, for use within a sentence."""
     return (error.strerror or str(error)).lower()
 
 
 def printable(name: str) -> str:
-    r"""Shows the bytes of a name that are no UTF-8 as `\xff`; JSON has no other way to carry them."""
+    r"""Write the bytes of a name that aren't UTF-8 as `\xff`, as JSON can't represent them."""
     return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _read(place: Place, path: str, max_bytes: int) -> bytes:
+def _read(place: ResolvedPath, path: str, max_bytes: int) -> bytes:
     with opened_file(place, path) as descriptor:
         return read_all(descriptor, path, max_bytes)
 

@@ -1,4 +1,4 @@
-"""Requests to public addresses only, checked on the address that is connected to."""
+"""Requests to public addresses only, checked on the address of the connection."""
 
 import socket
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ _SPECIAL = [
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is one of the public internet.
+    """Return whether an address belongs to the public internet.
 
-    Addresses that contain an IPv4 address (IPv4-mapped, 6to4, NAT64) are judged by that one; Teredo is never public.
+    Addresses that contain an IPv4 address (IPv4-mapped, 6to4, NAT64) count like that one; Teredo is never public.
     """
     try:
         found = ip_address(address.partition("%")[0])
@@ -42,17 +42,17 @@ def _inner(address: IPv6Address) -> IPv4Address | None:
 
 
 class PublicTransport(httpx.BaseTransport):
-    """A transport that resolves names itself, and connects to nothing but the public addresses it found.
+    """A transport that resolves names itself, and connects only to the public addresses that it found.
 
-    Redirects pass it as well. A proxy of the environment gets the address instead of the name, so it has nothing left
-    to resolve.
+    It also handles redirects. A proxy from the environment receives the address instead of the name, so it resolves
+    nothing.
     """
 
     def __init__(self) -> None:
         self._transports: dict[str | None, httpx.HTTPTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request to the first public address that can be connected to.
+        """Send a request to the first public address that accepts a connection.
 
         Raises:
             ToolFailed: The host has no public address.
@@ -73,7 +73,7 @@ class PublicTransport(httpx.BaseTransport):
                 return transport.handle_request(pinned)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failed = error
-        assert failed is not None, "there was an address"
+        assert failed is not None, "the list has an address"
         raise failed
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class PublicTransport(httpx.BaseTransport):
 
     def _transport(self, proxy: str | None) -> httpx.HTTPTransport:
         if proxy not in self._transports:
-            # No connection is kept: one to an address would be used again for another name with that address.
+            # Connections are not kept: they would be reused for another name with the same address.
             limits = httpx.Limits(max_connections=100, max_keepalive_connections=0)
             self._transports[proxy] = httpx.HTTPTransport(proxy=proxy, limits=limits)
         return self._transports[proxy]

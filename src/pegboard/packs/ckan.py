@@ -1,13 +1,13 @@
-"""Open data: datasets of any portal that runs CKAN, such as data.gov.il.
+"""Search open data: datasets of any CKAN portal, such as data.gov.il.
 
-`[packs.ckan]` of the configuration tells which portal: `base_url`, `user_agent` and `timeout` (seconds of one request).
-The secret CKAN_API_KEY is sent along where there is one; what is public can be had without.
+Set the portal under `[packs.ckan]` in the configuration: `base_url`, `user_agent` and `timeout` (seconds for one
+request). Set the secret `CKAN_API_KEY` to access private datasets.
 """
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from textwrap import shorten
-from typing import Any, ParamSpec, TypeVar  # Any: what a coroutine is sent
+from typing import Any, ParamSpec, TypeVar  # Any: the type that a coroutine accepts
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, validate_call
 
@@ -15,31 +15,31 @@ from pegboard.sdk import aliases, get_config, get_secret, hints
 
 from ._ckan import Params, Portal, connect, escaped, failure
 from ._ckan_models import (
+    CkanSettings,
     Dataset,
     Details,
-    Found,
     FreeTag,
     Group,
     Groups,
     Hit,
     Id,
     Natural,
-    Page,
+    PortalStatus,
     Rows,
-    Settings,
+    SearchPage,
+    SearchResult,
     Site,
-    Status,
     TagCount,
     Tags,
 )
 
-_DATASET, _PAGE, _SITE = TypeAdapter(Dataset), TypeAdapter(Page), TypeAdapter(Site)
+_DATASET, _PAGE, _SITE = TypeAdapter(Dataset), TypeAdapter(SearchPage), TypeAdapter(Site)
 _NAMES, _GROUPS, _TAGS = TypeAdapter(list[str]), TypeAdapter(list[Group]), TypeAdapter(list[FreeTag])
 
 _SUMMARY = 240
-"""Characters of a summary."""
+"""Length of a summary in characters."""
 _EVERYTHING = frozenset({"", "*", "*:*"})
-"""Queries that everybody takes for all datasets."""
+"""Common queries for all datasets."""
 
 _validated = validate_call(config=ConfigDict(strict=True))
 _P = ParamSpec("_P")
@@ -47,7 +47,7 @@ _R = TypeVar("_R")
 
 
 def _strict(function: Callable[_P, Coroutine[Any, Any, _R]]) -> Callable[_P, Coroutine[Any, Any, _R]]:
-    """Have arguments checked: `TypeError` for positional ones, pydantic's `ValidationError` for all that don't fit."""
+    """Check arguments: raise `TypeError` for positional ones, pydantic's `ValidationError` for invalid ones."""
     checked = _validated(function)
 
     @wraps(function)
@@ -66,18 +66,18 @@ def _strict(function: Callable[_P, Coroutine[Any, Any, _R]]) -> Callable[_P, Cor
 @_strict
 async def search_datasets(
     *, query: str | None = None, rows: Rows = 10, start: Natural = 0, sort: str | None = None, raw_query: bool = False
-) -> Found:
-    """Searches the datasets of an open-data portal.
+) -> SearchResult:
+    """Search the datasets of an open-data portal.
 
     Args:
-        query: Words to look for; all datasets without. It is taken as plain text.
-        rows: How many datasets to give at most.
-        start: How many of the found ones to leave out first.
-        sort: A field and a direction, such as `metadata_modified desc`; the best matches first without.
-        raw_query: Whether the query is in Solr's syntax: `title:water AND organization:cbs`.
+        query: Words to search for, as plain text. If unset, all datasets match.
+        rows: Maximum number of datasets to return.
+        start: Number of matching datasets to skip.
+        sort: Field and direction, such as `metadata_modified desc`. If unset, the best matches come first.
+        raw_query: Whether the query uses Solr's syntax: `title:water AND organization:cbs`.
 
     Returns:
-        The number of all that was found, and the datasets from `start` on.
+        The number of all matching datasets, and the datasets from `start` on.
     """
     params: dict[str, str | int] = {"rows": rows, "start": start}
     if query is not None and query.strip() not in _EVERYTHING:
@@ -85,17 +85,17 @@ async def search_datasets(
     if sort is not None:
         params["sort"] = sort
     page = await (await _portal()).get("package_search", params, _PAGE)
-    return Found(count=page.count, results=[_hit(dataset) for dataset in page.results[:rows]])
+    return SearchResult(count=page.count, results=[_hit(dataset) for dataset in page.results[:rows]])
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
 @aliases("getDatasetDetails")
 @_strict
-async def get_dataset_details(*, id: Id) -> Details:  # noqa: A002 - what CKAN calls it
-    """Gives all that an open-data portal says of a dataset.
+async def get_dataset_details(*, id: Id) -> Details:  # noqa: A002 - CKAN's name
+    """Return all metadata of a dataset of an open-data portal.
 
     Args:
-        id: The dataset's id or name.
+        id: Id or name of the dataset.
 
     Returns:
         The dataset with its organization, tags and resources.
@@ -114,17 +114,17 @@ async def list_groups(
     all_fields: bool = False,
     organizations: bool = False,
 ) -> Groups:
-    """Lists the groups of datasets of an open-data portal, or its organizations.
+    """List the groups of datasets of an open-data portal, or its organizations.
 
     Args:
-        order_by: A field, and a direction if you like: `name`, `title`, `package_count desc`.
-        limit: How many to give at most; all without.
-        offset: How many to leave out first.
-        all_fields: Whether to give the title, the description and the number of datasets of each, not names only.
+        order_by: Field, and optionally a direction: `name`, `title`, `package_count desc`.
+        limit: Maximum number of groups to return. If unset, all are returned.
+        offset: Number of groups to skip.
+        all_fields: Whether to return the title, the description and the number of datasets of each, not only names.
         organizations: Whether to list the organizations that publish datasets instead.
 
     Returns:
-        Their names, or objects.
+        Names, or objects if `all_fields` is set.
     """
     portal = await _portal()
     action = "organization_list" if organizations else "group_list"
@@ -139,14 +139,14 @@ async def list_groups(
 @aliases("listTags", all_fields="allFields")
 @_strict
 async def list_tags(*, query: str | None = None, all_fields: bool = False) -> Tags:
-    """Lists the tags that datasets of an open-data portal have.
+    """List the tags of datasets of an open-data portal.
 
     Args:
-        query: A part of the tags' names, in upper or lower case; all tags without.
-        all_fields: Whether to give the number of datasets with each tag too, not names only.
+        query: Part of a tag's name; case is ignored. If unset, all tags are listed.
+        all_fields: Whether to return the number of datasets with each tag, not only names.
 
     Returns:
-        Their names, or objects.
+        Names, or objects if `all_fields` is set.
     """
     portal = await _portal()
     params: Params = {"query": query} if query else {}
@@ -156,7 +156,7 @@ async def list_tags(*, query: str | None = None, all_fields: bool = False) -> Ta
     facets: Params = {"rows": 0, "facet.field": '["tags"]', "facet.limit": -1}
     counts = (await portal.get("package_search", facets, _PAGE)).counts("tags")
     if counts is None:
-        raise failure("The portal doesn't say how many datasets have a tag.", "unexpected_shape")
+        raise failure("The portal returned no numbers of datasets for tags.", "unexpected_shape")
     return Tags(
         results=[
             TagCount(name=tag.name, display_name=tag.display_name or tag.name, count=counts.get(tag.name, 0))
@@ -166,15 +166,15 @@ async def list_tags(*, query: str | None = None, all_fields: bool = False) -> Ta
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=True, timeout=60)
-async def status() -> Status:
-    """Asks whether the open-data portal can be reached, and which version of CKAN it runs.
+async def status() -> PortalStatus:
+    """Check whether the open-data portal can be reached, and return its version of CKAN.
 
     Returns:
-        What the portal says of itself.
+        The portal's description of itself.
     """
     portal = await _portal()
     site = await portal.get("status_show", {}, _SITE)
-    return Status(
+    return PortalStatus(
         base_url=portal.base_url,
         ckan_version=site.ckan_version,
         site_title=site.site_title,
@@ -184,15 +184,15 @@ async def status() -> Status:
 
 
 async def _portal() -> Portal:
-    """Gives the configured portal."""
+    """Return the configured portal."""
     said = {key: get_config(key) for key in ("base_url", "user_agent", "timeout")}
     said["api_key"] = get_secret("CKAN_API_KEY", extra=True)
     try:
-        settings = Settings.model_validate({key: value for key, value in said.items() if value is not None})
+        settings = CkanSettings.model_validate({key: value for key, value in said.items() if value is not None})
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_context=False, include_input=False)
         listed = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in wrong)
-        raise failure(f"What is configured for the portal won't do: {listed}.", "invalid_config") from None
+        raise failure(f"`[packs.ckan]` in the configuration is invalid: {listed}.", "invalid_config") from None
     return await connect(settings)
 
 

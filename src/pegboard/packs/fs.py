@@ -1,6 +1,6 @@
-"""Looking at files: list folders and read text, inside the working directory only."""
+"""List folders and read text files, inside the working directory only."""
 
-# All of it is about descriptors and single system calls, which pathlib hides.
+# This module uses descriptors and single system calls, which pathlib hides.
 # ruff: noqa: PTH116, PTH118
 
 import os
@@ -16,35 +16,35 @@ Kind: TypeAlias = Literal["file", "directory", "symlink", "other"]
 Target: TypeAlias = Literal["file", "directory", "other", "outside", "broken"]
 
 
-class Entry(TypedDict):
-    """One thing in a folder."""
+class FolderEntry(TypedDict):
+    """One entry of a folder."""
 
     name: str
     path: str
-    """Begins like the path of the listed folder, so that it can be passed on."""
+    """Starts like the path of the listed folder, so that other tools accept it."""
     kind: Kind
     size: NotRequired[int]
-    """Bytes; files only."""
+    """Size in bytes; files only."""
     target: NotRequired[Target]
-    """What a symlink leads to; `outside` is beyond the allowed folders, `broken` is nothing at all."""
+    """Kind of a symlink's target; `outside`: a path outside the allowed folders, `broken`: a missing file."""
     error: NotRequired[str]
-    """Why it can't be looked at; what could be found out is there all the same."""
+    """Why it can't be read; other fields are set as far as they are known."""
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False)
 @aliases(max_depth="maxDepth")
-def list_dir(*, path: str = ".", recursive: bool = False, max_depth: int = 4) -> list[Entry]:
-    """Lists a folder.
+def list_dir(*, path: str = ".", recursive: bool = False, max_depth: int = 4) -> list[FolderEntry]:
+    """List a folder.
 
     Symlinks are listed and never followed. A folder that can't be read is an entry with an error.
 
     Args:
-        path: The folder, inside the working directory.
-        recursive: Whether to list the folders below it too, each right before what is in it.
-        max_depth: How many levels to list when recursive; 1 is the folder itself.
+        path: Folder, inside the working directory.
+        recursive: Whether to list its subfolders too, each before its content.
+        max_depth: Number of levels to list if `recursive` is set; 1 is the folder itself.
 
     Returns:
-        What is there, sorted by name.
+        Entries, sorted by name.
     """
     if max_depth < 1:
         raise ToolFailed(f"max_depth must be at least 1, not {max_depth}.", code="invalid_depth")
@@ -54,7 +54,7 @@ def list_dir(*, path: str = ".", recursive: bool = False, max_depth: int = 4) ->
         found = _children(root, parts, prefix)
     depth = max_depth if recursive else 1
     waiting = [(1, (*parts, entry["name"]), entry) for entry in reversed(found)]
-    listed: list[Entry] = []
+    listed: list[FolderEntry] = []
     while waiting:
         level, place, entry = waiting.pop()
         listed.append(entry)
@@ -72,11 +72,11 @@ def list_dir(*, path: str = ".", recursive: bool = False, max_depth: int = 4) ->
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False)
 @aliases(max_bytes="maxBytes")
 def read_file(*, path: str, max_bytes: int = 204800) -> str:
-    """Reads a text file.
+    """Read a text file.
 
     Args:
-        path: The file, inside the working directory.
-        max_bytes: The largest file to read, in bytes.
+        path: File, inside the working directory.
+        max_bytes: Maximum size of the file, in bytes.
 
     Returns:
         The text.
@@ -84,14 +84,14 @@ def read_file(*, path: str, max_bytes: int = 204800) -> str:
     return read_text(path, max_bytes)
 
 
-def _children(root: str, parts: Sequence[str], prefix: str) -> list[Entry]:
+def _children(root: str, parts: Sequence[str], prefix: str) -> list[FolderEntry]:
     with opened(root, parts) as folder, os.scandir(folder) as found:
         entries = [_entry(item, os.path.join(root, *parts, item.name), prefix) for item in found]
     return sorted(entries, key=lambda entry: entry["name"])
 
 
-def _entry(item: os.DirEntry[str], full: str, prefix: str) -> Entry:
-    entry: Entry = {"name": item.name, "path": os.path.join(prefix, item.name), "kind": "other"}
+def _entry(item: os.DirEntry[str], full: str, prefix: str) -> FolderEntry:
+    entry: FolderEntry = {"name": item.name, "path": os.path.join(prefix, item.name), "kind": "other"}
     try:
         status = item.stat(follow_symlinks=False)
     except OSError as error:
@@ -119,6 +119,6 @@ def _target(link: str) -> Target:
         return "broken"
 
 
-def _printable(entry: Entry) -> Entry:
+def _printable(entry: FolderEntry) -> FolderEntry:
     entry["name"], entry["path"] = printable(entry["name"]), printable(entry["path"])
     return entry

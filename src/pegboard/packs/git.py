@@ -1,7 +1,7 @@
-"""Status, history, differences, branches and blame of git repositories. Read-only; needs no git program.
+"""Read the status, history, differences, branches and blame of git repositories. Requires no git program.
 
-Repositories are not trusted: nothing that their configuration names runs (filters, hooks, monitors, converters), and a
-repository is opened only if its working tree, its git directory and all its objects lie inside the roots.
+Repositories are not trusted: no program that their configuration names runs (filters, hooks, monitors, converters). A
+repository is opened only if its working tree, its git directory and all its objects are inside the roots.
 """
 
 from collections.abc import Sequence
@@ -41,10 +41,10 @@ from ._git_history import (
     upstream_of,
     walked,
 )
-from ._git_models import Branch, Change, Changed, Commits, Line, Shown, Status
+from ._git_models import BlameLine, Branch, Change, Changed, CommitDetails, Commits, RepositoryStatus
 from ._git_objects import write_tree
 from ._git_repository import repository as opened_repository
-from ._git_worktree import Index
+from ._git_worktree import GitIndex
 from ._roots import decoded
 
 requires_lib("pygit2", min_version="1.18", install="pip install pygit2")
@@ -53,14 +53,14 @@ _MOST = 50_000_000
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=30)
-def status(*, repository: str = ".") -> Status:
-    """Show the branch of a repository and what is changed, staged and untracked.
+def status(*, repository: str = ".") -> RepositoryStatus:
+    """Return the branch of a repository and its changed, staged and untracked files.
 
     Args:
         repository: Any folder of the repository, inside the working directory.
     """
     with opened_repository(repository) as found:
-        git, index = found.git, Index(found)
+        git, index = found.git, GitIndex(found)
         index.copy_attributes()
         head = None if git.head_is_unborn else commit_at(git, "HEAD")
         changes = compared(tree_of(git, head, []), write_tree(git, index.files | index.ours()))
@@ -72,7 +72,7 @@ def status(*, repository: str = ".") -> Status:
         for path, sides in index.conflicts.items():
             staged, unstaged = CONFLICTS[frozenset(sides)]
             changed[path] = {"path": shown(path), "staged": staged, "unstaged": unstaged}
-        told: Status = {
+        told: RepositoryStatus = {
             "top": found.top.path,
             "branch": None if git.head_is_detached else head_name(git),
             "commit": str(head.id) if head else None,
@@ -105,14 +105,14 @@ def log(
 
     Args:
         repository: Any folder of the repository, inside the working directory.
-        revision: Where to begin: a branch, a tag, a commit, `HEAD~3`.
-        since_revision: Leave out this revision and its ancestors: with `main`, list what main doesn't have.
-        paths: Only commits that change one of these files and folders, given from the top of the repository.
+        revision: First commit: a branch, a tag, a commit, `HEAD~3`.
+        since_revision: Omit this revision and its ancestors: `main` lists only commits that main lacks.
+        paths: Only commits that change one of these files and folders, relative to the top of the repository.
         author: Only commits whose author's name or address contains this text; case is ignored.
         message: Only commits whose message contains this text; case is ignored.
         since: Only commits from this time on: `2025-01-31`, `2025-01-31T12:00`, `yesterday` or `2 weeks ago`.
-        until: Only commits up to this time; a day counts to its end.
-        max_commits: The largest number of commits to return.
+        until: Only commits up to this time; a day includes its last second.
+        max_commits: Maximum number of commits to return.
     """
     begin, end = moment_of(since, is_end=False), moment_of(until, is_end=True)
     with opened_repository(repository) as found:
@@ -133,18 +133,18 @@ def show(
     revision: str = "HEAD",
     paths: Sequence[str] = (),
     max_bytes: Annotated[int, Ge(0), Le(_MOST)] = 200_000,
-) -> Shown:
-    """Show a commit: its message, the files it changed, and the patch.
+) -> CommitDetails:
+    """Return a commit with its message, the files it changed, and the patch.
 
     Args:
         repository: Any folder of the repository, inside the working directory.
         revision: The commit: a branch, a tag, `HEAD~3`.
-        paths: Only these files and folders, given from the top of the repository.
-        max_bytes: The longest patch to return, in bytes; a longer one is cut.
+        paths: Only these files and folders, relative to the top of the repository.
+        max_bytes: Maximum length of the patch, in bytes; a longer one is truncated.
     """
     with opened_repository(repository) as found:
         git, commit = found.git, found.revisions.commit(revision)
-        Index(found).copy_attributes()
+        GitIndex(found).copy_attributes()
         sides = [tree_of(git, side, paths) for side in (next(iter(commit.parents), None), commit)]
         told = described(commit, names_of_commits(git))
         return {"commit": told, **change_of(compared(sides[0], sides[1]), max_bytes)}
@@ -164,21 +164,21 @@ def diff(
 ) -> Change:
     """Compare two revisions, or a revision with the working tree.
 
-    Without a base and a target, show what isn't staged yet. A file in conflict is compared with our side of it.
+    Without a base and a target, return the unstaged changes. A file in conflict is compared with our side of it.
 
     Args:
         repository: Any folder of the repository, inside the working directory.
-        base: What to compare with: a branch, a tag, a commit.
-        target: What to compare, instead of the working tree; requires a base.
-        staged: Whether to compare what is staged, instead of the working tree.
-        paths: Only these files and folders, given from the top of the repository.
-        context: The number of lines to show around each change.
-        max_bytes: The longest patch to return, in bytes; a longer one is cut.
+        base: Revision to compare with: a branch, a tag, a commit.
+        target: Revision to compare, instead of the working tree; requires a base.
+        staged: Whether to compare the staged files, instead of the working tree.
+        paths: Only these files and folders, relative to the top of the repository.
+        context: Number of lines around each change.
+        max_bytes: Maximum length of the patch, in bytes; a longer one is truncated.
     """
     if target is not None and (base is None or staged):
-        raise ToolFailed("A target needs a base, and can't be staged.", code="invalid_argument")
+        raise ToolFailed("`target` requires `base` and can't be combined with `staged`.", code="invalid_argument")
     with opened_repository(repository) as found:
-        git, index = found.git, Index(found)
+        git, index = found.git, GitIndex(found)
         index.copy_attributes()
         if target is not None:
             sides = [tree_of(git, found.revisions.commit(revision or ""), paths) for revision in (base, target)]
@@ -204,7 +204,7 @@ def branches(*, repository: str = ".", remote: bool = False) -> list[Branch]:
 
     Args:
         repository: Any folder of the repository, inside the working directory.
-        remote: Whether to list the branches of remotes too, as last fetched.
+        remote: Whether to include the branches of remotes, as last fetched.
     """
     with opened_repository(repository) as found:
         git = found.git
@@ -239,13 +239,13 @@ def read_file(
     revision: str = "HEAD",
     max_bytes: Annotated[int, Ge(0), Le(_MOST)] = 204800,
 ) -> str:
-    """Read a text file as it was in a commit.
+    """Read a text file from a commit.
 
     Args:
-        path: The file, given from the top of the repository.
+        path: File, relative to the top of the repository.
         repository: Any folder of the repository, inside the working directory.
         revision: The commit: a branch, a tag, `HEAD~3`.
-        max_bytes: The largest file to read, in bytes.
+        max_bytes: Maximum size of the file, in bytes.
     """
     with opened_repository(repository) as found:
         git, commit = found.git, found.revisions.commit(revision)
@@ -270,28 +270,28 @@ def blame(
     revision: str = "HEAD",
     first: Annotated[int, Ge(1)] = 1,
     last: Annotated[int, Ge(1)] | None = None,
-) -> list[Line]:
-    """Show which commit each line of a file comes from.
+) -> list[BlameLine]:
+    """Return the commit that last changed each line of a file.
 
     Args:
-        path: The file, given from the top of the repository.
+        path: File, relative to the top of the repository.
         repository: Any folder of the repository, inside the working directory.
-        revision: The commit to look at.
-        first: The first line to show.
-        last: The last line to show; without it, the last line of the file.
+        revision: The commit whose version of the file is used.
+        first: First line to return.
+        last: Last line to return. If unset, the last line of the file.
     """
     with opened_repository(repository) as found:
         git, commit = found.git, found.revisions.commit(revision)
         entry = entry_at(git, commit, parts := parts_of(path))
         if entry is None or entry[0] in {FOLDER_MODE, SUBMODULE_MODE}:
-            raise ToolFailed(f"{path} was not blamed: {revision} has no such path, or it is no file.", code="not_found")
+            raise ToolFailed(f"{path} was not blamed because {revision} contains no such file.", code="not_found")
         lines = read_object(git, entry[1]).decode("utf-8", "replace").removesuffix("\n").split("\n")
         final = len(lines) if last is None else min(last, len(lines))
         if first > final:
-            message = f"{path} was not blamed from line {first} to {last or 'its end'}: it has {len(lines)} lines."
+            message = f"{path} was not blamed because it has only {len(lines)} lines."
             raise ToolFailed(message, code="invalid_argument")
         name = b"/".join(parts).decode("utf-8", "surrogateescape")
-        blamed: list[Line] = []
+        blamed: list[BlameLine] = []
         for hunk in git.blame(name, newest_commit=commit.id, min_line=first, max_line=final):
             origin = commit_at(git, hunk.final_commit_id)
             start = hunk.final_start_line_number

@@ -1,4 +1,4 @@
-"""JSON: ask a file or a value with jq, and see what it is made of."""
+"""Query JSON with jq, and describe its structure."""
 
 import json
 import re
@@ -13,8 +13,7 @@ from ._roots import read_text
 
 requires_lib("jq", min_version="1.10", install="pip install jq")
 
-# What jq would tell about the process and the disk, which belong to nobody's data. It is defined in front of a filter,
-# and nothing in a filter can get behind it.
+# Redefines the functions of jq that expose the process and the disk. A filter can't undo definitions that precede it.
 _SHIELD = """
 {} as $ENV | def env: {}; def get_search_list: []; def get_jq_origin: null; def get_prog_origin: null;
 def input_filename: null; def modulemeta: error("Modules can't be imported.");
@@ -25,47 +24,47 @@ _MOST_PATHS = 1000
 
 
 class Answers(TypedDict):
-    """What a filter gives."""
+    """Results of a filter."""
 
     results: list[Any]
-    """Every result, in order; most filters give one."""
+    """All results, in order; most filters have one."""
     truncated: bool
-    """Whether there are more."""
+    """Whether there are more results."""
 
 
-class Part(TypedDict):
-    """What is found at one place of a value, and at all places like it."""
+class JsonPart(TypedDict):
+    """Values at one path."""
 
     path: str
-    """A jq path; `[]` stands for every item of a list."""
+    """A jq path; `[]` matches every item of a list."""
     types: list[str]
     count: int
-    """How often it is there."""
+    """Number of values at this path."""
     example: str
-    """The first value as JSON, cut; of objects and lists how many entries it has."""
+    """The first value as JSON, shortened; for objects and lists, the number of entries."""
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=20)
 @aliases(max_results="maxResults", max_bytes="maxBytes")
 def query(
     *,
-    filter: str,  # noqa: A002 - it is jq's word for it
+    filter: str,  # noqa: A002 - jq's own word
     value: object = None,
     file: str | None = None,
     max_results: Annotated[int, Ge(1), Le(100_000)] = 1000,
     max_bytes: Annotated[int, Ge(0)] = 50_000_000,
 ) -> Answers:
-    """Runs a jq filter over a value or a file.
+    """Run a jq filter on a value or a file.
 
-    Of a file with several values, one behind the other (JSON Lines), each goes through the filter. Large numbers that
-    the filter passes on stay exact. Modules can't be imported, and `env` and `$ENV` are empty.
+    If a file contains several values (JSON Lines), the filter runs on each. Large numbers that the filter passes on
+    stay exact. Modules can't be imported, and `env` and `$ENV` are empty.
 
     Args:
-        filter: In jq's language, such as `.items[] | select(.size > 3) | .name`.
-        value: The JSON value, unless there is a file.
-        file: The file, inside the working directory.
-        max_results: How many results to give at most.
-        max_bytes: The largest file to read, in bytes.
+        filter: jq filter, such as `.items[] | select(.size > 3) | .name`.
+        value: JSON value; set either this or `file`.
+        file: File, inside the working directory.
+        max_results: Maximum number of results to return.
+        max_bytes: Maximum size of the file, in bytes.
     """
     text = _text(value, file, max_bytes)
     results: list[Any] = []
@@ -85,24 +84,24 @@ def query(
 @aliases(max_bytes="maxBytes")
 def shape(
     *, value: object = None, file: str | None = None, max_bytes: Annotated[int, Ge(0)] = 50_000_000
-) -> list[Part]:
-    """Tells what a value or a file is made of: every path, with the types found there, how often, and an example.
+) -> list[JsonPart]:
+    """Return the structure of a value or a file: every path with its types, its count and an example.
 
-    It is the quickest way to learn what to ask of JSON that you have never seen.
+    Use it first for JSON with an unknown structure.
 
     Args:
-        value: The JSON value, unless there is a file.
-        file: The file, inside the working directory; it may hold several values, one behind the other (JSON Lines).
-        max_bytes: The largest file to read, in bytes.
+        value: JSON value; set either this or `file`.
+        file: File, inside the working directory; it may contain several values (JSON Lines).
+        max_bytes: Maximum size of the file, in bytes.
     """
     text = _text(value, file, max_bytes)
-    parts: dict[str, Part] = {}
+    parts: dict[str, JsonPart] = {}
     for each in _values(text):
         for path, found in _parts(each):
             part = parts.get(path)
             if part is None:
                 if len(parts) == _MOST_PATHS:
-                    raise ToolFailed(f"There are more than {_MOST_PATHS} paths.", code="too_many_paths")
+                    raise ToolFailed(f"The value has more than {_MOST_PATHS} paths.", code="too_many_paths")
                 part = parts[path] = {"path": path, "types": [], "count": 0, "example": _example(found)}
             part["count"] += 1
             if (kind := _type(found)) not in part["types"]:
@@ -114,27 +113,27 @@ def _text(value: object, file: str | None, max_bytes: int) -> str:
     if file is None:
         return json.dumps(value)
     if value is not None:
-        raise ToolFailed("Give a value or a file, not both.", code="invalid_argument")
+        raise ToolFailed("Set either `value` or `file`, not both.", code="invalid_argument")
     return read_text(file, max_bytes)
 
 
 def _compiled(program: str) -> Any:  # noqa: ANN401 - the library has no types
     import jq  # type: ignore[import-not-found] # it comes without types
 
-    # In parentheses, a program can't begin with `import`, which would read files from anywhere. As JSON, results keep
-    # numbers that no float can hold.
+    # In parentheses, a program can't start with `import`, which would read any file. As JSON text, results keep
+    # numbers that a float can't represent.
     try:
         return jq.compile(f"{_SHIELD}({program}\n)|tojson")
     except ValueError as error:
         if re.search("unexpected (?:import|include|module)", str(error)):
             raise ToolFailed("Modules can't be imported.", code="jq_failed") from None
-        if not _MODULE_WORDS.search(program):  # else it would read files here
-            jq.compile(program)  # its message shows the program as it was written
+        if not _MODULE_WORDS.search(program):  # otherwise it would read files here
+            jq.compile(program)  # its message quotes the original program
         raise
 
 
 def _values(text: str) -> Iterator[object]:
-    """Gives the values that stand in a text, one behind the other."""
+    """Yield the consecutive JSON values of a text."""
     decoder = json.JSONDecoder()
     at = 0
     try:
@@ -143,7 +142,7 @@ def _values(text: str) -> Iterator[object]:
             yield value
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise ToolFailed(f"This is not JSON: {error.msg} at {where}.", code="not_json") from None
+        raise ToolFailed(f"The JSON is invalid: {error.msg} at {where}.", code="not_json") from None
     except RecursionError:
         raise ToolFailed("The value is nested too deeply.", code="too_deep") from None
 
@@ -155,7 +154,7 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
-    """Gives every part of a value with its path, the whole first."""
+    """Yield every part of a value with its path, the whole first."""
     waiting: list[tuple[str, object]] = [("", value)]
     while waiting:
         path, part = waiting.pop()

@@ -1,4 +1,4 @@
-"""Searching in files with ripgrep: what lines match, how often, and what files there are."""
+"""Search files with ripgrep: matching lines, numbers of matches, and names of files."""
 
 import base64
 import json
@@ -9,40 +9,40 @@ from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict  # Any: what rg prints is outside data
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict  # Any: rg's output is untrusted data
 
 from annotated_types import Ge, Le
 
 from pegboard.sdk import ToolFailed, aliases, hints, requires_cli
 
 from ._programs import Program, started
-from ._roots import PASSAGE, Place, descriptor_path, explained, opened, opened_file, resolve
+from ._roots import PASSAGE, ResolvedPath, descriptor_path, explained, opened, opened_file, resolve
 
 requires_cli(
     "rg", min_version="13", install="apt install ripgrep, brew install ripgrep, or cargo install ripgrep --locked"
 )
 
 _LONGEST_LINE = 500
-"""Characters of a line that are shown; of a longer one, those around its first match."""
+"""Characters that are returned of a line; of a longer one, those around its first match."""
 _LONGEST_EVENT = 20_000_000
 _MOST_AT_ONCE = 50
-"""Files that one rg searches: each is an open descriptor."""
+"""Files that one rg process searches: each is an open descriptor."""
 _CHUNK = 2**16
 
 Case = Literal["smart", "sensitive", "ignore"]
 
 
 class Match(TypedDict):
-    """One line that matches."""
+    """A matching line."""
 
     path: str
-    """Begins like the path that was searched, so that it can be passed on."""
+    """Starts like the searched path, so that other tools accept it."""
     line: int
     """Counted from 1."""
     column: int
-    """Where the first match in the line begins, in characters, counted from 1."""
+    """Column of the first match in the line, in characters, counted from 1."""
     text: str
-    """The line; a long one is cut, which `…` shows."""
+    """The line; `…` marks a long one that is shortened."""
     before: NotRequired[list[str]]
     """The lines before it, if context was asked for."""
     after: NotRequired[list[str]]
@@ -51,41 +51,41 @@ class Match(TypedDict):
 
 class _Unread(TypedDict):
     unread: NotRequired[str]
-    """What could not be read, and why."""
+    """Files that could not be read, and why."""
 
 
 class Matches(_Unread):
-    """What a search found."""
+    """Result of a search."""
 
     matches: list[Match]
     truncated: bool
-    """Whether there are more."""
+    """Whether there are more matches."""
 
 
 class Count(TypedDict):
-    """How often a file matches."""
+    """Number of matches in a file."""
 
     path: str
     matches: int
 
 
 class Counts(_Unread):
-    """How often the pattern was found."""
+    """Numbers of matches."""
 
     files: list[Count]
     """The files that match."""
     matches: int
-    """In all these files together."""
+    """Number of matches in all these files together."""
     truncated: bool
     """Whether there are more files."""
 
 
 class Files(_Unread):
-    """The files that there are."""
+    """Names of files."""
 
     paths: list[str]
     truncated: bool
-    """Whether there are more."""
+    """Whether there are more files."""
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=30)
@@ -104,23 +104,23 @@ def search(
     context: Annotated[int, Ge(0), Le(20)] = 0,
     max_matches: Annotated[int, Ge(1), Le(10_000)] = 200,
 ) -> Matches:
-    """Searches files for a pattern, and gives the lines that match.
+    """Search files for a pattern and return the matching lines.
 
-    Binary files are left out, and symlinks are not followed. The order is that of the paths.
+    Binary files are skipped, and symlinks are not followed. Results are sorted by path.
 
     Args:
-        pattern: A regular expression of Rust's kind, or the text itself if `fixed`.
-        path: The folder or file to search, inside the working directory.
-        fixed: Whether the pattern is text to be found as it stands.
-        case: `smart` minds upper and lower case if the pattern has an upper-case letter.
-        word: Whether only whole words match.
-        multiline: Whether a match may span lines; `.` then still stops at line ends, unless the pattern has `(?s)`.
-        globs: Only files that one of these fits, ignored and hidden ones too: `*.py`, `src/**`; `!*.min.js` leaves
-            files out.
-        hidden: Whether to search hidden files and folders too.
-        ignored: Whether to search files that .gitignore and the like leave out, too.
-        context: How many lines before and after each match to give.
-        max_matches: How many matching lines to give at most.
+        pattern: Regular expression in Rust's syntax, or plain text if `fixed` is set.
+        path: Folder or file to search, inside the working directory.
+        fixed: Whether the pattern is plain text.
+        case: `smart` is case-sensitive if the pattern contains an upper-case letter.
+        word: Whether to match only whole words.
+        multiline: Whether a match may span lines; `.` matches line ends only if the pattern contains `(?s)`.
+        globs: Only files that match one of these, ignored and hidden ones too: `*.py`, `src/**`; `!*.min.js` excludes
+            files.
+        hidden: Whether to include hidden files and folders.
+        ignored: Whether to include files that .gitignore and similar files exclude.
+        context: Number of lines to return before and after each match.
+        max_matches: Maximum number of matching lines to return.
     """
     matching = _pattern(pattern, fixed=fixed, case=case, word=word) + (["--multiline"] if multiline else [])
     more = [f"--context={context}", f"--max-count={max_matches + 1}"]
@@ -149,19 +149,19 @@ def count(
     ignored: bool = False,
     max_files: Annotated[int, Ge(1), Le(100_000)] = 1000,
 ) -> Counts:
-    """Counts how often a pattern is found in each file; files without a match are left out.
+    """Count the matches of a pattern in each file; files without a match are omitted.
 
     Args:
-        pattern: A regular expression of Rust's kind, or the text itself if `fixed`.
-        path: The folder or file to search, inside the working directory.
-        fixed: Whether the pattern is text to be found as it stands.
-        case: `smart` minds upper and lower case if the pattern has an upper-case letter.
-        word: Whether only whole words match.
-        globs: Only files that one of these fits, ignored and hidden ones too: `*.py`, `src/**`; `!*.min.js` leaves
-            files out.
-        hidden: Whether to search hidden files and folders too.
-        ignored: Whether to search files that .gitignore and the like leave out, too.
-        max_files: How many files to give at most.
+        pattern: Regular expression in Rust's syntax, or plain text if `fixed` is set.
+        path: Folder or file to search, inside the working directory.
+        fixed: Whether the pattern is plain text.
+        case: `smart` is case-sensitive if the pattern contains an upper-case letter.
+        word: Whether to match only whole words.
+        globs: Only files that match one of these, ignored and hidden ones too: `*.py`, `src/**`; `!*.min.js` excludes
+            files.
+        hidden: Whether to include hidden files and folders.
+        ignored: Whether to include files that .gitignore and similar files exclude.
+        max_files: Maximum number of files to return.
     """
     matching, choice = (
         _pattern(pattern, fixed=fixed, case=case, word=word),
@@ -190,15 +190,15 @@ def files(
     ignored: bool = False,
     max_files: Annotated[int, Ge(1), Le(100_000)] = 1000,
 ) -> Files:
-    """Finds files by their names, in a folder and all those below it.
+    """Find files by name, in a folder and its subfolders.
 
     Args:
-        path: The folder, inside the working directory.
-        globs: Only files that one of these fits, ignored and hidden ones too: `*.py`, `src/**`; `!*.min.js` leaves
-            files out.
-        hidden: Whether to list hidden files, and those in hidden folders, too.
-        ignored: Whether to list files that .gitignore and the like leave out, too.
-        max_files: How many files to give at most.
+        path: Folder, inside the working directory.
+        globs: Only files that match one of these, ignored and hidden ones too: `*.py`, `src/**`; `!*.min.js` excludes
+            files.
+        hidden: Whether to include hidden files, and files in hidden folders.
+        ignored: Whether to include files that .gitignore and similar files exclude.
+        max_files: Maximum number of files to return.
     """
     paths: list[str] = []
     left_out: _Unread = {}
@@ -219,18 +219,20 @@ def files(
 
 
 def _shown(asked: str, name: bytes) -> str:
-    """Return a path below the folder that was asked for, so that it begins like that one."""
+    """Return a path below the requested folder that starts like that one."""
     below = name.decode("utf-8", "backslashreplace")
     return below if asked in {"", "."} else f"{asked.rstrip('/')}/{below}"
 
 
-def _listed(options: Sequence[str], place: Place, path: str, left_out: _Unread) -> Generator[tuple[bytes, Place]]:
-    """Have rg list files below a folder: yield the name of each from there on, and where it is.
+def _listed(
+    options: Sequence[str], place: ResolvedPath, path: str, left_out: _Unread
+) -> Generator[tuple[bytes, ResolvedPath]]:
+    """Have rg list the files below a folder; yield the relative name and the resolved path of each.
 
-    rg follows a link that is swapped in while it looks. So its list says only where to look: what is shown comes from
-    files that are opened below the root without following links.
+    rg follows a link that is swapped in meanwhile. So its list is only a list of candidates: results come from files
+    that are opened below the root without following links.
     """
-    # One thread in the order of paths: what a limit leaves out is the same each time.
+    # One thread, sorted by path, so that limited results are the same each time.
     command = ["rg", "--no-config", "--color=never", "--null", "--sort=path", *options, "--", "./"]
     with ExitStack() as closing_folder:
         with explained(path):
@@ -242,7 +244,7 @@ def _listed(options: Sequence[str], place: Place, path: str, left_out: _Unread) 
             left_out.update(_left_out(program))
 
 
-def _is_there(file: Place) -> bool:
+def _is_there(file: ResolvedPath) -> bool:
     try:
         with opened(file.root, file.parts[:-1], PASSAGE) as folder:
             os.stat(file.parts[-1], dir_fd=folder, follow_symlinks=False)
@@ -252,24 +254,24 @@ def _is_there(file: Place) -> bool:
 
 
 class _Search(NamedTuple):
-    """What to search for."""
+    """A search."""
 
     matching: Sequence[str]
-    """The options of rg that say which lines match."""
+    """Options of rg for matching lines."""
     choice: Sequence[str]
-    """Those that say which files are searched."""
+    """Options of rg for choosing files."""
     more: Sequence[str]
-    """Those for what is shown."""
+    """Options of rg for its output."""
     kinds: AbstractSet[str]
-    """The kinds of events that are needed."""
+    """Kinds of events that are needed."""
     path: str
     left_out: _Unread
-    """Gets what could not be read."""
+    """Collects the files that could not be read."""
 
 
 @contextmanager
 def _searched(search: _Search) -> Iterator[Iterator[dict[str, Any]]]:
-    """Search a file or a folder: yield the events of rg, each with the path to show as `shown`."""
+    """Search a file or a folder; yield the events of rg, each with the path to show as `shown`."""
     place = resolve(search.path)
     with explained(search.path):
         is_folder = stat.S_ISDIR(Path(place.path).stat().st_mode)
@@ -288,13 +290,13 @@ def _searched(search: _Search) -> Iterator[Iterator[dict[str, Any]]]:
             yield events
 
 
-def _in_files(search: _Search, listed: Iterator[tuple[bytes, Place]]) -> Generator[dict[str, Any]]:
-    """Search listed files, some at a time."""
+def _in_files(search: _Search, listed: Iterator[tuple[bytes, ResolvedPath]]) -> Generator[dict[str, Any]]:
+    """Search listed files in batches."""
     while batch := list(islice(listed, _MOST_AT_ONCE)):
         with ExitStack() as files:
             shown: dict[int, str] = {}
             for name, file in batch:
-                with suppress(OSError, ToolFailed):  # it is gone, or a link by now
+                with suppress(OSError, ToolFailed):  # it was deleted or replaced by a link meanwhile
                     shown[files.enter_context(opened_file(file, search.path))] = _shown(search.path, name)
             if shown:
                 yield from _in_open_files(search, shown, keeps_binary=False)
@@ -304,9 +306,9 @@ def _in_open_files(search: _Search, files: Mapping[int, str], *, keeps_binary: b
     """Search open files.
 
     Args:
-        search: What to search for.
+        search: The search.
         files: The path to show for each descriptor.
-        keeps_binary: Whether to show matches in binary files.
+        keeps_binary: Whether to return matches in binary files.
     """
     names = {descriptor_path(file): shown for file, shown in files.items()}
     options = ["--json", "--threads=1", *search.matching, *search.more]
@@ -345,17 +347,17 @@ def _choice(globs: Sequence[str], *, hidden: bool, ignored: bool) -> list[str]:
 
 
 def _left_out(program: Program) -> _Unread:
-    """Tells what rg couldn't read; where it didn't search at all, that is a failure."""
+    """Return the files that rg couldn't read; raise a failure if it searched nothing."""
     status, complaint = program.end(), program.complaint()
     if status < 2:
         return {}
     if "regex parse error" in complaint or "error parsing glob" in complaint or "the literal" in complaint:
-        raise ToolFailed(f"rg does not take this: {complaint}", code="invalid_pattern")
+        raise ToolFailed(f"rg rejected the arguments: {complaint}", code="invalid_pattern")
     return {"unread": complaint}
 
 
 def _parted(program: Program) -> Iterator[bytes]:
-    """Gives what a program prints, parted by NUL characters."""
+    """Yield a program's output, split at NUL characters."""
     rest = b""
     while chunk := program.output.read(_CHUNK):
         *names, rest = (rest + chunk).split(b"\0")
@@ -367,12 +369,12 @@ def _events(program: Program) -> Iterator[Mapping[str, Any]]:
         if line.endswith(b"\n"):
             yield json.loads(line)
             continue
-        while line and not line.endswith(b"\n"):  # no line of a text is that long: it is passed over
+        while line and not line.endswith(b"\n"):  # skip a line that is too long for text
             line = program.output.readline(_LONGEST_EVENT)
 
 
 def _matches(events: Iterable[Mapping[str, Any]], context: int) -> Iterator[Match]:
-    """Makes rows of what rg tells; those of a file when it is through with it, as lines after a match belong to it."""
+    """Yield a row for each match; those of a file after its end, as following lines belong to a match."""
     lines: dict[int, str] = {}
     found: list[tuple[Match, int]] = []
     for event in events:
@@ -406,12 +408,12 @@ def _known(lines: Mapping[int, str], numbers: Iterable[int]) -> list[str]:
 
 
 def _bytes(value: Mapping[str, str]) -> bytes:
-    """Gives what rg tells as text, or in base64 where it is no UTF-8."""
+    """Return the bytes of a value, which rg writes as text or, if it isn't UTF-8, in base64."""
     return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])
 
 
 def _cut(line: str, column: int) -> str:
-    """Cuts a long line to what stands around a column."""
+    """Shorten a long line to the characters around a column."""
     line = line.removesuffix("\r")
     if len(line) <= _LONGEST_LINE:
         return line

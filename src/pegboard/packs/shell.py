@@ -1,4 +1,4 @@
-"""Where tools run."""
+"""Show where tools run."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from pegboard.sdk import ToolFailed, hints
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, cache_seconds=60)
 def pwd() -> str:
-    """Tells the working directory.
+    """Return the working directory.
 
     Returns:
         Its absolute path.

@@ -1,4 +1,4 @@
-"""SQLite databases: what tables there are, and what a query gives. Nothing is ever changed."""
+"""Query SQLite databases and list their tables. Read-only."""
 
 import os
 import sqlite3
@@ -22,12 +22,12 @@ from annotated_types import Ge, Gt, Le
 
 from pegboard.sdk import ToolFailed, aliases, hints
 
-from ._roots import PASSAGE, Place, explained, opened, opened_file, resolve
+from ._roots import PASSAGE, ResolvedPath, explained, opened, opened_file, resolve
 
 _LONGEST_VALUE = 10_000_000
 _SHOWN_BYTES = 64
 _STEPS = 2000
-"""How many steps of SQLite's machine lie between two looks at the clock."""
+"""Steps of SQLite's virtual machine between two checks of the time limit."""
 _ATTEMPTS = 5
 _CHUNK = 2**20
 _Identity = tuple[int, int]
@@ -41,7 +41,7 @@ _PRAGMAS = {
     "module_list", "page_count", "page_size", "pragma_list", "quick_check", "schema_version", "table_info",
     "table_list", "table_xinfo", "user_version",
 }  # fmt: skip
-"""Those that only tell; some of them tell a value, and would set it if they were given one."""
+"""Pragmas that only return information; some would set a value if they had an argument."""
 _TAKE_A_NAME = {name for name in _PRAGMAS if name.startswith(("foreign_key", "index_", "table_"))}
 
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -55,9 +55,9 @@ class Column(TypedDict):
     type: str
     not_null: bool
     default: str | None
-    """As SQL has it."""
+    """SQL expression."""
     primary_key: int
-    """Which column of the primary key it is, counted from 1; 0 if it is none."""
+    """Position in the primary key, counted from 1; 0 if it isn't part of it."""
 
 
 class Reference(TypedDict):
@@ -68,7 +68,7 @@ class Reference(TypedDict):
     to: list[str]
 
 
-class Table(TypedDict):
+class TableInfo(TypedDict):
     """A table or a view."""
 
     name: str
@@ -77,18 +77,18 @@ class Table(TypedDict):
     references: list[Reference]
     indexes: list[str]
     sql: str | None
-    """What it was made with."""
+    """The statement that created it."""
     rows: NotRequired[int]
     error: NotRequired[str]
-    """Why it can't be looked at."""
+    """Why it can't be read."""
 
 
 class Rows(TypedDict):
-    """What a query gives."""
+    """Result of a query."""
 
     columns: list[str]
     rows: list[dict[str, Any]]
-    """Of two columns with one name, the second is called `NAME_2`. Blobs are shown as `x'…'`."""
+    """If two columns have one name, the second is called `NAME_2`. Blobs are returned as `x'…'`."""
     truncated: bool
     """Whether there are more rows."""
 
@@ -103,14 +103,14 @@ def query(
     max_rows: Annotated[int, Ge(1), Le(100_000)] = 200,
     seconds: Seconds = 10.0,
 ) -> Rows:
-    """Runs a query that only reads: `SELECT`, `WITH`, `EXPLAIN`, or a `PRAGMA` that tells something.
+    """Run a read-only query: `SELECT`, `WITH`, `EXPLAIN`, or a `PRAGMA` that returns information.
 
     Args:
-        database: The database's file, inside the working directory.
-        sql: One statement; `?` and `:name` stand for parameters.
+        database: Database file, inside the working directory.
+        sql: One statement; use `?` and `:name` for parameters.
         parameters: A list for `?`, an object for `:name`.
-        max_rows: How many rows to give at most.
-        seconds: How long it may take.
+        max_rows: Maximum number of rows to return.
+        seconds: Time limit.
     """
     bound = dict(parameters) if isinstance(parameters, Mapping) else tuple(parameters)
     with _opened(database, seconds) as connection, closing(connection.execute(sql, bound)) as cursor:
@@ -122,13 +122,13 @@ def query(
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False, timeout=70)
 @aliases(count_rows="countRows")
-def tables(*, database: str, count_rows: bool = False, seconds: Seconds = 10.0) -> list[Table]:
-    """Lists the tables and views of a database, with their columns, foreign keys and indexes.
+def tables(*, database: str, count_rows: bool = False, seconds: Seconds = 10.0) -> list[TableInfo]:
+    """List the tables and views of a database, with their columns, foreign keys and indexes.
 
     Args:
-        database: The database's file, inside the working directory.
-        count_rows: Whether to count the rows of each; that takes time where there are many.
-        seconds: How long it may take.
+        database: Database file, inside the working directory.
+        count_rows: Whether to count the rows of each table, which is slow for large tables.
+        seconds: Time limit.
     """
     with _opened(database, seconds) as connection:
         return [
@@ -147,8 +147,8 @@ def _table(
     sql: str | None,
     *,
     count_rows: bool,
-) -> Table:
-    table: Table = {"name": name, "kind": kind, "columns": [], "references": [], "indexes": [], "sql": sql}
+) -> TableInfo:
+    table: TableInfo = {"name": name, "kind": kind, "columns": [], "references": [], "indexes": [], "sql": sql}
     try:
         table["columns"] = [
             {"name": column, "type": type_, "not_null": bool(not_null), "default": default, "primary_key": key}
@@ -178,7 +178,7 @@ class _Files(NamedTuple):
     log: _Identity | None
     """The write-ahead log."""
     shared: _Identity | None
-    """Its index, which all who have the database open share."""
+    """Index of the log, shared by all connections."""
     has_log_format: bool
     """Whether changes are written to a log first."""
 
@@ -196,31 +196,31 @@ def _opened(database: str, seconds: float) -> Iterator[sqlite3.Connection]:
             connection.set_authorizer(_only_looking)
             connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             yield connection
-        # what Python's module refuses by itself: a second statement, too large a number, a lone surrogate
+        # Raised by Python's module itself: a second statement, a number that is too large, a lone surrogate.
         except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError) as error:
             raise _failure(error, database, seconds) from None
         finally:
             connection.close()
 
 
-def _connected(place: Place, database: str, scratch: Path) -> sqlite3.Connection:
+def _connected(place: ResolvedPath, database: str, scratch: Path) -> sqlite3.Connection:
     """Open a database, and check by inode that SQLite opened the files that are inside the roots.
 
-    SQLite opens files by their path only, and another process may swap a link in at any time. A connection keeps the
-    files that it has opened, so once they are checked nothing else is read.
+    SQLite opens files only by path, and another process may swap in a link at any time. A connection keeps the files
+    that it has opened, so once they are checked no other file is read.
 
     Raises:
-        ToolFailed: There is no such database, or it is replaced all the time.
+        ToolFailed: The database is missing, or was replaced repeatedly.
     """
     for _ in range(_ATTEMPTS):
         with explained(database):
             files = _files(place, database)
         before = _open_files()
-        # Without its index nobody has the log open. SQLite may use a file again that this process has open already,
-        # which can't be told apart from a file that was swapped in.
+        # Without its index, no process has the log open. SQLite may reuse a file that this process already has open,
+        # which looks like a file that was swapped in.
         if (files.log and not files.shared) or files.main in before.values():
             return _started(_copied(place, database, scratch), "mode=ro", database)
-        # To read a log that nobody writes in the ordinary way would make files beside the database, and leave them.
+        # Opening a log without a writer in the usual way would create files beside the database, and leave them.
         is_at_rest = files.has_log_format and not files.log
         try:
             connection = _started(
@@ -239,7 +239,7 @@ def _connected(place: Place, database: str, scratch: Path) -> sqlite3.Connection
 
 
 def _started(path: str, options: str, database: str) -> sqlite3.Connection:
-    """Connect to a database and begin to read, which opens all of its files."""
+    """Connect to a database and start a read transaction, which opens all of its files."""
     uri = f"file:{quote(os.fsencode(path))}?{options}"
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -255,11 +255,11 @@ def _started(path: str, options: str, database: str) -> sqlite3.Connection:
     return connection
 
 
-def _copied(place: Place, database: str, scratch: Path) -> str:
+def _copied(place: ResolvedPath, database: str, scratch: Path) -> str:
     """Copy a database and its log; return the path of the copy."""
     copy = scratch / "copy.db"
     for suffix in ("", "-wal"):
-        part = Place(place.root, (*place.parts[:-1], place.parts[-1] + suffix))
+        part = ResolvedPath(place.root, (*place.parts[:-1], place.parts[-1] + suffix))
         with (
             explained(database),
             suppress(*([FileNotFoundError] if suffix else [])),
@@ -271,7 +271,7 @@ def _copied(place: Place, database: str, scratch: Path) -> str:
     return str(copy)
 
 
-def _files(place: Place, database: str) -> _Files:
+def _files(place: ResolvedPath, database: str) -> _Files:
     with opened_file(place, database) as file:
         status = os.fstat(file)
         has_log_format = os.pread(file, 2, 18) == b"\2\2"
@@ -291,8 +291,8 @@ def _identity_of(name: str, folder: int) -> _Identity | None:
 def _open_files() -> dict[int, _Identity]:
     """Return the regular files that this process has open, by descriptor."""
     found: dict[int, _Identity] = {}
-    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names are all that is needed
-        with suppress(OSError):  # the one that the folder itself was listed with
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - only names are needed
+        with suppress(OSError):  # the descriptor of the listing itself
             status = os.fstat(int(name))
             if stat.S_ISREG(status.st_mode):
                 found[int(name)] = status.st_dev, status.st_ino
@@ -306,7 +306,7 @@ def _only_looking(action: int, first: str | None, second: str | None, *_: str | 
     elif action == sqlite3.SQLITE_FUNCTION:
         allowed = second not in {"load_extension", "fts3_tokenizer"}
     elif action == sqlite3.SQLITE_UPDATE:
-        # what SQLite asks when it sets up a table-valued function; to change that table is not possible anyway
+        # SQLite requests this to set up a table-valued function, whose table can't be changed anyway.
         allowed = first == "sqlite_master"
     else:
         allowed = action in _LOOKING
@@ -315,12 +315,12 @@ def _only_looking(action: int, first: str | None, second: str | None, *_: str | 
 
 def _failure(error: Exception, database: str, seconds: float) -> ToolFailed:
     if _was_interrupted(error):
-        return ToolFailed(f"It took longer than {seconds:g} s.", code="too_slow")
+        return ToolFailed(f"The query was stopped because it took longer than {seconds:g} s.", code="too_slow")
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_NOTADB:
         return ToolFailed(f"{database} is not a SQLite database.", code="not_a_database")
     if code in {sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY} or "within a transaction" in str(error):
-        return ToolFailed(f"Only queries that read are run: {error}.", code="read_only")
+        return ToolFailed(f"Only read-only queries are allowed: {error}.", code="read_only")
     return ToolFailed(f"SQLite: {error}.", code="sql_failed")
 
 
@@ -345,7 +345,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - see above
-    """Gives what JSON can carry in the place of a value."""
+    """Return a JSON value for a value of SQLite."""
     if not isinstance(value, bytes):
         return value
     more = f"… ({len(value)} bytes)" if len(value) > _SHOWN_BYTES else ""

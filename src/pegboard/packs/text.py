@@ -1,4 +1,4 @@
-"""Text: find and replace by regular expressions, compare, and count."""
+"""Find and replace text with regular expressions, compare texts, and count words."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +21,8 @@ Flag = Literal["ignore_case", "multiline", "dot_all", "verbose", "ascii"]
 Seconds = Annotated[float, Gt(0), Le(60)]
 
 
-class Match(TypedDict):
-    """One place where a pattern fits."""
+class TextMatch(TypedDict):
+    """A match of a pattern."""
 
     line: int
     """Counted from 1."""
@@ -30,46 +30,46 @@ class Match(TypedDict):
     """In characters, counted from 1."""
     match: str
     groups: list[str | None]
-    """What each group of the pattern took, in order."""
+    """Text of each group of the pattern, in order."""
     named: dict[str, str | None]
-    """What the groups with names took."""
+    """Text of each named group."""
 
 
-class Matches(TypedDict):
-    """Where a pattern fits."""
+class TextMatches(TypedDict):
+    """Matches of a pattern."""
 
-    matches: list[Match]
+    matches: list[TextMatch]
     truncated: bool
-    """Whether there are more."""
+    """Whether there are more matches."""
 
 
 class Replaced(TypedDict):
-    """A text in which something was put in the place of matches."""
+    """A text after a replacement."""
 
     text: str
     replacements: int
-    """How many there were."""
+    """Number of replaced matches."""
 
 
 class Difference(TypedDict):
-    """What makes one text another."""
+    """Difference between two texts."""
 
     same: bool
     added: int
-    """Lines."""
+    """Number of added lines."""
     removed: int
-    """Lines."""
+    """Number of removed lines."""
     diff: str
-    """A unified diff; empty if the texts are the same."""
+    """A unified diff; empty if the texts are equal."""
 
 
-class Counts(TypedDict):
-    """How long a text is."""
+class TextCounts(TypedDict):
+    """Length of a text."""
 
     lines: int
-    """A last line without a line end counts too."""
+    """Includes a last line without a line end."""
     words: int
-    """What stands between white space."""
+    """Separated by white space."""
     characters: int
     bytes: int
     """In UTF-8."""
@@ -87,19 +87,19 @@ def find(
     flags: Sequence[Flag] = (),
     max_matches: Annotated[int, Ge(1), Le(100_000)] = 1000,
     seconds: Seconds = 5.0,
-) -> Matches:
-    """Finds every place in a text where a regular expression fits.
+) -> TextMatches:
+    """Find all matches of a regular expression in a text.
 
     Args:
-        pattern: In the language of Python's `regex` library, which is that of `re` and more.
-        text: The text, unless there is a file.
-        file: The file, inside the working directory.
-        flags: How the pattern is meant.
-        max_matches: How many matches to give at most.
-        seconds: How long the pattern may take.
+        pattern: Regular expression of Python's `regex` library, a superset of `re`.
+        text: Text; set either this or `file`.
+        file: File, inside the working directory.
+        flags: Options of the regular expression.
+        max_matches: Maximum number of matches to return.
+        seconds: Time limit.
     """
     given = _given(text, file)
-    found: list[Match] = []
+    found: list[TextMatch] = []
     line, begin, seen = 1, 0, 0
     with _patience(seconds):
         for match in _compiled(pattern, flags).finditer(given, timeout=seconds):
@@ -133,16 +133,16 @@ def replace(
     limit: Annotated[int, Ge(0)] = 0,
     seconds: Seconds = 5.0,
 ) -> Replaced:
-    r"""Gives a text in which every match of a regular expression is replaced; a file is not changed.
+    r"""Replace the matches of a regular expression in a text and return it; a file is not changed.
 
     Args:
-        pattern: In the language of Python's `regex` library, which is that of `re` and more.
-        replacement: What to put there; `\1` and `\g<name>` stand for what groups took.
-        text: The text, unless there is a file.
-        file: The file, inside the working directory.
-        flags: How the pattern is meant.
-        limit: How many matches to replace at most; 0 is all.
-        seconds: How long the pattern may take.
+        pattern: Regular expression of Python's `regex` library, a superset of `re`.
+        replacement: Replacement; `\1` and `\g<name>` insert groups.
+        text: Text; set either this or `file`.
+        file: File, inside the working directory.
+        flags: Options of the regular expression.
+        limit: Maximum number of matches to replace; 0 for all.
+        seconds: Time limit.
     """
     import regex
 
@@ -151,8 +151,8 @@ def replace(
     with _patience(seconds):
         try:
             changed, count = compiled.subn(replacement, given, count=limit, timeout=seconds)
-        except (regex.error, IndexError) as error:  # a bad escape, or a group that isn't there
-            raise ToolFailed(f"The replacement won't do: {error}.", code="invalid_replacement") from None
+        except (regex.error, IndexError) as error:  # an invalid escape, or a missing group
+            raise ToolFailed(f"The replacement is invalid: {error}.", code="invalid_replacement") from None
     return {"text": changed, "replacements": count}
 
 
@@ -166,21 +166,21 @@ def diff(
     after_file: str | None = None,
     context: Annotated[int, Ge(0), Le(1000)] = 3,
 ) -> Difference:
-    """Compares two texts line by line.
+    """Compare two texts line by line.
 
     Args:
-        before: The one text, unless there is a file.
-        after: The other text, unless there is a file.
-        before_file: The file with the one text, inside the working directory.
-        after_file: The file with the other text, inside the working directory.
-        context: How many lines to show around each change.
+        before: First text; set either this or `before_file`.
+        after: Second text; set either this or `after_file`.
+        before_file: File with the first text, inside the working directory.
+        after_file: File with the second text, inside the working directory.
+        context: Number of lines around each change.
     """
     from difflib import unified_diff
 
     old = _lines(_given(before, before_file, "before", "before_file"))
     new = _lines(_given(after, after_file, "after", "after_file"))
     lines = list(unified_diff(old, new, before_file or "before", after_file or "after", n=context))
-    changes = lines[2:]  # what comes first names the two
+    changes = lines[2:]  # without the header
     return {
         "same": old == new,
         "added": sum(line.startswith("+") for line in changes),
@@ -190,12 +190,12 @@ def diff(
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False)
-def count(*, text: str | None = None, file: str | None = None) -> Counts:
-    """Counts the lines, words, characters and bytes of a text.
+def count(*, text: str | None = None, file: str | None = None) -> TextCounts:
+    """Count the lines, words, characters and bytes of a text.
 
     Args:
-        text: The text, unless there is a file.
-        file: The file, inside the working directory.
+        text: Text; set either this or `file`.
+        file: File, inside the working directory.
     """
     given = _given(text, file)
     lines = given.split("\n")
@@ -209,7 +209,7 @@ def count(*, text: str | None = None, file: str | None = None) -> Counts:
 
 
 def _lines(text: str) -> list[str]:
-    """Parts a text after each newline, and nowhere else."""
+    """Split a text after each newline, and at no other character."""
     *lines, last = text.split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
@@ -233,7 +233,7 @@ def _compiled(pattern: str, flags: Sequence[Flag]) -> "Pattern[str]":
     try:
         return regex.compile(pattern, sum({meant[flag] for flag in flags}))
     except regex.error as error:
-        raise ToolFailed(f"The pattern won't do: {error}.", code="invalid_pattern") from None
+        raise ToolFailed(f"The pattern is invalid: {error}.", code="invalid_pattern") from None
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The clock."""
+"""Read the clock."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TypedDict
@@ -9,7 +9,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Now(TypedDict):
-    """One moment, told in two ways."""
+    """A point in time in two formats."""
 
     timestamp: int
     """Milliseconds since 1970-01-01 00:00 UTC."""
@@ -19,10 +19,10 @@ class Now(TypedDict):
 
 @hints(read_only=True, destructive=False, open_world=False)
 def now() -> Now:
-    """Tells the current time.
+    """Return the current time.
 
     Returns:
-        The moment of the call, to the millisecond.
+        The time of the call, to the millisecond.
     """
     moment = datetime.now(UTC)
     return {

@@ -1,11 +1,11 @@
-"""Tools to try the workbench with."""
+"""Tools for trying out Pegboard."""
 
 from pegboard.sdk import hints
 
 
 @hints(read_only=True, destructive=False, idempotent=True, open_world=False)
 def echo(*, value: object) -> object:
-    """Gives back what it is given.
+    """Return the value unchanged.
 
     Args:
         value: Any JSON value.

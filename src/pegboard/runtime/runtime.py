@@ -181,7 +181,7 @@ class Runtime:
             system: Instructions to the model in this session from now on; unchanged by default.
             send_key: As in `Models.get`.
         """
-        from pegboard.ask import Ask, Limits
+        from pegboard.ask import Ask, AskLimits
 
         set_ = self._parts.settings.ask
         return Ask(
@@ -194,7 +194,9 @@ class Runtime:
             calls=self._parts.gateway,
             sessions=self.sessions,
             whole=self._whole_text,
-            limits=Limits(set_.steps, set_.tokens, set_.seconds, set_.result_limit, set_.turn_bytes, set_.turn_calls),
+            limits=AskLimits(
+                set_.steps, set_.tokens, set_.seconds, set_.result_limit, set_.turn_bytes, set_.turn_calls
+            ),
             with_tools=with_tools,
             without=without,
             parallel=set_.parallel,

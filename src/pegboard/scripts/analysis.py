@@ -1,4 +1,4 @@
-"""What a script will call, as far as can be known without running it."""
+"""Static analysis of a script: the calls that it will make, as far as they can be known before it runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from pegboard.errors import FormFaults, PegboardError
 from pegboard.models import ExpectedCall, MissingCommand, ScriptAnalysis
-from pegboard.scripts.commands import Command
+from pegboard.scripts.commands import ScriptCommand
 
 _DEEPEST: Final = 8
 _NEAR: Final = 0.8
-"""How similar a command must be to a tool's name to be taken for a misspelled one."""
+"""Minimum similarity of an unknown command to a tool's name that makes it a likely typo."""
 _SHELLS: Final = frozenset({"bash", "sh"})
 _READERS: Final = frozenset({"source", ".", "alias"})
 _WRAPPERS: Final = frozenset({
@@ -23,81 +23,81 @@ _WRAPPERS: Final = frozenset({
 })  # fmt: skip
 _ALWAYS_UNKNOWN: Final = frozenset({"compgen", "parallel", "trap"})
 _RUNNERS: Final = _SHELLS | {"alias", "eval", "source", "{}"}
-"""Words behind a wrapper that make what it runs unknown."""
+"""Words after a wrapper that make the command it runs unknown."""
 _AWK: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
 _RUNS_COMMANDS: Final = re.compile(r"system|getline|\||^-f")
-"""What a program for awk has that runs commands."""
+"""Constructs of awk that run commands."""
 _UNSEEN: Final = (
-    (re.compile(r"@P\}"), "${…@P} runs what stands in a variable."),
-    (re.compile(r"\bPS4\b"), "PS4 is run before each command with set -x."),
+    (re.compile(r"@P\}"), "${…@P} runs the value of a variable."),
+    (re.compile(r"\bPS4\b"), "PS4 runs before each command with set -x."),
     (
         re.compile(r"\$\{[^}\n]{0,60}(?:\$\(|`)|\(\([^)\n]{0,60}(?:\$\([^(]|`)|\[(?:\$\(|`)"),
-        "What stands in $(…) within ${…}, ((…)) or an index isn't looked into.",
+        "$(…) within ${…}, ((…)) or an index is not analyzed.",
     ),
 )
-"""What runs commands that the parser doesn't tell of."""
+"""Constructs that run commands but that the parser doesn't report."""
 _LINE: Final = re.compile(r"at line (\d+)")
 _NAMES: Final = re.compile(r"[^\W\d][\w.:+-]*")
 
 
 class ParsedCommand(NamedTuple):
-    """A command as it stands in a script."""
+    """One command of a script."""
 
     name: str | None
-    """None where it is only known when the script runs."""
+    """None if it is only known when the script runs."""
     args: Sequence[str | None]
     is_assignment_only: bool
 
 
 class Parsed(NamedTuple):
-    """A script, read."""
+    """A parsed script."""
 
     commands: Sequence[ParsedCommand]
     functions: Sequence[str]
     is_cut: bool
-    """Whether it was too long to be read to its end."""
+    """Whether it was too long to parse completely."""
     missing: Sequence[str] = ()
-    """The names of commands that bash doesn't have; tools among them."""
+    """Names of commands that bash doesn't have, tools included."""
 
 
-class UnreadableError(PegboardError):
-    """A script can't be read; the message says why."""
+class ScriptSyntaxError(Exception):
+    """A script can't be parsed; the message says why."""
 
 
 Parse = Callable[[str], Parsed]
-"""Reads a script, or raises an `UnreadableError`."""
+"""Parser of a script; it raises `ScriptSyntaxError`."""
 
 
-def analyze(script: str, commands: Mapping[str, Command], parse: Parse) -> ScriptAnalysis:
-    """Reads a script without running it; blocks for a moment.
+def analyze(script: str, commands: Mapping[str, ScriptCommand], parse: Parse) -> ScriptAnalysis:
+    """Analyze a script without running it; block for a moment.
 
     Args:
         script: The script.
-        commands: What may be called, by name.
-        parse: What reads it.
+        commands: The commands of tools, by name.
+        parse: The parser.
     """
-    reading = _Reading(commands, parse)
+    reading = _Analysis(commands, parse)
     failure = None
     try:
         reading.read(script, _DEEPEST)
-    except UnreadableError as error:
+    except ScriptSyntaxError as error:
         failure = str(error)
-        reading.note("What stands before the place where it can't be read runs nevertheless.")
+        reading.note("Lines before the syntax error will still run.")
         if (place := _LINE.search(failure)) is not None:
-            reading.read_within("\n".join(script.split("\n")[: int(place[1]) - 1]), _DEEPEST)
-    reading.look_for_the_rest(script)
+            reading.read_nested("\n".join(script.split("\n")[: int(place[1]) - 1]), _DEEPEST)
+    reading.note_unparsed(script)
     return ScriptAnalysis(tuple(reading.calls), tuple(reading.unknown), failure, tuple(reading.missing()))
 
 
-class _Reading:
-    """What is found in a script, while it is read.
+class _Analysis:
+    """Analysis of one script and the scripts nested in it.
 
     Args:
-        commands: What may be called, by name.
-        parse: What reads a script.
+        commands: The commands of tools, by name.
+        parse: The parser.
     """
 
-    def __init__(self, commands: Mapping[str, Command], parse: Parse) -> None:
+    def __init__(self, commands: Mapping[str, ScriptCommand], parse: Parse) -> None:
         self._commands = commands
         self._parse = parse
         self.calls: list[ExpectedCall] = []
@@ -107,35 +107,34 @@ class _Reading:
         self._renames = False
 
     def note(self, sentence: str) -> None:
-        """Notes what can't be known."""
         self.unknown[sentence] = None
 
     def read(self, script: str, levels: int) -> None:
-        """Reads a script, and those within it as deep as that many levels.
+        """Analyze a script, and scripts nested in it up to this number of levels.
 
         Raises:
-            UnreadableError: It can't be read.
+            ScriptSyntaxError: It can't be parsed.
         """
         parsed = self._parse(script)
         self._missing.update(dict.fromkeys(parsed.missing))
         self._functions.update(parsed.functions)
         for command in parsed.commands:
             if not command.is_assignment_only and command.name not in parsed.functions:
-                for text in self._texts_of(command):
-                    self.read_within(text, levels - 1)
+                for text in self._nested_scripts(command):
+                    self.read_nested(text, levels - 1)
         for name in parsed.functions:
             if name in self._commands:
-                self.note(f"It has a function of its own called {name}.")
+                self.note(f"It defines its own function {name}.")
         if parsed.is_cut:
-            self.note("It is too long to be read to its end.")
+            self.note("It is too long to analyze completely.")
 
-    def read_within(self, script: str, levels: int) -> None:
-        """Reads a script that is run within another one, as far as it can be read."""
+    def read_nested(self, script: str, levels: int) -> None:
+        """Analyze a nested script as far as it can be parsed."""
         if levels:
-            with suppress(UnreadableError):
+            with suppress(ScriptSyntaxError):
                 self.read(script, levels)
                 return
-        self.note("It runs a text within that can't be read.")
+        self.note("It runs a nested script that can't be parsed.")
 
     def missing(self) -> Iterator[MissingCommand]:
         """Return the commands that look like tools and don't exist."""
@@ -150,34 +149,34 @@ class _Reading:
             if near or "." in name or name.startswith(packs):
                 yield MissingCommand(name, tuple(near or get_close_matches(name, own)))
 
-    def look_for_the_rest(self, script: str) -> None:
-        """Notes what may run commands that the parser doesn't tell of."""
+    def note_unparsed(self, script: str) -> None:
+        """Add notes on constructs that may run commands but that the parser doesn't report."""
         for pattern, sentence in _UNSEEN:
             if pattern.search(script):
                 self.note(sentence)
         seen = {call.tool for call in self.calls}
         for name in dict.fromkeys(_NAMES.findall(script)):
             if name in self._commands and (tool := self._commands[name].names[0]) not in seen:
-                self.note(f"It names {tool}, and may call it in a way that can't be seen.")
+                self.note(f"It contains the name {tool} and may call it in a way that can't be analyzed.")
 
-    def _texts_of(self, command: ParsedCommand) -> Iterator[str]:
-        """Notes what a command calls, and gives the scripts that it runs."""
+    def _nested_scripts(self, command: ParsedCommand) -> Iterator[str]:
+        """Record the call of a command, and yield the scripts that it runs."""
         name, words = command.name, command.args
         if name is None:
             self.note("A command's name is only known when the script runs.")
         elif name in self._commands:
             self.calls.append(_call(self._commands[name], tuple(words)))
         elif "/" in name:
-            self.note(f"{name} runs a file that may hold anything.")
+            self.note(f"{name} runs a file with unknown content.")
         elif name == "eval" or name in _SHELLS:
-            text = _joined(words) if name == "eval" else _behind_c(words)
+            text = _joined(words) if name == "eval" else _script_of_c(words)
             if text is not None:
                 yield text
             else:
-                self.note(f"{name} runs a text that is only known when the script runs.")
+                self.note(f"{name} runs a script that is only known when this one runs.")
         elif name in _READERS:
             self._renames = True
-            self.note(f"{name} may give names another meaning.")
+            self.note(f"{name} may redefine names.")
         elif name in _WRAPPERS:
             self._note_wrapped(name, words)
         elif name in _AWK and any(word is None or _RUNS_COMMANDS.search(word) for word in words):
@@ -193,7 +192,7 @@ class _Reading:
             self.note(f"{name} runs a command that is only known when the script runs.")
 
 
-def _call(command: Command, words: tuple[str | None, ...]) -> ExpectedCall:
+def _call(command: ScriptCommand, words: tuple[str | None, ...]) -> ExpectedCall:
     known = [word for word in words if word is not None]
     if len(known) < len(words):
         return ExpectedCall(command.names[0], words, None, command.mistakes(words))
@@ -208,7 +207,7 @@ def _joined(words: Sequence[str | None]) -> str | None:
     return " ".join(known) if len(known) == len(words) else None
 
 
-def _behind_c(words: Sequence[str | None]) -> str | None:
-    """Gives the text that a shell is given behind `-c`."""
+def _script_of_c(words: Sequence[str | None]) -> str | None:
+    """Return the script after a shell's `-c`."""
     text = words[words.index("-c") + 1] if "-c" in words[:-1] else None
     return None if text is None or text.startswith("-") else text

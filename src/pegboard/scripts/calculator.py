@@ -26,15 +26,15 @@ _COMPARISONS: dict[str, Callable[[Decimal, Decimal], bool]] = {
 
 
 class CalculationError(Exception):
-    """An expression has no value here; the message says why."""
+    """An expression has no value, or isn't supported; the message says why."""
 
 
 class Number:
-    """A decimal number with its count of decimals, which bc's rules need.
+    """A decimal number with its number of decimals, which bc's rules need.
 
     Args:
-        digits: The number without its point.
-        scale: How many of the digits are decimals.
+        digits: The number without its decimal point.
+        scale: Number of decimals.
 
     Raises:
         CalculationError: It has too many digits.
@@ -50,12 +50,12 @@ class Number:
 
     @property
     def decimal(self) -> Decimal:
-        """The same as a decimal."""
+        """The number as a `Decimal`."""
         sign, digits, _ = Decimal(self.digits).as_tuple()
         return Decimal((sign, digits, -self.scale))
 
     def at(self, scale: int) -> int:
-        """Return the digits with this many decimals, more than that cut off."""
+        """Return the digits with this many decimals, truncated."""
         if scale >= self.scale:
             return self.digits * _ten_to(scale - self.scale)
         return _cut(self.digits, _ten_to(self.scale - scale))
@@ -74,10 +74,10 @@ def calculate(text: str, *, library: bool) -> list[str]:
 
     Args:
         text: Statements, separated by newlines or semicolons.
-        library: Whether the functions of `bc -l` are there; then numbers have 20 decimals.
+        library: Whether to provide the functions of `bc -l`; then numbers have 20 decimals.
 
     Raises:
-        CalculationError: A statement can't be read, or has no value.
+        CalculationError: A statement can't be parsed, or has no value.
     """
     names = {"scale": Number(20 if library else 0, 0)}
     printed = []
@@ -191,7 +191,7 @@ class _Statement:
         return Number(raised.at(scale), scale)
 
     def _signed(self) -> Number:
-        """Read a number with its sign, which binds more tightly than `^`."""
+        """Parse a number with its sign, which binds more tightly than `^`."""
         is_negative = self._take("-") is not None
         value = self._atom()
         return Number(-value.digits, value.scale) if is_negative else value
@@ -262,7 +262,7 @@ def _transcendental(name: str, value: Number, scale: int) -> Number:
         raise CalculationError(f"overflow: {name}() takes numbers up to 10,000 in scripts")
     if name == "l" and given <= 0:
         raise CalculationError("logarithm of a number that isn't positive")
-    # e(10000) has 4,343 digits before its point
+    # e(10000) has 4,343 digits before the decimal point.
     with localcontext(Context(prec=scale + 30 + (4_400 if name == "e" and given > 100 else 60))) as context:
         match name:
             case "e":

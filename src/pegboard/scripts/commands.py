@@ -1,4 +1,4 @@
-"""Tools as commands of a script: what they are called, what they say of themselves, and what a call of one does."""
+"""Tools as commands of a script: their names, their help and their calls."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ REFUSED: Final = 126
 NOT_FOUND: Final = 127
 
 TOOL_SECONDS: Final = 8.0
-"""What a call of a `CallableTool` may take, as of any other tool, unless somebody says otherwise."""
+"""Default timeout of a `CallableTool`."""
 _DESCRIBED: Final = 160
 """Characters of an argument's description in a list of arguments."""
 
 
 class CallableTool(Protocol):
-    """Anything that a script may call as a command."""
+    """An object that a script may call as a command."""
 
     @property
     def name(self) -> str:
-        """The command."""
+        """The command's name."""
         ...
 
     @property
     def description(self) -> str:
-        """What it does; the first line stands in lists of commands."""
+        """Description; its first line is the summary in lists of commands."""
         ...
 
     def call(self, args: list[str], stdin: str | None) -> str:
-        """Does it, in a thread of its own, and gives what is printed to stdout.
+        """Run the tool in a thread of its own and return its stdout.
 
         Args:
             args: The words after the command's name.
-            stdin: What comes in through a pipe or from a file; None where nothing does.
+            stdin: Input from a pipe or a file; None without one.
 
         Raises:
             Exception: It failed; the message goes to stderr, and the command's exit code is 1.
@@ -81,62 +81,62 @@ class CallableTool(Protocol):
 
 
 class Printed(NamedTuple):
-    """What a command printed, and its exit code."""
+    """Output of a command, and its exit code."""
 
     out: str = ""
     err: str = ""
     code: int = 0
 
 
-class Origin(NamedTuple):
-    """Whose calls those of a script are."""
+class CallOrigin(NamedTuple):
+    """Caller of a script's calls."""
 
     parent: str
-    """The id of the script's own call."""
+    """Id of the script's own call."""
     source: CallSource = "script"
     session: str | None = None
 
 
-Tell: TypeAlias = Callable[[CallEvent, str], None]
-"""Learns of an event, and in which call of the script it happened."""
+OnEvent: TypeAlias = Callable[[CallEvent, str], None]
+"""Callback for events; it also receives the id of the script's call in which the event happened."""
 
 
-class Command(Protocol):
+class ScriptCommand(Protocol):
     """A command of a script."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it is called, its own name first."""
+        """Names, its own name first."""
         ...
 
     @property
     def summary(self) -> str:
-        """What it does, in one line."""
+        """Description in one line."""
         ...
 
     @property
     def usage(self) -> str:
-        """The command with its arguments, in one line."""
+        """Command with its arguments, in one line."""
         ...
 
     def help(self) -> str:
-        """Gives all that is to be known of it."""
+        """Return the full help text."""
         ...
 
     def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
-        """Gives the arguments of the call that words make.
+        """Return the arguments for a command line.
 
         Raises:
-            FormFaults: They can't be read.
+            FormFaults: They are invalid.
         """
         ...
 
     def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
-        """Return what is wrong with words before they are run; None is a word that is only known then."""
+        """Return the errors in a command line before it runs; None is a word that is not known yet."""
         ...
 
-    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
-        """Makes the call and tells what happens to it; never raises for the tool's sake."""
+    async def run(self, words: Sequence[str], stdin: str | None, origin: CallOrigin, on_event: OnEvent) -> Printed:
+        """Run the tool and report its events; its errors are printed, not raised."""
         ...
 
 
@@ -145,8 +145,8 @@ class ToolCommand:
 
     Args:
         spec: The tool.
-        calls: The road that its calls take.
-        names: What it is called.
+        calls: The call pipeline.
+        names: Names of the command.
     """
 
     def __init__(self, spec: ToolSpec, calls: Calls, names: tuple[str, ...]) -> None:
@@ -157,7 +157,7 @@ class ToolCommand:
 
     @property
     def usage(self) -> str:
-        """The command with its arguments, in one line."""
+        """Command with its arguments, in one line."""
         required, optional = _parted(self.spec.input_schema)
         words = [f"<{name}>" for name in required]
         words += [f"[--{name}{_value(schema)}]" for name, schema in optional.items()]
@@ -165,7 +165,7 @@ class ToolCommand:
         return " ".join([self.names[0], *words]) + (f"  (stdin: {taker})" if taker else "")
 
     def help(self) -> str:
-        """Gives its usage, its description and its arguments."""
+        """Return its usage, description and arguments."""
         lines = [f"usage: {self.usage}", ""]
         if self.spec.description.strip():
             lines += [self.spec.description.strip(), ""]
@@ -178,17 +178,17 @@ class ToolCommand:
             described = schema.get("description")
             if isinstance(described, str) and described.strip():
                 lines.append(f"      {_short(described)}")
-        lines += ["", f"{whole_flag(self.spec)} takes all of them as a JSON object."] if required or optional else []
+        lines += ["", f"{whole_flag(self.spec)} sets all of them as a JSON object."] if required or optional else []
         if len(self.names) > 1:
             lines += ["", f"Also called {', '.join(self.names[1:])}."]
         return "\n".join(lines).rstrip() + "\n"
 
     def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
-        """Reads words by the tool's schema."""
+        """Parse a command line by the tool's schema."""
         return arguments_from_words(self.spec, words, stdin)
 
     def mistakes(self, words: Sequence[str | None]) -> tuple[str, ...]:
-        """Return unknown flags, missing arguments and wrong values, as far as the words are known."""
+        """Return unknown flags, missing arguments and invalid values, as far as the words are known."""
         known = [word for word in words if word is not None]
         if asks_for_help(self.spec, known):
             return ()
@@ -197,13 +197,13 @@ class ToolCommand:
         try:
             prepare(self.spec, self.arguments(known, None))
         except FormFaults as faults:
-            # what comes in through a pipe is not known
+            # input from a pipe is not known before it runs
             piped = stdin_argument(self.spec)
             return tuple(as_flag(fault) for fault in faults.faults if piped is None or fault.path != pointer(piped))
         return ()
 
-    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
-        """Makes the call on the road that all take; what the words have wrong is said without one."""
+    async def run(self, words: Sequence[str], stdin: str | None, origin: CallOrigin, on_event: OnEvent) -> Printed:
+        """Run the call through the pipeline; invalid words are reported without a call."""
         if asks_for_help(self.spec, words):
             return Printed(self.help())
         try:
@@ -216,17 +216,17 @@ class ToolCommand:
         result: ToolResult | None = None
         async with aclosing(self._calls.call(call)) as events:
             async for event in events:
-                tell(event, call.id)
-                if isinstance(event, Finished) and event.owner == call.id:
+                on_event(event, call.id)
+                if isinstance(event, Finished) and event.call.id == call.id:
                     result = event.result
-        assert result is not None, "a call always ends with it"
+        assert result is not None, "a call always ends with a result"
         if result.error is not None:
             return self._failure(result.error)
         try:
             data = result.data if result.meta.truncated is None else await asyncio.to_thread(whole, result)
             return Printed(_text(data))
         except (OSError, RecursionError, ValueError) as error:
-            return Printed(err=f"{self.names[0]}: the whole result can't be printed: {error}\n", code=FAILED)
+            return Printed(err=f"{self.names[0]}: the complete result can't be printed: {error}\n", code=FAILED)
 
     def _failure(self, error: ToolError) -> Printed:
         if error.code == "invalid_args" and error.faults:
@@ -246,12 +246,12 @@ class ToolCommand:
 
 
 class CallableCommand:
-    """A `CallableTool` as a command: it receives its words as they are, without a schema or `--help`.
+    """A `CallableTool` as a command: it receives its words unchanged, without a schema or `--help`.
 
     Args:
         tool: The tool.
-        names: What it is called.
-        seconds: How long a call may take.
+        names: Names of the command.
+        seconds: Timeout of a call.
     """
 
     def __init__(self, tool: CallableTool, names: tuple[str, ...], seconds: float = TOOL_SECONDS) -> None:
@@ -263,11 +263,11 @@ class CallableCommand:
         self._seconds = seconds
 
     def help(self) -> str:
-        """Return its usage and its description."""
+        """Return its usage and description."""
         return f"usage: {self.usage}\n\n{self.description}\n"
 
     def arguments(self, words: Sequence[str], stdin: str | None) -> JsonObject:
-        """Gives the words as they are."""
+        """Return the words unchanged."""
         given: list[JsonValue] = [*words]
         return {"args": given} if stdin is None else {"args": given, "stdin": stdin}
 
@@ -276,62 +276,62 @@ class CallableCommand:
         del words
         return ()
 
-    async def run(self, words: Sequence[str], stdin: str | None, origin: Origin, tell: Tell) -> Printed:
-        """Calls the tool in a thread of its own, which is left to itself where this is cancelled or takes too long."""
+    async def run(self, words: Sequence[str], stdin: str | None, origin: CallOrigin, on_event: OnEvent) -> Printed:
+        """Call the tool in a thread, which continues in the background after a cancellation or timeout."""
         args = self.arguments(words, stdin)
         call = ToolCall(
             name=self._tool.name, args=args, source=origin.source, session=origin.session, parent=origin.parent
         )
-        tell(Started(call=call), call.id)
+        on_event(Started(call=call), call.id)
         clock = asyncio.timeout(self._seconds)
         try:
             async with clock:
                 printed = Printed(encodable(await _in_thread(lambda: self._tool.call([*words], stdin))))
             result = ToolResult(ok=True, data=printed.out)
         except asyncio.CancelledError:
-            gone = ToolResult.failed("execution_error", "It was cancelled.", "cancelled")
-            tell(Finished(call=call, result=gone), call.id)
+            cancelled = ToolResult.failed("execution_error", "It was cancelled.", "cancelled")
+            on_event(Finished(call=call, result=cancelled), call.id)
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises fails only its call
+        except Exception as error:  # noqa: BLE001 - an exception of a tool fails only its call
             is_late = clock.expired()
             message = f"It took longer than {self._seconds:g} s." if is_late else str(error) or type(error).__name__
             printed = Printed(err=encodable(f"{self.names[0]}: {message}\n"), code=LATE if is_late else FAILED)
             result = ToolResult.failed("execution_error", message, "timeout" if is_late else None)
-        tell(Finished(call=call, result=result), call.id)
+        on_event(Finished(call=call, result=result), call.id)
         return printed
 
 
 def commands_of(
     specs: Iterable[ToolSpec], calls: Calls | None, tools: Iterable[tuple[CallableTool, float]]
-) -> dict[str, Command]:
-    """Gives the commands by all their names.
+) -> dict[str, ScriptCommand]:
+    """Return the commands by all their names.
 
-    A tool `fs.list_dir` is also called `fs_list_dir`, unless another one would be called so too. One whose name can't
-    be a command's, such as `1st.list_dir`, is only called `_1st_list_dir`.
+    A tool `fs.list_dir` is also called `fs_list_dir`, unless that is ambiguous. A tool whose name isn't valid for a
+    command, such as `1st.list_dir`, is only called `_1st_list_dir`.
 
     Args:
         specs: Tools of the registry.
-        calls: The road that their calls take.
-        tools: Others, each with the seconds that a call may take.
+        calls: The call pipeline.
+        tools: Other tools, each with its timeout in seconds.
 
     Raises:
-        ValueError: Two tools have one name, or a `CallableTool` has one that can't be a command's.
+        ValueError: Two tools have one name, or the name of a `CallableTool` isn't valid for a command.
     """
-    wanted: list[tuple[str, Callable[[tuple[str, ...]], Command]]] = []
+    wanted: list[tuple[str, Callable[[tuple[str, ...]], ScriptCommand]]] = []
     for spec in specs:
         if calls is None:
-            raise ValueError(f"{spec.name} needs a road for its calls.")
+            raise ValueError(f"{spec.name} can't be a command without a call pipeline.")
         wanted.append((spec.name, _tool_command(spec, calls)))
     for tool, seconds in tools:
         if not is_command(tool.name):
-            raise ValueError(f"A tool named {tool.name!r} can't be a command.")
+            raise ValueError(f"The tool {tool.name!r} can't be a command because its name isn't valid for one.")
         wanted.append((tool.name, _callable_command(tool, seconds)))
     plain = [plain_name(name) for name, _ in wanted]
     taken, times = {name for name, _ in wanted}, Counter(plain)
     if len(taken) < len(wanted):
         twice = next(name for name in taken if sum(name == other for other, _ in wanted) > 1)
-        raise ValueError(f"There are two tools {twice}.")
-    found: dict[str, Command] = {}
+        raise ValueError(f"Two tools have the name {twice}.")
+    found: dict[str, ScriptCommand] = {}
     for (name, command), other in zip(wanted, plain, strict=True):
         names = [name] if is_command(name) else []
         if times[other] == 1 and other not in taken:
@@ -344,11 +344,11 @@ def commands_of(
     return found
 
 
-def _tool_command(spec: ToolSpec, calls: Calls) -> Callable[[tuple[str, ...]], Command]:
+def _tool_command(spec: ToolSpec, calls: Calls) -> Callable[[tuple[str, ...]], ScriptCommand]:
     return lambda names: ToolCommand(spec, calls, names)
 
 
-def _callable_command(tool: CallableTool, seconds: float) -> Callable[[tuple[str, ...]], Command]:
+def _callable_command(tool: CallableTool, seconds: float) -> Callable[[tuple[str, ...]], ScriptCommand]:
     return lambda names: CallableCommand(tool, names, seconds)
 
 
@@ -375,7 +375,7 @@ def _in_thread(work: Callable[[], object]) -> Awaitable[str]:
         result, failure = None, None
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+        except BaseException as error:  # noqa: BLE001 - the awaiting task raises it
             failure = error
         with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(settle, result, failure)
@@ -389,12 +389,12 @@ def _text(data: JsonValue) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return the text with a question mark for each half of a surrogate pair, so that it can be encoded."""
+    """Replace each lone surrogate with a question mark, so that the text can be encoded."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _parted(schema: JsonObject) -> tuple[dict[str, JsonObject], dict[str, JsonObject]]:
-    """Gives the required properties in the order in which they are asked for, and the others."""
+    """Return the required properties in the order in which they are requested, and the optional ones."""
     properties, required = schema.get("properties"), schema.get("required")
     known = properties if isinstance(properties, dict) else {}
     named = [name for name in (required if isinstance(required, list) else ()) if isinstance(name, str)]

@@ -1,4 +1,4 @@
-"""One script while it runs."""
+"""The execution of one script."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final  # Any: a message, before it is read
+from typing import Any, Final  # Any: a message before validation
 
 from pegboard.executor.deadline import CallClock, PendingApprovals
 from pegboard.models import CallEvent, Finished, Log, Started, ToolCall, ToolResult
-from pegboard.scripts.commands import FAILED, INCOMPLETE, LATE, MISUSED, NOT_FOUND, Command, Origin, Printed, encodable
+from pegboard.scripts.commands import (
+    FAILED,
+    INCOMPLETE,
+    LATE,
+    MISUSED,
+    NOT_FOUND,
+    CallOrigin,
+    Printed,
+    ScriptCommand,
+    encodable,
+)
 from pegboard.scripts.sandbox import Sandbox, Sandboxes
 
 _SYNTAX: Final = re.compile(r"parse error|syntax error")
@@ -24,38 +34,38 @@ _MOST_WORDS: Final = 50_000
 _NO_MEMORY: Final = re.compile(r"memory allocation|MemoryError")
 _OUR_WORDS: Final = (
     (re.compile(r"command count exceeded|session command limit"), "it ran more than {commands:,} commands"),
-    (re.compile(r"loop iteration"), "its loops went round more than {iterations:,} times"),
-    (re.compile(r"function depth"), "its functions called each other more than 16 deep"),
+    (re.compile(r"loop iteration"), "its loops ran more than {iterations:,} iterations"),
+    (re.compile(r"function depth"), "its functions were nested more than 16 levels deep"),
     (re.compile(r"nesting|substitution depth|source depth"), "it is nested too deeply"),
-    (re.compile(r"variable byte limit"), "its variables took more than 10 MB"),
-    (re.compile(r"intermediate bytes"), "more than 32 MB were in its pipes and substitutions at a time"),
+    (re.compile(r"variable byte limit"), "its variables exceeded 10 MB"),
+    (re.compile(r"intermediate bytes"), "its pipes and substitutions exceeded 32 MB"),
     (
         re.compile(r"aggregate input bytes"),
-        "its commands were given more than 100 MB to read; within `while read`, give those that need none </dev/null",
+        "its commands read more than 100 MB; within `while read`, use </dev/null for commands that read no input",
     ),
 )
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a script may go."""
+    """Limits of one script."""
 
     seconds: float = 60.0
-    """Those in which the user is asked about one of its calls don't count."""
+    """Time, not counting pending approvals of its calls."""
     commands: int = 100_000
-    """At most 100,000, as its engine has it."""
+    """Commands; at most 100,000, the engine's limit."""
     iterations: int = 100_000
-    """Of its loops, together."""
+    """Iterations of all loops together."""
     calls: int = 10_000
-    """Of tools."""
+    """Calls of tools."""
     output: int = 1_000_000
-    """Bytes of stdout, and of stderr, that are kept; at most 1,048,576, as its engine has it."""
+    """Bytes of stdout, and of stderr, that are kept; at most 1,048,576, the engine's limit."""
     memory: int = 512 * 2**20
-    """Bytes of data that its process may have; with less than 64 MiB hardly anything runs."""
+    """Bytes of data of its process; hardly any script runs with less than 64 MiB."""
 
     def __post_init__(self) -> None:
         if not (0 < self.commands <= 100_000 and 0 < self.output <= 2**20):
-            raise ValueError("A script has at most 100,000 commands and 1,048,576 bytes of output.")
+            raise ValueError("The limits are too high: at most 100,000 commands and 1,048,576 bytes of output.")
 
 
 @dataclass(frozen=True)
@@ -68,38 +78,38 @@ class MadeCall:
 
 @dataclass(frozen=True)
 class ScriptResult:
-    """What came of a script."""
+    """Result of a script."""
 
     stdout: str
     stderr: str
     exit_code: int
-    """Its own; 124 after a timeout, 2 for a syntax error, 125 if another limit stopped it or something is missing."""
+    """The script's own; 124 after a timeout, 2 for a syntax error, 125 if another limit was hit or output is lost."""
     calls: tuple[MadeCall, ...]
-    """In the order in which they began."""
+    """In the order in which they started."""
 
 
 class Execution:
-    """Runs one script; made inside a running event loop.
+    """One run of a script, created inside a running event loop.
 
     Args:
-        commands: What may be called, by name.
-        overview: What `help` says.
+        commands: The commands of tools, by name.
+        overview: Output of `help`.
         env: The script's environment variables.
-        limits: How far it may go.
-        origin: Whose its calls are.
-        tell: Learns what is printed, and what happens to the calls.
-        keeps_calls: Whether the result has the calls, with all that came of them.
+        limits: Limits of the script.
+        origin: Caller of its calls.
+        on_event: Callback for its output and the events of its calls.
+        keeps_calls: Whether the result contains the calls with their results.
     """
 
     def __init__(
         self,
-        commands: Mapping[str, Command],
+        commands: Mapping[str, ScriptCommand],
         overview: str,
         *,
         env: Mapping[str, str],
         limits: Limits,
-        origin: Origin,
-        tell: Callable[[CallEvent], None],
+        origin: CallOrigin,
+        on_event: Callable[[CallEvent], None],
         keeps_calls: bool,
     ) -> None:
         self._commands = commands
@@ -107,7 +117,7 @@ class Execution:
         self._env = dict(env)
         self._limits = limits
         self._origin = origin
-        self._tell = tell
+        self._on_event = on_event
         self._keeps_calls = keeps_calls
         self._loop = asyncio.get_running_loop()
         self._end: asyncio.Future[Mapping[str, Any]] = self._loop.create_future()
@@ -120,11 +130,11 @@ class Execution:
         self._sandbox: Sandbox | None = None
 
     async def run(self, script: str, sandboxes: Sandboxes) -> ScriptResult:
-        """Runs a script to its end; whoever cancels this ends it and its calls.
+        """Run a script; cancelling this ends the script and its calls.
 
         Args:
             script: The script.
-            sandboxes: Where a process for it comes from.
+            sandboxes: The pool of processes.
 
         Raises:
             OSError: No process can be started.
@@ -133,7 +143,7 @@ class Execution:
         try:
             self._sandbox = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda taken: _let_go(taken, sandboxes, self._loop))
+            taking.add_done_callback(lambda taken: _return_unused(taken, sandboxes, self._loop))
             raise
         is_clean = False
         try:
@@ -159,7 +169,7 @@ class Execution:
         return self._result(script, end)
 
     def heard(self, message: Mapping[str, Any]) -> None:
-        """Takes a message of the process."""
+        """Handle a message of the process."""
         if "call" in message:
             number = message["call"]
             answering = self._answer(number, message["name"], message["argv"], message["stdin"])
@@ -177,7 +187,7 @@ class Execution:
                 self._print(stream, text)
 
     def broke(self, last_words: str, code: int | None) -> None:
-        """Learns that the process has ended by itself."""
+        """Handle an unexpected end of the process."""
         if code == -signal.SIGSEGV:  # its stack overflowed
             reason = "it is nested too deeply"
         elif not last_words or _NO_MEMORY.search(last_words):
@@ -198,9 +208,9 @@ class Execution:
         self._notify(Log(call_id=self._origin.parent, stream="stdout" if stream == "out" else "stderr", text=text))
 
     def _notify(self, event: CallEvent) -> None:
-        """Report an event; a callback that raises ends the script with its error."""
+        """Report an event; an exception of the callback ends the script and is raised by `run`."""
         try:
-            self._tell(event)
+            self._on_event(event)
         except Exception as error:  # noqa: BLE001 - `run` raises it
             if not self._end.done():
                 self._end.set_exception(error)
@@ -220,17 +230,17 @@ class Execution:
         self._made += 1
         if self._made > self._limits.calls:
             return Printed(err=f"{name}: a script makes at most {self._limits.calls:,} calls\n", code=FAILED)
-        return await self._commands[name].run(words, stdin, self._origin, self._happened)
+        return await self._commands[name].run(words, stdin, self._origin, self._record)
 
     def _help(self, words: Sequence[str]) -> Printed:
         if not words:
             return Printed(self._overview)
         command = self._commands.get(words[0])
         if command is None:
-            return Printed(err=f"help: there is no tool {words[0]}; help alone lists them\n", code=NOT_FOUND)
+            return Printed(err=f"help: unknown tool {words[0]}; run help to list the tools\n", code=NOT_FOUND)
         return Printed(command.help())
 
-    def _happened(self, event: CallEvent, within: str) -> None:
+    def _record(self, event: CallEvent, within: str) -> None:
         match event:
             case Started(call=call) if self._keeps_calls and call.parent == self._origin.parent:
                 self._calls[call.id] = (call, None)
@@ -247,8 +257,8 @@ class Execution:
         self._notify(event)
 
     async def _settle(self, sandboxes: Sandboxes, *, is_clean: bool) -> None:
-        """Ends the calls that still run, and the process where its script didn't end by itself."""
-        assert self._sandbox is not None, "it was taken"
+        """End calls that still run, and the process unless its script ended by itself."""
+        assert self._sandbox is not None, "the script has started"
         tasks = [*self._tasks.values()]
         for task in tasks:
             task.cancel()
@@ -271,15 +281,15 @@ class Execution:
         return ScriptResult("".join(self._printed["out"]), "".join(self._printed["err"]), code, tuple(made))
 
     def _missing(self, end: Mapping[str, Any]) -> Iterator[str]:
-        """Return what the script's result lacks: without it, the result is wrong."""
+        """Yield descriptions of output that is missing, so that the result is wrong."""
         for stream in end.get("cut", ()):
             name = "stdout" if stream == "out" else "stderr"
-            yield f"the result is incomplete: {name} was cut after {self._limits.output:,} bytes"
+            yield f"the result is incomplete: {name} was truncated after {self._limits.output:,} bytes"
         for reason in end.get("short", ()):
             yield f"the result is incomplete: {reason}"
 
     def _reasons(self, end: Mapping[str, Any]) -> Iterator[str]:
-        """Return why the script ended before its end."""
+        """Yield why the script ended early."""
         if (broke := end.get("broke")) is not None:
             yield f"the script was stopped: {broke}"
         elif (error := end.get("error")) is not None:
@@ -291,7 +301,7 @@ class Execution:
 
 
 def _brace_notes(script: str) -> Iterator[str]:
-    """Says what the engine doesn't make of braces, and doesn't say itself."""
+    """Yield notes on brace expansions that the engine doesn't perform and doesn't report."""
     for word in script.split():
         if len(word) > _LONGEST_WORD or "{" not in word:
             continue
@@ -300,18 +310,18 @@ def _brace_notes(script: str) -> Iterator[str]:
             size = _range_size(inner) or inner.count(",") + 1
             if size > _MOST_IN_RANGE:
                 yield (
-                    f"the result is incomplete: {{{inner}}} stays as it is, as a range has at most"
-                    f" {_MOST_IN_RANGE:,} items here; use seq"
+                    f"the result is incomplete: {{{inner}}} is not expanded because a range has at most"
+                    f" {_MOST_IN_RANGE:,} items; use seq"
                 )
                 return
             words *= size
         if words > _MOST_WORDS:
-            yield f"the result is incomplete: braces make at most {_MOST_WORDS:,} words here, the rest is missing"
+            yield f"the result is incomplete: brace expansion produces at most {_MOST_WORDS:,} words"
             return
 
 
 def _range_size(inner: str) -> int | None:
-    """Gives how many words a range such as `1..9` is; None if it is no range."""
+    """Return how many words a range such as `1..9` produces; None if it isn't a range."""
     bounds = _RANGE.fullmatch(inner)
     if bounds is None:
         return None
@@ -319,7 +329,7 @@ def _range_size(inner: str) -> int | None:
     return abs(last - first) // max(abs(int(bounds[3] or 1)), 1) + 1
 
 
-def _let_go(taking: asyncio.Future[Sandbox], sandboxes: Sandboxes, loop: asyncio.AbstractEventLoop) -> None:
-    """Gives a process back that was taken for a script which nobody waits for any more."""
+def _return_unused(taking: asyncio.Future[Sandbox], sandboxes: Sandboxes, loop: asyncio.AbstractEventLoop) -> None:
+    """Return a process to the pool if the script that it was taken for has been cancelled."""
     with suppress(OSError):
         loop.run_in_executor(None, sandboxes.give_back, taking.result())

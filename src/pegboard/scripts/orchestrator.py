@@ -1,4 +1,4 @@
-"""Many tools behind one script."""
+"""A tool that runs scripts over many tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from typing import Final, Self
 from pegboard.models import CallEvent, JsonObject, ScriptAnalysis, ToolSpec
 from pegboard.ports import Calls
 from pegboard.scripts.analysis import analyze
-from pegboard.scripts.commands import TOOL_SECONDS, CallableCommand, CallableTool, Command, Origin, commands_of
+from pegboard.scripts.commands import (
+    TOOL_SECONDS,
+    CallableCommand,
+    CallableTool,
+    CallOrigin,
+    ScriptCommand,
+    commands_of,
+)
 from pegboard.scripts.execution import Execution, Limits, ScriptResult
 from pegboard.scripts.sandbox import Sandboxes
 
@@ -28,7 +35,7 @@ OUTPUT_SCHEMA: Final[JsonObject] = {
     "type": "object",
     "properties": {
         "stdout": {"type": "string", "description": "What the script printed."},
-        "stderr": {"type": "string", "description": "Why something failed or is missing."},
+        "stderr": {"type": "string", "description": "Error messages, and notes on missing output."},
         "exit_code": {
             "type": "integer",
             "description": "0 if it succeeded; 124 after a timeout, 125 if a limit left the result incomplete.",
@@ -39,17 +46,17 @@ OUTPUT_SCHEMA: Final[JsonObject] = {
 }
 
 _TOOL_TIPS: Final = """\
-- Call a tool by its name: `{example}`. Flags are `--name value` or `--name=value`; a list is the flag again and again,
-  or JSON; what is within an object is `--filter.size 3`; true is the flag alone, false `--no-name`. Required arguments
-  may be given without their flags, in order, and all arguments as JSON: `--args '{"limit": 3}'`.
+- Call a tool by its name: `{example}`. Flags are `--name value` or `--name=value`. For a list, repeat the flag or pass
+  JSON; for a field of an object, use `--filter.size 3`; for true the flag alone, for false `--no-name`. Required
+  arguments may be passed in order without flags, and all arguments as JSON: `--args '{"limit": 3}'`.
 - A result that is text is printed as it is, anything else as JSON on one line: continue with `jq`."""
 _TIPS: Final = """\
 - A tool that fails prints the reason to stderr and exits with a code other than 0: use `||`, `if`, `set -e`,
   `set -o pipefail`.
-- Calls that don't need each other run concurrently: `a & b & wait` (64 at a time), `xargs -P 8 -n 1 TOOL`,
+- Run independent calls concurrently: `a & b & wait` (64 at a time), `xargs -P 8 -n 1 TOOL`,
   `parallel TOOL ::: a b`.
 - Print only what you need: filter, count and join in the script.
-- The files are the script's own and gone when it ends; only tools reach the files of this machine, its programs and the
+- The script has its own temporary files; only tools can access the files of this machine, its programs and the
   network.
 - `help` lists the tools, `help TOOL` describes one."""
 
@@ -57,16 +64,16 @@ _TIPS: Final = """\
 class OrchestratorTool:
     """A tool that runs bash scripts whose commands are other tools.
 
-    It may be used any number of times, by several at once, and from any thread with an event loop: each script has its
-    own process, files and variables; the tools are shared. Built by an `OrchestratorToolBuilder`.
+    It is reusable, concurrently and from any thread with an event loop: each script has its own process, files and
+    variables; the tools are shared. Built by an `OrchestratorToolBuilder`.
 
     Args:
-        name: What it is called.
-        short_description: What it is for, in a sentence.
-        commands: What its scripts may call, by name.
-        env: Their environment variables.
-        limits: How far each may go.
-        sandboxes: Where their processes come from.
+        name: Name of the tool.
+        short_description: Its purpose, in a sentence.
+        commands: Commands of its scripts, by name.
+        env: Environment variables of its scripts.
+        limits: Limits of each script.
+        sandboxes: The pool of processes.
     """
 
     input_schema = INPUT_SCHEMA
@@ -76,7 +83,7 @@ class OrchestratorTool:
         self,
         name: str,
         short_description: str,
-        commands: Mapping[str, Command],
+        commands: Mapping[str, ScriptCommand],
         *,
         env: Mapping[str, str],
         limits: Limits,
@@ -96,20 +103,20 @@ class OrchestratorTool:
 
     @property
     def description(self) -> str:
-        """What a model reads of it: the same as `short_description`."""
+        """Description for models: the same as `short_description`."""
         return self.short_description
 
     @property
-    def commands(self) -> tuple[Command, ...]:
-        """What scripts may call, each command once."""
+    def commands(self) -> tuple[ScriptCommand, ...]:
+        """Commands of tools, each once."""
         return tuple(dict.fromkeys(self._commands.values()))
 
     @property
     def help(self) -> str:
-        """What `help` prints in a script."""
+        """Output of `help` in a script."""
         width = max((len(command.names[0]) for command in self.commands), default=0)
         lines = [f"  {command.names[0]:<{width}}  {command.summary}".rstrip() for command in self.commands]
-        return "\n".join(["Tools:", *lines, "", "help TOOL tells all of one."]) + "\n"
+        return "\n".join(["Tools:", *lines, "", "help TOOL describes one."]) + "\n"
 
     def system_prompt(self) -> str:
         """Return Markdown for a model: input and output, each command with its description and usage, and tips."""
@@ -137,7 +144,7 @@ class OrchestratorTool:
         return "\n".join([*tips, _TIPS])
 
     def analyze(self, commands: str) -> ScriptAnalysis:
-        """Return what a script will call, as far as can be known; nothing is run. Blocks for a moment.
+        """Return the calls that a script will make, as far as they can be known; run nothing. Block for a moment.
 
         Raises:
             TypeError: The script is not a text.
@@ -147,7 +154,7 @@ class OrchestratorTool:
         try:
             sandbox = self._sandboxes.take()
         except OSError as error:
-            return ScriptAnalysis(error=f"no process to read it in can be started: {error}")
+            return ScriptAnalysis(error=f"the script was not analyzed because no process can be started: {error}")
         try:
             return analyze(commands, self._commands, sandbox.parse)
         finally:
@@ -157,26 +164,26 @@ class OrchestratorTool:
         self,
         commands: str,
         *,
-        tell: Callable[[CallEvent], None] = lambda event: None,
-        origin: Origin | None = None,
+        on_event: Callable[[CallEvent], None] = lambda event: None,
+        origin: CallOrigin | None = None,
         seconds: float | None = None,
         keeps_calls: bool = True,
     ) -> ScriptResult:
-        """Runs a script; whoever cancels this ends it and the calls that it makes.
+        """Run a script; cancelling this ends the script and its calls.
 
         Args:
             commands: The script.
-            tell: Learns at once what is printed, as `Log`s of the script's own call, and what happens to the calls that
-                it makes, which have that as their parent.
-            origin: Whose its calls are; a new id of its own unless given.
-            seconds: How long it may take, if not what the limits say.
-            keeps_calls: Whether the result has the calls; together theirs may be large.
+            on_event: Callback for the script's output, as `Log`s of its own call, and for the events of its calls,
+                which have that call as their parent.
+            origin: Caller of its calls; by default a new id.
+            seconds: Timeout; by default that of the limits.
+            keeps_calls: Whether the result contains the calls, which may be large.
 
         Raises:
             TypeError: The script is not a text.
             ValueError: The script can't be encoded.
             OSError: No process can be started.
-            Exception: Whatever `tell` raises; it ends the script.
+            Exception: `on_event` raised it; it ends the script.
         """
         _check_script(commands)
         limits = self.limits if seconds is None else replace(self.limits, seconds=seconds)
@@ -185,22 +192,22 @@ class OrchestratorTool:
             self.help,
             env=self.env,
             limits=limits,
-            origin=origin or Origin(os.urandom(16).hex()),
-            tell=tell,
+            origin=origin or CallOrigin(os.urandom(16).hex()),
+            on_event=on_event,
             keeps_calls=keeps_calls,
         )
         return await execution.run(commands, self._sandboxes)
 
     def close(self) -> None:
-        """Ends the processes that wait for the next script; it can still be used."""
+        """End idle processes; the tool can still be used."""
         self._sandboxes.close()
 
 
 class OrchestratorToolBuilder:
-    """Builds an `OrchestratorTool`.
+    """Builder of an `OrchestratorTool`.
 
     Args:
-        name: What it is called.
+        name: Name of the tool.
     """
 
     def __init__(self, name: str) -> None:
@@ -214,7 +221,7 @@ class OrchestratorToolBuilder:
         self._sandboxes: Sandboxes | None = None
 
     def short_description(self, text: str) -> Self:
-        """Set what the tool is for, in a sentence."""
+        """Set the tool's purpose, in a sentence."""
         self._short_description = _text(text, "short description")
         return self
 
@@ -223,7 +230,7 @@ class OrchestratorToolBuilder:
 
         Args:
             tool: The tool.
-            seconds: How long a call may take; then it fails with exit code 124, and the script continues.
+            seconds: Timeout of a call; after it the call fails with exit code 124, and the script continues.
 
         Raises:
             TypeError: It isn't a `CallableTool`.
@@ -231,25 +238,25 @@ class OrchestratorToolBuilder:
         for attribute in ("name", "description"):
             _text(getattr(tool, attribute, None), f"{attribute} of a tool")
         if not callable(getattr(tool, "call", None)):
-            raise TypeError(f"The tool {tool.name} has no method call(args, stdin).")
+            raise TypeError(f"The tool {tool.name} needs a method call(args, stdin).")
         self._tools.append((tool, seconds))
         return self
 
     def specs(self, specs: Iterable[ToolSpec], calls: Calls) -> Self:
-        """Adds tools of the registry, with the road that their calls take."""
+        """Add tools of the registry, with the pipeline for their calls."""
         self._specs += specs
         self._calls = calls
         return self
 
     def env(self, name: str, value: str) -> Self:
-        """Set an environment variable of its scripts.
+        """Set an environment variable of the scripts.
 
         Raises:
             TypeError: The name or the value is not a text.
-            ValueError: The name can't be a variable's, or the value can't be encoded.
+            ValueError: The name isn't valid for a variable, or the value can't be encoded.
         """
         if not _VARIABLE.fullmatch(_text(name, "name of a variable")):
-            raise ValueError(f"{name!r} can't be the name of a variable. Use letters, digits and underscores.")
+            raise ValueError(f"{name!r} is not a valid name of a variable. Use letters, digits and underscores.")
         value = _encodable(_text(value, f"value of {name}"), f"value of {name}")
         if "\0" in value:
             raise ValueError(f"The value of {name} contains a null character.")
@@ -268,15 +275,15 @@ class OrchestratorToolBuilder:
         return self
 
     def sandboxes(self, sandboxes: Sandboxes) -> Self:
-        """Takes the processes for its scripts from where others take theirs."""
+        """Share a pool of processes with other tools."""
         self._sandboxes = sandboxes
         return self
 
     def build(self) -> OrchestratorTool:
-        """Gives the tool.
+        """Return the tool.
 
         Raises:
-            ValueError: Two tools have one name, or a `CallableTool` has one that can't be a command's.
+            ValueError: Two tools have one name, or the name of a `CallableTool` isn't valid for a command.
         """
         return OrchestratorTool(
             self._name,
@@ -288,7 +295,7 @@ class OrchestratorToolBuilder:
         )
 
 
-def _described(command: Command) -> str:
+def _described(command: ScriptCommand) -> str:
     lines = command.description.split("\n") if isinstance(command, CallableCommand) else [command.summary]
     return "\n".join([f"- `{command.usage}`", *(f"  {line}".rstrip() for line in lines)]).rstrip()
 

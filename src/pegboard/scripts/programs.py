@@ -1,7 +1,7 @@
 """Programs of scripts that replace those of bashkit, which stop early and exit with 0.
 
-`seq` ends after 100,000 lines there, `yes` after 10,000, a device after 1 MiB, `sleep` after a minute, and `bc`
-calculates with floating-point numbers. These programs write as long as something reads, or end the script.
+In bashkit `seq` ends after 100,000 lines, `yes` after 10,000, a device after 1 MiB, `sleep` after a minute, and `bc`
+calculates with floating-point numbers. These programs write as long as their output is read, or end the script.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _DEVICE = re.compile(r"/dev/(?:zero|u?random)")
 
 
 class EndlessError(Exception):
-    """A program writes more than a script may hold, so what is left would be wrong; the message is a sentence."""
+    """A program wrote more than the limit, so the output is incomplete; the message is a sentence."""
 
 
 class _UsageError(Exception):
-    """A program can't do what its words say."""
+    """A program's arguments are invalid."""
 
 
 async def seq(context: CommandContext) -> int:
@@ -50,7 +50,7 @@ async def seq(context: CommandContext) -> int:
 
 
 async def yes(context: CommandContext) -> int:
-    """Print a line again and again."""
+    """Print a line repeatedly."""
     line = (" ".join(context.argv) or "y").encode() + b"\n"
     return await _write(context, repeat(line * (_CHUNK // len(line) + 1)))
 
@@ -68,7 +68,7 @@ async def head_of_device(context: CommandContext) -> int:
 
 
 async def sleep(context: CommandContext) -> int:
-    """Wait."""
+    """Wait for the sum of the durations."""
     found = [re.fullmatch(r"(\d+\.?\d*|\.\d+|inf|infinity)([smhd]?)", word) for word in context.argv]
     if not found or None in found:
         await context.stderr.write(b"sleep: a time interval is a number, with s, m, h or d behind it\n")
@@ -78,7 +78,7 @@ async def sleep(context: CommandContext) -> int:
 
 
 async def bc(context: BuiltinContext) -> BuiltinResult:
-    """Calculate."""
+    """Calculate the statements on stdin."""
     words = [word for word in context.argv if word not in ("-l", "-q", "--mathlib", "--quiet")]
     text = " ".join(words) if context.stdin is None else context.stdin
     try:
@@ -89,7 +89,7 @@ async def bc(context: BuiltinContext) -> BuiltinResult:
 
 
 def cuts(script: str) -> Iterator[str]:
-    """Return a sentence for each use of a device that may read more than bashkit has of it.
+    """Yield a message for each use of a device that may read more than bashkit provides.
 
     Args:
         script: The script.
@@ -101,7 +101,7 @@ def cuts(script: str) -> Iterator[str]:
         least = re.search(r"\bhead (?:-[cn] ?|--(?:bytes|lines)[= ]|-)(\d{1,9})\b(?![kKMGb])", part)
         most = 2**20 if device[0] == "/dev/zero" else 2**13 if "<" in part and "|" not in part else 1_000
         if least is None or int(least[1]) > most:
-            yield f"{device[0]} ends too early for this; use head -c N {device[0]}"
+            yield f"{device[0]} ends too early for this command; use head -c N {device[0]}"
             return
 
 
@@ -115,14 +115,14 @@ async def _write(context: CommandContext, chunks: Iterator[bytes]) -> int:
                 raise EndlessError(f"{context.name.rpartition('_')[2]} printed more than {_MOST_BYTES // 2**20} MiB")
     except BrokenPipeError:
         return _BROKEN_PIPE
-    except RuntimeError as error:  # a file that it is written to is full
+    except RuntimeError as error:  # the output file is full
         await context.stderr.write(f"{context.name}: {error}\n".encode())
         return 1
     return 0
 
 
 def _joined(lines: Iterator[str], separator: str) -> Iterator[bytes]:
-    """Return the lines in larger pieces, with the separator between them and a newline behind the last."""
+    """Yield the lines in larger pieces, with the separator between them and a newline at the end."""
     waiting: list[str] = []
     size = 0
     before = ""

@@ -1,4 +1,4 @@
-"""Calls of the record as a script that makes them again."""
+"""A script that repeats calls of the record."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LONGEST_REASON = 200
 
 
 def script_of(records: Iterable[CallRecord], find: Callable[[str], ToolSpec | None]) -> str:
-    """Writes calls as a script: each as a command with its exact arguments, below a comment on how it went.
+    """Return a script that repeats calls: each as a command with its exact arguments, below a comment on its result.
 
-    The oldest comes first, whatever the order of the records. A script among them stands as its text; what was called
-    within another of the records is left out, as that will call it again. Tools that aren't there are left as comments.
+    The oldest call comes first, whatever the order of the records. A recorded script is included as its text; calls
+    that another record made are left out, since that record repeats them. Calls of missing tools become comments.
 
     Args:
         records: The calls.
-        find: Gives a tool by its name, if it may be used.
+        find: Function that returns a callable tool by its name, or None.
 
     Returns:
         The script, with a newline at its end; empty without records.
@@ -44,9 +44,9 @@ def _commands(record: CallRecord, find: Callable[[str], ToolSpec | None], *, is_
     text = record.args.get("commands")
     if record.tool == NAME and isinstance(text, str):
         text = text.rstrip("\n")
-        # what it sets, and its `exit`, are its own
+        # A subshell, so that its variables and `exit` don't affect other calls.
         return text if is_alone else f"(\n{text}\n)"
     spec = find(record.tool)
     if spec is None:
-        return f"# it is not there any more: {clean_line(record.tool)} {json.dumps(record.args)}"
+        return f"# this tool no longer exists: {clean_line(record.tool)} {json.dumps(record.args)}"
     return copied_as("script", spec, record.args)

@@ -1,4 +1,4 @@
-"""Scripts as a tool among others: `script.run`, what offers it and what runs it."""
+"""Scripts as a tool: `script.run`, its source and its runner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pegboard.models import (
     ToolSpec,
 )
 from pegboard.ports import Calls
-from pegboard.scripts.commands import Origin
+from pegboard.scripts.commands import CallOrigin
 from pegboard.scripts.execution import Limits, ScriptResult
 from pegboard.scripts.orchestrator import INPUT_SCHEMA, OUTPUT_SCHEMA, OrchestratorTool
 from pegboard.scripts.sandbox import Sandboxes
@@ -30,22 +30,22 @@ from pegboard.scripts.sandbox import Sandboxes
 NAME: Final = "script.run"
 
 _DESCRIPTION: Final = """\
-Run a bash script in which all other tools are commands, and get what it prints.
+Run a bash script in which all other tools are commands, and return its output.
 
-Use it where several calls are needed, or little of large results: the calls are made within the script, and only what
-it prints comes back. A tool `fs.list_dir` is the command `fs.list_dir` or `fs_list_dir`; `help` lists the tools, and
-`help TOOL` tells all of one. Flags are `--name value`, required arguments may be given in order without them; a text is
-printed as it is, anything else as JSON on one line, for `jq`. A tool that fails says why on stderr and has an exit code
-that isn't 0. `a & b & wait` and `xargs -P 8` run calls at once. The script has its own files, and neither programs nor
-network but the tools."""
+Use it for several calls, or for small parts of large results: the script makes the calls, and only its output is
+returned. A tool `fs.list_dir` is the command `fs.list_dir` or `fs_list_dir`; `help` lists the tools, and `help TOOL`
+describes one. Flags are `--name value`; required arguments may be passed in order without them. Text is printed as it
+is, anything else as JSON on one line, for `jq`. A tool that fails prints the reason to stderr and has a nonzero exit
+code. `a & b & wait` and `xargs -P 8` run calls concurrently. The script has its own temporary files, and no programs or
+network except the tools."""
 _BY_HAND: Final[frozenset[CallSource]] = frozenset({"form", "cli", "script"})
 
 
 def script_tool(seconds: float) -> ToolSpec:
-    """Describes the tool that runs scripts.
+    """Return the tool that runs scripts.
 
     Args:
-        seconds: How long a script may take.
+        seconds: Timeout of a script.
     """
     return ToolSpec(
         name=NAME,
@@ -60,32 +60,32 @@ def script_tool(seconds: float) -> ToolSpec:
 
 
 class ScriptSource:
-    """Offers the tool that runs scripts; a `pegboard.ports.ToolSource`.
+    """Source of the tool that runs scripts; a `pegboard.ports.ToolSource`.
 
     Args:
-        seconds: How long a script may take.
+        seconds: Timeout of a script.
     """
 
     def __init__(self, seconds: float) -> None:
         self._spec = script_tool(seconds)
 
     def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
-        """Gives the one tool."""
+        """Return the tool."""
         return (self._spec,), ()
 
 
 class _Running(NamedTuple):
     task: asyncio.Task[ScriptResult]
     calls: set[str]
-    """The ids of the calls made within it, at whatever depth."""
+    """Ids of the calls made within the script, at any depth."""
 
 
 class ScriptRunner:
-    """Runs scripts; a `pegboard.ports.ToolRunner`.
+    """Runner of scripts; a `pegboard.ports.ToolRunner`.
 
     Args:
-        calls: Gives the road that the calls within scripts take, which knows the tools too.
-        limits: How far a script may go.
+        calls: Function that returns the pipeline for the calls within scripts.
+        limits: Limits of each script.
     """
 
     def __init__(self, calls: Callable[[], Calls], limits: Limits | None = None) -> None:
@@ -95,7 +95,7 @@ class ScriptRunner:
         self._running: dict[str, _Running] = {}
 
     def orchestrator(self) -> OrchestratorTool:
-        """Gives what runs scripts over the tools that may be called now."""
+        """Return an orchestrator of all tools that may be called now."""
         calls = self._calls()
         specs = [spec for spec in calls.callable() if not isinstance(spec.handler, ScriptHandler)]
         builder = OrchestratorTool.builder(NAME).short_description(_DESCRIPTION).specs(specs, calls)
@@ -106,39 +106,39 @@ class ScriptRunner:
         spec: ToolSpec,
         call: ToolCall,
         *,
-        timeout: float,  # noqa: ASYNC109 - it bounds the script, not the caller's waiting
+        timeout: float,  # noqa: ASYNC109 - it limits the script, not the caller's wait
         calls: Calls | None = None,
     ) -> AsyncGenerator[CallEvent]:
-        """Runs one script.
+        """Run one script.
 
-        Yields `Started`, then what is printed as `Log`s and what happens to the calls within, then `Finished`. Whoever
-        stops iterating before the end ends the script and its calls. The calls of a script that the user runs have the
-        source `script`; those of any other have the source of the script, and so need the same approvals.
+        Yield `Started`, then its output as `Log`s and the events of its calls, then `Finished`. Closing the iterator
+        ends the script and its calls. Calls of a script that the user runs have the source `script`; others have the
+        source of the script, and so need the same approvals.
 
         Args:
             spec: The tool that runs scripts.
             call: The call; its arguments are valid.
-            timeout: Seconds that the script may take.
-            calls: Nobody's: scripts always use the road that they were given.
+            timeout: Timeout of the script, in seconds.
+            calls: Ignored: scripts always use the pipeline passed to the constructor.
         """
         del spec, calls
         if any(call.parent in running.calls for running in self._running.values()):
-            refusal = "A script can't run another one, nor can the tools that it calls."
+            refusal = "The script was not run because scripts, and tools that they call, can't run other scripts."
             yield Finished(call=call, result=ToolResult.failed("execution_error", refusal, "too_deep"))
             return
         yield Started(call=call)
         events: asyncio.Queue[CallEvent | None] = asyncio.Queue()
         within: set[str] = set()
 
-        def tell(event: CallEvent) -> None:
+        def on_event(event: CallEvent) -> None:
             if isinstance(event, Started):
                 within.add(event.call.id)
             events.put_nowait(event)
 
         source = "script" if call.source in _BY_HAND else call.source
-        origin = Origin(call.id, source, call.session)
+        origin = CallOrigin(call.id, source, call.session)
         began = perf_counter()
-        task = asyncio.create_task(self._execute(call, tell, origin, timeout))
+        task = asyncio.create_task(self._execute(call, on_event, origin, timeout))
         task.add_done_callback(lambda _: events.put_nowait(None))
         self._running[call.id] = _Running(task, within)
         try:
@@ -151,7 +151,7 @@ class ScriptRunner:
             await asyncio.gather(task, return_exceptions=True)
 
     async def cancel(self, call_id: str) -> bool:
-        """Ends a running script, which then finishes with the detail `cancelled`; False if there is none."""
+        """End a running script, which then finishes with the detail `cancelled`; return False if it isn't running."""
         running = self._running.get(call_id)
         if running is None:
             return False
@@ -159,7 +159,7 @@ class ScriptRunner:
         return True
 
     async def close(self) -> None:
-        """Ends every running script and every process."""
+        """End all running scripts and processes."""
         tasks = [running.task for running in self._running.values()]
         for task in tasks:
             task.cancel()
@@ -167,11 +167,13 @@ class ScriptRunner:
         await asyncio.to_thread(self._sandboxes.close)
 
     async def _execute(
-        self, call: ToolCall, tell: Callable[[CallEvent], None], origin: Origin, seconds: float
+        self, call: ToolCall, on_event: Callable[[CallEvent], None], origin: CallOrigin, seconds: float
     ) -> ScriptResult:
         commands = str(call.args["commands"])
         orchestrator = await asyncio.to_thread(self.orchestrator)
-        return await orchestrator.execute(commands, tell=tell, origin=origin, seconds=seconds, keeps_calls=False)
+        return await orchestrator.execute(
+            commands, on_event=on_event, origin=origin, seconds=seconds, keeps_calls=False
+        )
 
 
 def _result(task: asyncio.Task[ScriptResult], milliseconds: float) -> ToolResult:
@@ -180,7 +182,7 @@ def _result(task: asyncio.Task[ScriptResult], milliseconds: float) -> ToolResult
     try:
         done = task.result()
     except OSError as error:
-        return ToolResult.failed("execution_error", f"No process for the script can be started: {error}")
+        return ToolResult.failed("execution_error", f"The script was not run: no process can be started: {error}")
     except ValueError as error:
         return ToolResult.failed("invalid_args", str(error))
     data: JsonObject = {"stdout": done.stdout, "stderr": done.stderr, "exit_code": done.exit_code}

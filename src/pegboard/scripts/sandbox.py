@@ -1,4 +1,4 @@
-"""The processes in which scripts run, seen from here."""
+"""The parent's side of the processes in which scripts run."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from json import dumps, loads
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import Any, Final, Protocol  # Any: a message, before it is read
+from typing import Any, Final, Protocol  # Any: a message before validation
 
-from pegboard.executor.environment import worker_environment
-from pegboard.scripts.analysis import Parsed, ParsedCommand, UnreadableError
+from pegboard.executor.environment import reduced
+from pegboard.scripts.analysis import Parsed, ParsedCommand, ScriptSyntaxError
 
 _SHELL: Final = str(Path(__file__).with_name("shell.py"))
 _CHUNK: Final = 2**18
 _MOST_IDLE: Final = 2
 _LAST_WORDS: Final = 2_000
-"""Bytes kept of what a process says that ends before its script does."""
+"""Bytes of stderr that are kept of a process that ends unexpectedly."""
 _READING_SECONDS: Final = 5.0
 _DYING_SECONDS: Final = 0.5
-"""For which one waits that has ended already, but for its exit code."""
-_BROKE: Final = "it is nested too deeply, or takes too long to be read"
+"""Timeout for the exit code of a process that has closed its output."""
+_BROKE: Final = "it is nested too deeply, or takes too long to parse"
 
 
-class Listener(Protocol):
-    """Who hears what a script does, while it runs."""
+class ScriptListener(Protocol):
+    """Handler of a running script's messages."""
 
     def heard(self, message: Mapping[str, Any]) -> None:
-        """Takes a message, as `pegboard.scripts.shell` writes it."""
+        """Handle a message in the format of `pegboard.scripts.shell`."""
 
     def broke(self, last_words: str, code: int | None) -> None:
-        """Learns that the process ended before the script did, with which exit code, and what it said."""
+        """Handle the process's unexpected end: its stderr and its exit code."""
 
 
 class Sandbox:
     """A process for scripts, one at a time; between two of them it belongs to no event loop.
 
     Args:
-        memory: Bytes of data that it may have.
+        memory: Limit of its data in bytes.
 
     Raises:
         OSError: It can't be started.
@@ -62,14 +62,14 @@ class Sandbox:
             env=worker_environment(os.environ),
             cwd="/",
         )
-        assert self._process.stdin is not None, "asked for above"
-        assert self._process.stdout is not None, "asked for above"
-        assert self._process.stderr is not None, "asked for above"
+        assert self._process.stdin is not None, "requested above"
+        assert self._process.stdout is not None, "requested above"
+        assert self._process.stderr is not None, "requested above"
         self._requests, self._answers = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._errors = self._process.stderr
         os.set_blocking(self._requests, False)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._listener: Listener | None = None
+        self._listener: ScriptListener | None = None
         self._unsent = bytearray()
         self._unread = bytearray()
 
@@ -80,32 +80,32 @@ class Sandbox:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can take a script."""
+        """Whether it can run a script."""
         return self._process.poll() is None
 
-    def run(self, request: Mapping[str, object], listener: Listener) -> None:
-        """Starts a script; what comes of it is told to `listener`, until `leave`."""
+    def run(self, request: Mapping[str, object], listener: ScriptListener) -> None:
+        """Start a script; its messages go to `listener` until `leave`."""
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._loop.add_reader(self._answers, self._read)
         self.send(request)
 
     def send(self, message: Mapping[str, object]) -> None:
-        """Sends a message; nowhere, if the process has ended or was left."""
+        """Send a message; ignored if the process has ended or was left."""
         if self._loop is not None:
             self._unsent += dumps(message).encode() + b"\n"
             self._write()
 
     def parse(self, script: str) -> Parsed:
-        """Reads a script without running it; blocks. It must not run one.
+        """Parse a script without running it; block meanwhile. No script may be running.
 
-        It is read in the process, and ends that where what reads it breaks: thousands of `time time time` do.
+        The process parses it, and ends if its parser crashes, as it does for thousands of nested `time`.
 
         Raises:
-            UnreadableError: It can't be read.
+            ScriptSyntaxError: It can't be parsed.
         """
         if not self.is_alive:
-            raise UnreadableError(_BROKE)
+            raise ScriptSyntaxError(_BROKE)
         os.set_blocking(self._requests, True)
         try:
             left = memoryview(dumps({"parse": script}).encode() + b"\n")
@@ -114,16 +114,16 @@ class Sandbox:
             answer = loads(self._line())
         except (OSError, ValueError):
             self.end()
-            raise UnreadableError(_BROKE) from None
+            raise ScriptSyntaxError(_BROKE) from None
         os.set_blocking(self._requests, False)
         if (error := answer.get("error")) is not None:
-            raise UnreadableError(error)
+            raise ScriptSyntaxError(error)
         return Parsed(
             [ParsedCommand(*one) for one in answer["commands"]], answer["functions"], answer["cut"], answer["missing"]
         )
 
     def _line(self) -> bytes:
-        """Waits for a line; gives an empty one where none comes."""
+        """Wait for a line; return an empty one at the end of the output."""
         due = monotonic() + _READING_SECONDS
         ready = select.poll()
         ready.register(self._answers, select.POLLIN)
@@ -136,7 +136,7 @@ class Sandbox:
         return bytes(line)
 
     def leave(self) -> None:
-        """Tells the present listener no more."""
+        """Detach the current listener."""
         if self._loop is not None:
             self._loop.remove_reader(self._answers)
             self._loop.remove_writer(self._requests)
@@ -145,7 +145,7 @@ class Sandbox:
         self._unread.clear()
 
     def end(self) -> None:
-        """Kills the process and waits until it has gone; blocks for a moment. It must have been left."""
+        """Kill the process and wait for its end; block for a moment. It must have been left."""
         with suppress(ProcessLookupError):
             self._process.kill()
         self._process.wait()
@@ -161,7 +161,7 @@ class Sandbox:
             self._loop.remove_writer(self._requests)
         except BlockingIOError:
             self._loop.add_writer(self._requests, self._write)
-        except OSError:  # it has ended, as the reader will learn
+        except OSError:  # it has ended; the reader reports that
             self._unsent.clear()
             self._loop.remove_writer(self._requests)
 
@@ -186,7 +186,7 @@ class Sandbox:
 
 
 def _merged(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Gives messages with what was printed line by line in one piece."""
+    """Join consecutive messages with output into one."""
     for stream, group in groupby(
         messages, lambda message: "out" if "out" in message else "err" if "err" in message else ""
     ):
@@ -197,12 +197,12 @@ def _merged(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 class Sandboxes:
-    """Keeps processes for scripts: as many as run at once, and up to two that wait for the next.
+    """Pool of processes for scripts: one for each running script, and up to two idle ones.
 
-    It may be used from any thread and event loop.
+    Thread-safe and usable from any event loop.
 
     Args:
-        memory: Bytes of data that each may have.
+        memory: Limit of each process's data in bytes.
     """
 
     def __init__(self, memory: int) -> None:
@@ -212,7 +212,7 @@ class Sandboxes:
         self._finalizer = weakref.finalize(self, _end_all, self._idle)
 
     def take(self) -> Sandbox:
-        """Gives a process that nobody else has; may start one, and blocks while it does.
+        """Return a process for exclusive use; block while one starts.
 
         Raises:
             OSError: It can't be started.
@@ -227,7 +227,7 @@ class Sandboxes:
             sandbox.end()
 
     def give_back(self, sandbox: Sandbox) -> None:
-        """Takes a process back whose script has ended by itself, and that was left; blocks for a moment."""
+        """Return a process whose script has ended by itself, and that was left; block for a moment."""
         with self._lock:
             if len(self._idle) < _MOST_IDLE and self._finalizer.alive:
                 self._idle.append(sandbox)
@@ -235,7 +235,7 @@ class Sandboxes:
         sandbox.end()
 
     def close(self) -> None:
-        """Ends the processes that wait; blocks for a moment."""
+        """End the idle processes; block for a moment."""
         with self._lock:
             self._finalizer()
 

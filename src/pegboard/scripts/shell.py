@@ -1,23 +1,24 @@
-"""The child process in which scripts run; started as a file of its own, and loads nothing but bashkit.
+"""The child process in which scripts run; started as a file, it imports nothing but bashkit.
 
-A script has a process, as `jq` and what else is native in bashkit can't be interrupted: not by `cancel()`, nor by
-`timeout`; and as memory can only be limited for a process. Facts of bashkit 0.20 that this rests on:
+Each script needs a process because native commands of bashkit, such as `jq`, can't be interrupted, neither by
+`cancel()` nor by `timeout`, and because memory can only be limited for a process. Properties of bashkit 0.20 that this
+module relies on:
 
-- `await execute` with async callbacks runs `a & b & wait` concurrently; `execute_sync` one after the other.
-- When a limit is reached, the result has lost the output, but `on_output` has received it before.
-- stdout and stderr are kept up to 1 MiB each, and `on_output` receives no more than that either; a flag says so.
+- `await execute` with async callbacks runs `a & b & wait` concurrently; `execute_sync` runs one after the other.
+- If a limit is reached, the result contains no output, but `on_output` has received it.
+- stdout and stderr are kept up to 1 MiB each, which also limits `on_output`; a flag reports that.
 - A `Bash` accepts 1,000 executions and 100,000 commands, hence a new one for each script.
 - `xargs -P` runs one after the other and `parallel` nothing, hence the functions below, which write `a & b & wait`.
-- A custom command goes before a built-in one, a function before both; `command NAME` leaves out the function.
-- Functions may be 16 deep, 64 jobs may run in the background. A 65th job doesn't run, which only a line on stderr
-  says; likewise a limit that is reached in the background, and a loop of `sed` that is stopped.
+- A custom command overrides a built-in one, a function overrides both; `command NAME` skips the function.
+- Functions may be nested 16 levels deep, and 64 jobs may run in the background. A 65th job doesn't run, which is only
+  reported by a line on stderr, like a limit that is reached in the background, and a loop of `sed` that is stopped.
 - A limit that is reached in an `EXIT` trap ends the trap without a message, hence the function `trap` below.
-- Arrays have 100,000 entries together; `a+=(…)` drops what is more.
+- Arrays have 100,000 entries together; `a+=(…)` drops further ones.
 - `add_command` commands write bytes while others read; see `programs`.
 
-Requests and replies come as lines of JSON on stdin: `{"run", "names", "env", "commands", "iterations", "output"}` and
-`{"reply", "out", "err", "code"}`. On stdout go `{"call", "name", "argv", "stdin"}`, `{"drop"}` where nobody waits for a
-call any more, `{"out"}`, `{"err"}`, `{"stop"}` with the reason why the script can't go on, and at the end
+Requests and replies are lines of JSON on stdin: `{"run", "names", "env", "commands", "iterations", "output"}` and
+`{"reply", "out", "err", "code"}`. Messages on stdout are `{"call", "name", "argv", "stdin"}`, `{"drop"}` for cancelled
+calls, `{"out"}`, `{"err"}`, `{"stop"}` with the reason why the script can't continue, and at the end
 `{"end", "error", "cut", "short"}`. The request `{"parse"}` runs nothing; the reply is
 `{"commands", "functions", "cut", "missing"}` or `{"error"}`.
 """
@@ -51,12 +52,12 @@ else:
     del sys.path[0]
 
 _LONGEST_LINE = 2**28
-_FOR_EVER = 1e6
-"""Seconds: the parent has the clock, as it stands still while the user is asked about a call."""
+_NO_TIMEOUT = 1e6
+"""Seconds: the parent enforces the timeout, as it doesn't count pending approvals."""
 _MOST_COMMANDS = 100_000
-"""Of one `Bash`; bashkit reports it nowhere if a trap or a job in the background reaches it."""
+"""Limit of one `Bash`; bashkit doesn't report it if a trap or a background job reaches it."""
 _MOST_ENTRIES = 100_000
-"""Of all arrays together; bashkit drops what `a+=(…)` adds beyond that."""
+"""Limit of all arrays together; bashkit drops further entries that `a+=(…)` adds."""
 _MOST_AT_ONCE = 32
 _MOST_JOBS = 10_000
 """Jobs of one `xargs -P` or `parallel`."""
@@ -64,7 +65,7 @@ _XARGS = {
     "P": "max-procs!", "n": "max-args!", "L": "max-lines!", "I": "replace!", "d": "delimiter!", "0": "null",
     "r": "no-run-if-empty", "t": "verbose", "x": "exit",
 }  # fmt: skip
-"""The flags of `xargs`, each with its long name, those with a value with a `!`."""
+"""Flags of `xargs` with their long names; `!` marks those with a value."""
 _PARALLEL = {"j": "jobs!", "k": "keep-order"}
 _JOBS = "_pegboard_jobs"
 _TRAP = "_pegboard_trap"
@@ -97,7 +98,7 @@ exit() {{
     command exit "$code"
 }}
 """
-"""For scripts with an `EXIT` trap: they note whether it came to its end."""
+"""Functions for scripts with an `EXIT` trap: they record whether the trap was completed."""
 _HEADS = f"""
 head() {{
     case " $* " in
@@ -111,7 +112,7 @@ _LOOPS = re.compile(r"\b(?:while|until|for)\b")
 _MISSING = (
     (
         re.compile(r"^bash: fork: retry: Resource temporarily unavailable", re.MULTILINE),
-        "more than 64 jobs were in the background, and some of them did not run; use xargs -P, or wait in between",
+        "some background jobs did not run because more than 64 ran at a time; use xargs -P, or wait in between",
     ),
     (
         re.compile(r"^bash: (?:line \d+: )?(?:resource limit exceeded|execution error): ([^\n]*)", re.MULTILINE),
@@ -119,17 +120,17 @@ _MISSING = (
     ),
     (
         re.compile(r"^\s?sed: warning: branch/label loop limit[^\n]*", re.MULTILINE),
-        "a loop of sed went round too often",
+        "a loop of sed exceeded its limit",
     ),
 )
-"""What bashkit says on stderr where the result is wrong, although the exit code is 0."""
+"""Messages of bashkit on stderr if the result is wrong although the exit code is 0."""
 
 
 class Shell:
-    """Runs one script after the other.
+    """Server of requests, one script at a time.
 
     Args:
-        output: The descriptor to write to.
+        output: The file descriptor for messages.
     """
 
     def __init__(self, output: int) -> None:
@@ -142,7 +143,7 @@ class Shell:
         self._trap = ""
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
-        """Serves until the requests end."""
+        """Serve until stdin ends."""
         running = None
         while line := await reader.readline():
             message = loads(line)
@@ -155,7 +156,7 @@ class Shell:
             else:
                 running = asyncio.create_task(self._run(message))
         del running
-        os._exit(0)  # whatever still runs
+        os._exit(0)  # ends threads that still run
 
     async def _run(self, request: dict[str, Any]) -> None:
         self._left = dict.fromkeys(self._left, request["output"])
@@ -163,7 +164,7 @@ class Shell:
         self._trap = ""
         try:
             await self._execute(request)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the parent must not wait for the end of time
+        except Exception as error:  # noqa: BLE001 - the parent must always get a reply
             self._stop(f"{type(error).__name__}: {error}")
 
     async def _execute(self, request: dict[str, Any]) -> None:
@@ -173,7 +174,7 @@ class Shell:
             env=request["env"],
             max_commands=request["commands"],
             max_loop_iterations=request["iterations"],
-            timeout_seconds=_FOR_EVER,
+            timeout_seconds=_NO_TIMEOUT,
             custom_builtins={
                 _JOBS: _jobs, _TRAP: self._note_trap, "bc": programs.bc, **dict.fromkeys(request["names"], self._call)
             },
@@ -216,10 +217,10 @@ class Shell:
         self._write({"stop": reason})
 
     async def _note_trap(self, context: BuiltinContext) -> BuiltinResult:
-        """Note the `EXIT` trap of the script itself; limits in those of subshells are reported by bashkit."""
+        """Record the `EXIT` trap of the script itself; bashkit reports limits in those of subshells."""
         match context.argv:
             case ["set", "0", options, body]:
-                # with `set -e` a command that fails ends a trap, too
+                # With `set -e` a command that fails also ends a trap.
                 self._trap = body if "e" not in options or _LOOPS.search(body) else ""
             case ["unset", "0", *words] if "EXIT" in words or "0" in words:
                 self._trap = ""
@@ -270,7 +271,7 @@ def _parsed(script: str) -> dict[str, Any]:
     commands = [
         (command.name, command.args, command.is_assignment_only)
         for command in found.commands
-        # it finds an empty command behind an `&` at the end of a line, whose name isn't one to be computed
+        # bashkit reports an empty command after an `&` at the end of a line; its name isn't computed at run time.
         if command.name is not None or found.has_dynamic_commands
     ]
     names = dict.fromkeys(name for name, *_ in commands if name and "/" not in name and name not in found.functions)
@@ -291,17 +292,17 @@ _PROGRAMS: dict[str, Callable[[CommandContext], Awaitable[int]]] = {
 }  # fmt: skip
 
 
-# --- Jobs at once ---
+# --- Concurrent jobs ---
 
 
 class _UsageError(Exception):
-    """The words of `xargs` or `parallel` can't be understood."""
+    """The arguments of `xargs` or `parallel` are invalid."""
 
 
 async def _jobs(context: BuiltinContext) -> BuiltinResult:
-    """Writes what `xargs -P` or `parallel` would do as a script, in which the jobs of one round run at once.
+    """Return a script for `xargs -P` or `parallel` that runs the jobs of one round concurrently.
 
-    A round is a text of its own, as how much a text may hold that is run is limited.
+    Each round is a separate text because the length of a text that is run is limited.
     """
     kind, *words = context.argv
     try:
@@ -319,10 +320,10 @@ async def _jobs(context: BuiltinContext) -> BuiltinResult:
 
 
 def _wanted(kind: str, words: list[str], text: str) -> tuple[list[str], int]:
-    """Gives the jobs, and how many of them run at once."""
+    """Return the jobs, and how many of them run concurrently."""
     jobs, most = (_xargs if kind == "xargs" else _parallel)(words, text)
     if len(jobs) > _MOST_JOBS:
-        raise _UsageError(f"it does at most {_MOST_JOBS:,} jobs.")
+        raise _UsageError(f"at most {_MOST_JOBS:,} jobs are supported.")
     return jobs, most
 
 
@@ -345,7 +346,7 @@ def _xargs(words: list[str], text: str) -> tuple[list[str], int]:
         if "max-lines" in flags:
             batches = [shlex.split(" ".join(batch)) for batch in batches]
         jobs = [shlex.join([*command, *batch]) for batch in batches]
-    return jobs, _at_once("-P", flags.get("max-procs", "1"))
+    return jobs, _concurrency("-P", flags.get("max-procs", "1"))
 
 
 def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
@@ -365,11 +366,11 @@ def _parallel(words: list[str], text: str) -> tuple[list[str], int]:
         for number, item in enumerate(items, 1):
             job = job.replace(f"{{{number}}}", shlex.quote(item))
         jobs.append(job)
-    return jobs, _at_once("-j", flags.get("jobs", "8"))
+    return jobs, _concurrency("-j", flags.get("jobs", "8"))
 
 
 def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Gives the flags by their long names, and the command that stands behind them."""
+    """Return the flags by their long names, and the command after them."""
     names = {**known, **{long.rstrip("!"): long for long in known.values()}}
     flags: dict[str, str] = {}
     rest = iter(words)
@@ -379,14 +380,14 @@ def _flags(words: list[str], known: dict[str, str]) -> tuple[dict[str, str], lis
         name, equals, value = word[2:].partition("=") if word.startswith("--") else (word[1:2], "", word[2:])
         long = names.get(name)
         if long is None:
-            raise _UsageError(f"{word} is not understood.")
+            raise _UsageError(f"{word} is not supported.")
         if long.endswith("!") and not value and not equals:
             value = next(rest, "")
         flags[long.rstrip("!")] = value
     return flags, []
 
 
-def _at_once(flag: str, most: str) -> int:
+def _concurrency(flag: str, most: str) -> int:
     return min(_number(flag, most, 0) or _MOST_AT_ONCE, _MOST_AT_ONCE)
 
 
@@ -397,11 +398,11 @@ def _number(flag: str, text: str, least: int) -> int:
 
 
 def main() -> None:
-    """Serves until stdin ends; its command line is the memory limit in bytes."""
+    """Serve until stdin ends; the command line contains the memory limit in bytes."""
     memory = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-    with suppress(OSError, ValueError):  # a lower limit stands already, or the system has none
+    with suppress(OSError, ValueError):  # a lower limit is already set, or the system has none
         resource.setrlimit(kind, (memory, memory))
     output = os.dup(1)
     os.dup2(2, 1)

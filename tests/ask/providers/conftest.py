@@ -1,4 +1,4 @@
-"""Puts the fake provider on the path."""
+"""The path of the fake provider."""
 
 from __future__ import annotations
 

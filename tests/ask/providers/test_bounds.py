@@ -1,4 +1,4 @@
-"""What a provider may send is bounded while it arrives, and how its turn ended is known, over real connections."""
+"""Limits of a provider's answer while it arrives, and how its turn ended, over real connections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_an_event_without_an_end_ends_the_connection(speaker: object, monk
 
 
 @pytest.mark.promise("SEC-8")
-async def test_a_stream_without_an_end_that_says_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_stream_without_events_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LARGEST_ANSWER", 4 * 2**20)
     with FakeProvider(Answer(endless(b": ping\n\n" * 10_000, b"data: [1\n\n"))).running() as fake:
         assert (await hear(reach(fake))).failed.code == "broken_stream"
@@ -43,14 +43,14 @@ async def test_a_stream_without_an_end_that_says_nothing_ends(monkeypatch: pytes
 @pytest.mark.promise("SEC-8")
 @pytest.mark.parametrize("speaker", [reach, claude, gemini])
 @pytest.mark.parametrize("status", [400, 401, 404, 422])
-async def test_the_body_of_a_failure_is_read_to_a_limit(speaker: object, status: int) -> None:
+async def test_the_body_of_an_error_is_read_up_to_a_limit(speaker: object, status: int) -> None:
     with FakeProvider(Answer(endless(MIB, b"No! "), status=status, type="text/plain")).running() as fake:
         failure = (await hear(speaker(fake))).failed  # type: ignore[operator]  # any of them
     assert len(str(failure)) < 1_000
 
 
 @pytest.mark.promise("SEC-8")
-async def test_what_is_compressed_is_not_unpacked() -> None:
+async def test_compressed_answers_are_not_decompressed() -> None:
     bomb = gzip.compress(b"data: " + b"x" * 50_000_000)
     answer = Answer([bomb], headers={"content-encoding": "gzip"})
     with FakeProvider(answer).running() as fake:

@@ -1,4 +1,4 @@
-"""What goes wrong between us and a provider, each over real connections: a sentence, what to do, nothing of the key."""
+"""Failures of providers over real connections: each is a sentence with what to do, and contains nothing of the key."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PATIENT = Patience(connect=5, first=30, silence=30)
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, and what is made of it.
+    """A failure of a provider, and the expected error.
 
     Attributes:
-        answers: What the server answers, the last one again and again.
+        answers: The server's answers, the last one repeated.
         code: The error's code.
-        says: A piece of its sentence.
-        fix: A piece of what to do about it.
-        text: What had been said before.
+        says: Part of its message.
+        fix: Part of what to do about it.
+        text: Text that arrived before.
     """
 
     answers: Sequence[Answer]
@@ -55,11 +55,11 @@ FAULTS = {
     "404 page": Fault([Answer(status=404, body=HTML, type="text/html")], "unknown_model", "has no model", "/v1"),
     "429 with Retry-After": Fault(
         [fails(429, "Rate limit reached", headers={"retry-after": "17"})],
-        "rate_limited", "limits requests (HTTP 429): Rate limit reached.", "in 17 s",
+        "rate_limited", "limits the rate of requests (HTTP 429): Rate limit reached.", "in 17 s",
     ),
     "429 for want of money": Fault(
         [fails(429, "You exceeded your current quota", code="insufficient_quota")],
-        "rate_limited", "nothing left to spend", "plan",
+        "rate_limited", "quota of your account", "plan",
     ),
     "500": Fault(
         [fails(500, "Internal failure")], "server", "an internal error (HTTP 500): Internal failure.", "server's log",
@@ -79,23 +79,23 @@ FAULTS = {
         [fails(400, "the request exceeds the available context size", type="exceed_context_size_error")],
         "context_too_long", "too long for fake", "new session",
     ),
-    "context too long, told in the stream": Fault(
+    "context too long, reported in the stream": Fault(
         [Answer([{"error": {"message": "Trying to keep the first 9000 tokens when context length is 4096"}}])],
         "context_too_long", "too long for fake", "new session",
     ),
     "a request that is too large": Fault(
         [Answer(status=413, body=HTML, type="text/html")], "context_too_long", "too long for fake", "new session",
     ),
-    "a place that takes no requests": Fault(
+    "an address that rejects requests": Fault(
         [Answer(status=405, body=b"", type="text/plain")], "bad_request", "rejected the request", "/v1",
     ),
-    "a body that isn't packed as it says": Fault(
+    "a body that isn't compressed as declared": Fault(
         [Answer([b"no gzip"], headers={"content-encoding": "gzip", "retry-after-ms": "1"})],
-        "broken_stream", "no answer that can be read", "/v1",
+        "broken_stream", "no valid answer", "/v1",
     ),
     "a redirection in circles": Fault(
         [Answer(status=307, body=b"", headers={"location": "/v1/chat/completions"})],
-        "broken_stream", "no answer that can be read", "/v1",
+        "broken_stream", "no valid answer", "/v1",
     ),
     "a model without tools": Fault(
         [fails(400, "registry.ollama.ai/library/fake does not support tools")],
@@ -103,26 +103,28 @@ FAULTS = {
     ),
     "a censored prompt": Fault(
         [fails(400, "The response was filtered due to the content management policy", code="content_filter")],
-        "refused", "won't answer", "another way",
+        "refused", "refused to answer", "Rephrase",
     ),
-    "a refusal": Fault([Answer([delta(refusal="I can't help with that."), delta("stop")])], "refused", "won't", "way"),
+    "a refusal": Fault(
+        [Answer([delta(refusal="I can't help with that."), delta("stop")])], "refused", "refused", "Rephrase",
+    ),
     "malformed SSE": Fault(
-        [Answer([ONE, b'data: {"choices": [{"index"\n\n'])], "broken_stream", "can't be read", "again", "One ",
+        [Answer([ONE, b'data: {"choices": [{"index"\n\n'])], "broken_stream", "can't be parsed", "again", "One ",
     ),
-    "SSE that is no text": Fault([Answer([ONE, b"data: \xff\xfe\n\n"])], "broken_stream", "read", "again", "One "),
+    "SSE that is no text": Fault([Answer([ONE, b"data: \xff\xfe\n\n"])], "broken_stream", "parsed", "again", "One "),
     "chunks of another shape": Fault(
-        [Answer([ONE, {"choices": "none"}])], "broken_stream", "can't be read", "again", "One ",
+        [Answer([ONE, {"choices": "none"}])], "broken_stream", "can't be parsed", "again", "One ",
     ),
-    "a chunk that is a list": Fault([Answer([ONE, b"data: [1]\n\n"])], "broken_stream", "read", "again", "One "),
+    "a chunk that is a list": Fault([Answer([ONE, b"data: [1]\n\n"])], "broken_stream", "parsed", "again", "One "),
     "no stream at all": Fault(
-        [Answer(body=HTML, type="text/html")], "broken_stream", "no answer that can be read", "/v1",
+        [Answer(body=HTML, type="text/html")], "broken_stream", "no valid answer", "/v1",
     ),
     "an error object in the stream": Fault(
         [Answer([ONE, {"error": {"message": "The GPU fell off", "code": 500}}])],
-        "server", "broke off its answer", "again", "One ",
+        "server", "an error in the middle", "again", "One ",
     ),
     "an error object without words in the stream": Fault(
-        [Answer([ONE, {"error": "boom"}])], "server", "broke off its answer", "again", "One ",
+        [Answer([ONE, {"error": "boom"}])], "server", "an error in the middle", "again", "One ",
     ),
     "a connection dropped mid-text": Fault(
         [Answer([ONE], end="drop")], "broken_stream", "broke in the middle", "again", "One ",
@@ -131,28 +133,28 @@ FAULTS = {
         [Answer([HALF_A_CALL], end="drop")], "broken_stream", "broke in the middle", "again",
     ),
     "a connection dropped before an answer": Fault(
-        [Answer(end="drop")], "no_connection", "hung up without an answer", "log",
+        [Answer(end="drop")], "no_connection", "closed the connection without an answer", "log",
     ),
     "a clean end without finish": Fault(
-        [Answer([ONE], end="close")], "broken_stream", "ended before it was done", "again", "One ",
+        [Answer([ONE], end="close")], "broken_stream", "ended before it was complete", "again", "One ",
     ),
     "a clean end without finish mid-arguments": Fault(
         [Answer([HALF_A_CALL], end="close")], "broken_stream", "was not run", "again",
     ),
-    "a clean end mid-arguments, told as done": Fault(
+    "a clean end mid-arguments, marked as done": Fault(
         [Answer([HALF_A_CALL], end="done")], "broken_stream", "was not run", "again",
     ),
 }  # fmt: skip
 
 
-def told(failure: ModelError) -> str:
-    """Gives every text that may reach somebody, the traceback's too."""
+def texts_of(failure: ModelError) -> str:
+    """Return every text of an error that may be shown, its traceback included."""
     shown = "".join(traceback.format_exception(failure))
     return "\n".join([str(failure), failure.fix, failure.detail, repr(failure), shown])
 
 
 def assert_keeps_the_key(failure: ModelError) -> None:
-    everything = told(failure)
+    everything = texts_of(failure)
     behind = failure.__cause__, failure.__context__
     assert behind == (None, None)
     assert not any(KEY[at : at + 6] in everything for at in range(len(KEY) - 5))
@@ -160,12 +162,12 @@ def assert_keeps_the_key(failure: ModelError) -> None:
 
 @pytest.mark.promise("ASK-5")
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
-async def test_every_fault_is_a_sentence_with_what_to_do_and_the_next_turn_works(fault: Fault) -> None:
+async def test_every_failure_is_a_sentence_with_what_to_do_and_the_next_turn_works(fault: Fault) -> None:
     with FakeProvider(*fault.answers).running() as fake:
         speaker = reach(fake, patience=PATIENT)
         heard = await hear(speaker)
         failure = heard.failed
-        assert failure.code == fault.code, told(failure)
+        assert failure.code == fault.code, texts_of(failure)
         assert fault.says in str(failure)
         assert fault.fix in failure.fix
         assert heard.text == fault.text
@@ -176,19 +178,19 @@ async def test_every_fault_is_a_sentence_with_what_to_do_and_the_next_turn_works
 
 
 @pytest.mark.promise("ASK-5")
-async def test_a_failure_of_one_moment_is_not_noticed() -> None:
+async def test_a_temporary_failure_is_retried_silently() -> None:
     with FakeProvider(fails(500, "Internal failure"), says("Fine.")).running() as fake:
         assert (await hear(reach(fake))).ended.message.text == "Fine."
         assert len(fake.asked) == 2
 
 
-async def test_a_failing_server_is_tried_three_times_in_all() -> None:
+async def test_a_failing_server_gets_three_attempts() -> None:
     with FakeProvider(fails(500, "Internal failure")).running() as fake:
         await hear(reach(fake))
         assert len(fake.asked) == 3
 
 
-async def test_nobody_waits_for_a_retry_that_is_far_away_and_is_told_when_it_may_be() -> None:
+async def test_a_long_wait_before_a_retry_is_reported_immediately_with_its_duration() -> None:
     with FakeProvider(
         fails(429, "Slow down", headers={"retry-after": "40", "retry-after-ms": "40000"})
     ).running() as fake:
@@ -198,7 +200,7 @@ async def test_nobody_waits_for_a_retry_that_is_far_away_and_is_told_when_it_may
     assert failure.detail == "Slow down"
 
 
-async def test_the_words_of_the_provider_are_kept_without_what_steers_a_terminal() -> None:
+async def test_the_providers_own_words_are_kept_without_terminal_escapes() -> None:
     with FakeProvider(fails(400, "No\x1b[31m such\n[b]thing[/b]" + "!" * 2000)).running() as fake:
         detail = (await hear(reach(fake))).failed.detail
     assert detail.startswith("No␛[31m such [b]thing[/b]!!!")
@@ -219,7 +221,7 @@ async def test_the_words_of_the_provider_are_kept_without_what_steers_a_terminal
         Answer([delta(refusal=LEAKS), delta("stop")]),
     ],
 )
-async def test_no_text_holds_a_piece_of_the_key_though_the_provider_quotes_it(answer: Answer) -> None:
+async def test_no_text_contains_a_piece_of_the_key_even_if_the_provider_quotes_it(answer: Answer) -> None:
     with FakeProvider(answer).running() as fake:
         assert_keeps_the_key((await hear(reach(fake))).failed)
 
@@ -228,42 +230,42 @@ async def test_a_hang_before_the_answer_ends() -> None:
     with FakeProvider(Answer(end="hang")).running() as fake:
         heard = await hear(reach(fake, patience=Patience(first=1.0)))
         assert await asyncio.to_thread(fake.left.wait, 30)
-    assert_told(heard, "timeout", "sent nothing in 1 s")
+    assert_failed(heard, "timeout", "sent nothing within 1 s")
 
 
 async def test_a_hang_in_the_middle_of_an_answer_ends() -> None:
     with FakeProvider(Answer([ONE, HALF_A_CALL], end="hang")).running() as fake:
         heard = await hear(reach(fake, patience=Patience(silence=0.3)))
         assert await asyncio.to_thread(fake.left.wait, 30)
-    assert_told(heard, "timeout", "fell silent in the middle of its answer: nothing came for 0.3 s")
+    assert_failed(heard, "timeout", "stopped in the middle of its answer: nothing arrived for 0.3 s")
     assert heard.text == "One "
 
 
 @pytest.mark.parametrize(
     ("name", "start"), [("ollama:x", "`ollama serve`"), ("lmstudio:x", "`lms server start`"), ("openai:x", "base_url")]
 )
-async def test_a_refused_connection_says_where_nobody_answers_and_how_to_start_a_server(name: str, start: str) -> None:
+async def test_a_refused_connection_names_the_address_and_how_to_start_the_server(name: str, start: str) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: it refuses
+        taken.bind(("127.0.0.1", 0))  # bound and not listening, so connections are refused
         port = taken.getsockname()[1]
         heard = await hear(model(name, base_url=f"http://127.0.0.1:{port}/v1", key=lambda _: None))
-    assert_told(heard, "no_connection", f"No server answers at 127.0.0.1:{port}: ")
+    assert_failed(heard, "no_connection", f"The connection to 127.0.0.1:{port} failed: ")
     assert start in heard.failed.fix
 
 
-async def test_a_host_that_is_not_there_is_told_by_name_and_without_its_password() -> None:
+async def test_an_unknown_host_is_named_without_its_password() -> None:
     url = f"http://user:{KEY}@nowhere.invalid/v1"
     heard = await hear(model("openai:x", base_url=url, key=lambda _: None))
-    assert_told(heard, "no_connection", "No server answers at nowhere.invalid: ")
+    assert_failed(heard, "no_connection", "The connection to nowhere.invalid failed: ")
 
 
-async def test_a_certificate_that_nobody_trusts_is_told_as_that() -> None:
+async def test_an_untrusted_certificate_is_reported_as_such() -> None:
     with Web(lambda _: Page(), tls=True).running() as web:
         heard = await hear(model("openai:x", base_url=f"{web.url}/v1", key=lambda _: KEY))
-    assert_told(heard, "no_connection", "no safe connection to 127.0.0.1:")
+    assert_failed(heard, "no_connection", "A secure connection to 127.0.0.1:")
 
 
-async def test_a_server_that_asks_for_a_key_where_there_is_none_says_which_one() -> None:
+async def test_a_server_that_requires_a_missing_key_is_reported_with_its_name() -> None:
     with FakeProvider(fails(401, "Unauthorized")).running() as fake:
         failure = (await hear(reach(fake, "llamacpp:fake", key=None))).failed
     assert failure.code == "auth"
@@ -271,31 +273,31 @@ async def test_a_server_that_asks_for_a_key_where_there_is_none_says_which_one()
     assert "LLAMA_API_KEY" in failure.fix
 
 
-async def test_a_missing_key_is_told_before_anything_is_sent() -> None:
+async def test_a_missing_key_is_reported_before_anything_is_sent() -> None:
     failure = (await hear(model("openai:x", base_url=None, key=lambda _: None))).failed
     assert failure.code == "not_configured"
-    assert str(failure) == "OpenAI needs a key, and OPENAI_API_KEY is not set."
+    assert str(failure) == "OpenAI requires a key, but OPENAI_API_KEY is not set."
     assert "pegboard auth set OPENAI_API_KEY" in failure.fix
 
 
 @pytest.mark.parametrize("key", ["sk-\u201cquoted\u201d", "sk-1\nsk-2", "two words"])
-async def test_a_key_that_can_be_none_is_told_and_not_sent(key: str) -> None:
+async def test_an_invalid_key_is_reported_and_not_sent(key: str) -> None:
     with FakeProvider(says("Fine.")).running() as fake:
         failure = (await hear(reach(fake, key=key))).failed
     assert failure.code == "auth"
     assert "OPENAI_API_KEY" in str(failure)
-    assert key not in told(failure)
+    assert key not in texts_of(failure)
     assert not fake.asked
 
 
-async def test_half_a_character_in_what_a_tool_said_does_not_keep_the_rest_from_being_sent() -> None:
+async def test_a_lone_surrogate_in_a_result_does_not_prevent_a_turn() -> None:
     with FakeProvider(says("Fine.")).running() as fake:
         heard = await hear(reach(fake), UserMessage(text="caf\u00e9 \udcff!"))
     assert heard.text == "Fine."
     assert fake.asked[0].body["messages"][0]["content"] == "café ?!"
 
 
-async def test_a_model_that_ollama_has_not_is_told_with_how_to_fetch_it() -> None:
+async def test_a_model_that_ollama_lacks_is_reported_with_the_command_to_download_it() -> None:
     with FakeProvider(fails(404, 'model "qwen9" not found, try pulling it first')).running() as fake:
         failure = (await hear(reach(fake, "ollama:qwen9"))).failed
     assert "`ollama pull qwen9`" in failure.fix
@@ -310,7 +312,7 @@ async def test_a_call_is_complete_after_a_failed_turn() -> None:
     assert made.arguments == '{"path": "src"}'
 
 
-def assert_told(heard: Heard, code: ModelErrorCode, sentence: str) -> None:
+def assert_failed(heard: Heard, code: ModelErrorCode, sentence: str) -> None:
     failure = heard.failed
-    assert (failure.code, sentence in str(failure)) == (code, True), told(failure)
+    assert (failure.code, sentence in str(failure)) == (code, True), texts_of(failure)
     assert_keeps_the_key(failure)

@@ -48,7 +48,7 @@ async def test_no_redirect_takes_the_key_or_the_conversation_to_another_server(
 @pytest.mark.parametrize(
     "to", ["//elsewhere.invalid/v1", "https://127.0.0.1/", "http://localhost:9/", "http://[", "ftp://x/"]
 )
-async def test_no_redirect_that_looks_alike_or_cannot_be_read_is_followed(to: str) -> None:
+async def test_no_redirect_that_looks_alike_or_is_invalid_is_followed(to: str) -> None:
     with FakeProvider(redirect(to)).running() as fake:
         failure = (await hear(model("openai:x", base_url=fake.url, key=lambda _: KEY))).failed
         assert len(fake.asked) == 1
@@ -71,7 +71,7 @@ async def test_a_redirect_on_the_same_server_is_followed() -> None:
         ("google:x", "x-goog-api-key"),
     ],
 )
-async def test_the_variables_of_a_library_send_nothing_to_a_server_of_the_users(
+async def test_environment_variables_of_a_library_are_not_sent_to_the_users_own_server(
     monkeypatch: pytest.MonkeyPatch, trap: FakeProvider, name: str, header: str
 ) -> None:
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
@@ -117,7 +117,7 @@ async def test_a_server_that_is_not_the_configured_one_gets_no_key_unless_the_us
 
 @pytest.mark.promise("SEC-3")
 @pytest.mark.parametrize("name", ["anthropic:x", "google:x", "openrouter:a/x"])
-async def test_a_server_without_a_named_model_does_not_stand_in_for_providers_with_their_own(
+async def test_a_server_without_a_named_model_does_not_replace_providers_with_their_own(
     monkeypatch: pytest.MonkeyPatch, open_runtime: Callable[..., Runtime], trap: FakeProvider, name: str
 ) -> None:
     monkeypatch.setenv("PEGBOARD_MODEL__BASE_URL", trap.url)
@@ -127,7 +127,7 @@ async def test_a_server_without_a_named_model_does_not_stand_in_for_providers_wi
 
 
 @pytest.mark.promise("SEC-3", "ASK-5")
-async def test_a_server_that_wants_the_key_that_it_was_not_sent_is_told_with_the_way() -> None:
+async def test_a_server_that_requires_an_unsent_key_is_reported_with_how_to_send_it() -> None:
     with FakeProvider(Answer(status=401, body=b"{}", type="application/json")).running() as fake:
         failure = (await hear(model("ollama:x", base_url=fake.url, key=lambda _: None))).failed
-    assert "a key is only sent to the configured server" in failure.fix
+    assert "A key that is set is only sent to the configured server" in failure.fix

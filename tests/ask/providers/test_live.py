@@ -1,4 +1,4 @@
-"""A real model, where there is one: `PEGBOARD_LIVE_BASE_URL` says where, `PEGBOARD_LIVE_MODEL` which."""
+"""A real model, if one is configured: `PEGBOARD_LIVE_BASE_URL` is its server, `PEGBOARD_LIVE_MODEL` its name."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ async def test_a_real_model_calls_a_tool_and_answers_with_its_result() -> None:
     assert second.ended.usage.input_tokens > first.usage.input_tokens > 0
 
 
-async def test_a_real_model_that_runs_out_of_tokens_says_so() -> None:
+async def test_a_real_model_that_runs_out_of_tokens_reports_it() -> None:
     heard = await hear(live(), UserMessage(text="Count from one to one hundred."), tools=(), max_tokens=5)
     assert heard.ended.reason == "length"
     assert heard.text
 
 
-async def test_a_real_model_says_that_a_conversation_is_too_long_for_it() -> None:
+async def test_a_real_model_reports_a_conversation_that_is_too_long() -> None:
     assert (await hear(live(), UserMessage(text="word " * 300_000), tools=())).failed.code == "context_too_long"

@@ -1,4 +1,4 @@
-"""What models are called."""
+"""Names of models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def no_key(_: str) -> None:
         ("my-own:qwen3", "https://models.example.org/v1", "https://models.example.org/v1", "MY_OWN_API_KEY", False),
     ],
 )
-def test_a_name_tells_the_place_and_the_key(
+def test_a_name_determines_the_url_and_the_key(
     name: str, base_url: str | None, place: str, secret: str, needs_key: bool
 ) -> None:
     found = endpoint(name, base_url)
@@ -39,16 +39,16 @@ def test_a_name_tells_the_place_and_the_key(
 
 
 @pytest.mark.parametrize("name", ["", "gpt-5", ":gpt-5", "openai:", "openai: ", "Open AI:gpt", "\x1b[31m:x"])
-def test_what_is_no_name_is_told_with_how_to_write_one(name: str) -> None:
-    with pytest.raises(ModelError, match="is not the name of a model") as caught:
+def test_an_invalid_name_is_reported_with_how_to_write_one(name: str) -> None:
+    with pytest.raises(ModelError, match="is not a model's name") as caught:
         model(name, base_url=None, key=no_key)
     assert caught.value.code == "not_configured"
     assert "provider:model" in caught.value.fix
     assert "\x1b" not in str(caught.value)
 
 
-def test_an_unknown_provider_is_told_with_the_nearest_known_one_and_the_way_out() -> None:
-    with pytest.raises(ModelError, match="no provider called olama") as caught:
+def test_an_unknown_provider_is_reported_with_the_nearest_known_one() -> None:
+    with pytest.raises(ModelError, match="provider olama is unknown") as caught:
         model("olama:qwen3", base_url=None, key=no_key)
     assert "Did you mean ollama:qwen3?" in caught.value.fix
     assert "base_url" in caught.value.fix
@@ -57,8 +57,8 @@ def test_an_unknown_provider_is_told_with_the_nearest_known_one_and_the_way_out(
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:8080", "ftp://x/v1", "http://", "http://x:port/v1", "http://[::1/v1", "http://x/\x1b", "secret"]
 )
-def test_what_is_no_url_is_told_without_it(url: str) -> None:
-    with pytest.raises(ModelError, match="base_url of the model is not a URL") as caught:
+def test_an_invalid_url_is_reported_without_quoting_it(url: str) -> None:
+    with pytest.raises(ModelError, match="model's base_url is not a valid URL") as caught:
         model("openai:x", base_url=url, key=no_key)
     assert url not in str(caught.value) + caught.value.fix.replace("http://127.0.0.1:8080/v1", "").replace(
         "http://", ""
@@ -69,5 +69,5 @@ def test_what_is_no_url_is_told_without_it(url: str) -> None:
     ("name", "allowed"),
     [("fs.list_dir", "fs_list_dir"), ("a-b_9", "a-b_9"), ("ä b", "__b"), ("x" * 90, "x" * 64), ("", "_")],
 )
-def test_a_tools_name_is_made_one_that_every_provider_takes(name: str, allowed: str) -> None:
+def test_a_tools_name_is_converted_to_one_that_every_provider_accepts(name: str, allowed: str) -> None:
     assert allowed_name(name) == allowed

@@ -1,4 +1,4 @@
-"""Anthropic and Google, who speak in their own ways, against the same server."""
+"""The protocols of Anthropic and Google, against the same server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONVERSATION = (
 
 
 @pytest.mark.promise("ASK-5")
-async def test_anthropic_says_text_and_calls_and_is_told_what_came_of_them() -> None:
+async def test_anthropic_streams_text_and_calls_and_receives_the_results() -> None:
     answer = anthropic(
         *TEXT, ("content_block_stop", {"index": 0}), *CALL, ("content_block_stop", {"index": 1}), *ends("tool_use")
     )
@@ -53,7 +53,7 @@ async def test_anthropic_says_text_and_calls_and_is_told_what_came_of_them() -> 
 
 
 @pytest.mark.promise("ASK-1", "ASK-5")
-async def test_anthropic_is_told_which_tools_were_called_where_none_may_be_called_any_more() -> None:
+async def test_anthropic_receives_declarations_of_called_tools_even_if_none_is_offered() -> None:
     said = anthropic(*TEXT, ("content_block_stop", {"index": 0}), *ends("end_turn"))
     with FakeProvider(said).running() as fake:
         heard = [event async for event in claude(fake).stream(Prompt(messages=CONVERSATION))]
@@ -71,9 +71,7 @@ async def test_anthropic_is_told_which_tools_were_called_where_none_may_be_calle
     ("name", "declared"),
     [("openrouter:anthropic/claude", ["fs_list_dir"]), ("openrouter:qwen/qwen3", None), ("openai:fake", None)],
 )
-async def test_others_are_told_of_no_tools_where_none_may_be_called_but_on_the_way_to_anthropic(
-    name: str, declared: list[str] | None
-) -> None:
+async def test_other_providers_receive_no_tools_if_none_is_offered(name: str, declared: list[str] | None) -> None:
     with FakeProvider(says("Done.")).running() as fake:
         spoken = model(name, base_url=fake.url, key=lambda _: KEY).stream(Prompt(messages=CONVERSATION))
         assert isinstance([event async for event in spoken][-1], TurnEnded)
@@ -83,14 +81,14 @@ async def test_others_are_told_of_no_tools_where_none_may_be_called_but_on_the_w
 
 
 @pytest.mark.promise("ASK-5")
-async def test_an_answer_of_anthropic_that_is_cut_off_in_a_call_is_no_answer() -> None:
+async def test_an_answer_of_anthropic_that_ends_in_a_call_is_a_failure() -> None:
     with FakeProvider(anthropic(*TEXT, ("content_block_stop", {"index": 0}), *CALL[:-1])).running() as fake:
         heard = await hear(claude(fake))
     assert heard.text == "Let me."
     assert heard.failed.code == "broken_stream"
 
 
-async def test_an_answer_of_anthropic_that_ran_out_of_tokens_says_so() -> None:
+async def test_an_answer_of_anthropic_that_ran_out_of_tokens_is_marked() -> None:
     with FakeProvider(
         anthropic(*CALL[:-1], ("content_block_stop", {"index": 1}), *ends("max_tokens"))
     ).running() as fake:
@@ -108,7 +106,7 @@ async def test_an_answer_of_anthropic_that_ran_out_of_tokens_says_so() -> None:
         (529, "overloaded_error", "Overloaded", "server"),
     ],
 )
-async def test_failures_of_anthropic_are_told_in_the_same_words(status: int, kind: str, words: str, code: str) -> None:
+async def test_failures_of_anthropic_have_the_same_messages(status: int, kind: str, words: str, code: str) -> None:
     body = json.dumps({"type": "error", "error": {"type": kind, "message": words}}).encode()
     answer = Answer(status=status, body=body, type="application/json", headers={"retry-after-ms": "1"})
     with FakeProvider(answer).running() as fake:
@@ -125,7 +123,7 @@ async def test_an_error_in_the_middle_of_an_answer_of_anthropic_ends_it() -> Non
     assert (heard.failed.code, heard.failed.detail) == ("server", "Overloaded")
 
 
-async def test_google_says_text_and_calls_and_is_told_what_came_of_them() -> None:
+async def test_google_streams_text_and_calls_and_receives_the_results() -> None:
     made = {"functionCall": {"name": "fs_list_dir", "args": {"path": "src"}}}
     with FakeProvider(google(candidate({"text": "Let me."}), candidate(made, finish="STOP"))).running() as fake:
         heard = await hear(gemini(fake), *CONVERSATION)
@@ -138,7 +136,7 @@ async def test_google_says_text_and_calls_and_is_told_what_came_of_them() -> Non
     assert any(KEY in value for value in fake.asked[0].headers.values())
 
 
-async def test_an_answer_of_google_that_is_cut_off_is_no_answer() -> None:
+async def test_an_unfinished_answer_of_google_is_a_failure() -> None:
     with FakeProvider(google(candidate({"text": "Let me."}))).running() as fake:
         assert (await hear(gemini(fake))).failed.code == "broken_stream"
 
@@ -152,7 +150,7 @@ async def test_an_answer_of_google_that_is_cut_off_is_no_answer() -> None:
         (503, "UNAVAILABLE", "The model is overloaded. Please try again later.", "server"),
     ],
 )
-async def test_failures_of_google_are_told_in_the_same_words(status: int, kind: str, words: str, code: str) -> None:
+async def test_failures_of_google_have_the_same_messages(status: int, kind: str, words: str, code: str) -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
     error = {"code": status, "status": kind, "message": words} | ({"details": details} if code == "auth" else {})
     answer = Answer(status=status, body=json.dumps({"error": error}).encode(), type="application/json")
@@ -161,14 +159,14 @@ async def test_failures_of_google_are_told_in_the_same_words(status: int, kind: 
 
 
 @pytest.mark.parametrize(("name", "library"), [("anthropic:claude", "anthropic"), ("google:gemini", "google.genai")])
-async def test_a_provider_whose_library_is_missing_says_how_to_install_it(
+async def test_a_missing_library_is_reported_with_how_to_install_it(
     name: str, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dialect = name.partition(":")[0]
     for loaded in [*sys.modules]:
         if loaded.startswith((f"pydantic_ai.models.{dialect}", f"pydantic_ai.providers.{dialect}")):
             monkeypatch.delitem(sys.modules, loaded)
-    # None in its place is how Python itself marks what can't be imported.
+    # None is Python's own mark for a module that can't be imported.
     monkeypatch.setitem(sys.modules, library, None)
     importlib.invalidate_caches()
     failure = (await hear(model(name, base_url="http://127.0.0.1:9", key=lambda _: KEY))).failed

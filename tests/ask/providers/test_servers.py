@@ -15,17 +15,17 @@ from web import Silent, Web
 from pegboard.ask.providers import discover, model
 
 LONG = 30.0
-"""Seconds; more than a server takes that answers, however busy the machine."""
+"""Seconds; more than a server takes to answer on a busy machine."""
 
 
 def refused_port(stack: ExitStack) -> int:
-    """Gives a port at which connections are refused."""
+    """Return a port at which connections are refused."""
     taken = stack.enter_context(socket.socket())
     taken.bind(("127.0.0.1", 0))
     return int(taken.getsockname()[1])
 
 
-async def test_servers_are_found_with_their_models_and_what_is_named_so_answers() -> None:
+async def test_servers_are_found_with_models_whose_names_work() -> None:
     with (
         FakeProvider(says("Fine."), models=["qwen3:8b", "nomic-embed-text", "qwen3:8b"]).running() as ollama,
         FakeProvider(says("Fine."), models=[]).running() as studio,
@@ -53,13 +53,13 @@ async def test_servers_are_found_with_their_models_and_what_is_named_so_answers(
         Silent(then="reset"),
     ],
 )
-async def test_what_is_no_model_server_is_left_out(page: Page) -> None:
+async def test_other_servers_are_left_out(page: Page) -> None:
     with Web(lambda _: page).running() as web, ExitStack() as stack:
         port = int(web.url.rpartition(":")[2])
         assert await discover({"llamacpp": port, "ollama": refused_port(stack)}) == []
 
 
-async def test_servers_that_hang_cost_the_time_of_one_and_hide_no_other() -> None:
+async def test_several_servers_that_hang_delay_discovery_by_one_timeout() -> None:
     with (
         Web(lambda _: Silent(then="stall")).running() as web,
         FakeProvider(Answer(), models=["m"]).running() as well,
@@ -72,13 +72,13 @@ async def test_servers_that_hang_cost_the_time_of_one_and_hide_no_other() -> Non
     assert len(web.asked) == 2
 
 
-async def test_a_server_without_any_model_may_say_so_with_null() -> None:
+async def test_a_server_without_models_may_answer_null() -> None:
     with Web(lambda _: Page(b'{"object": "list", "data": null}')).running() as web:
         (server,) = await discover({"ollama": int(web.url.rpartition(":")[2])}, patience=LONG)
     assert server.models == ()
 
 
-async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_from_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with FakeProvider(Answer(), models=["m"]).running() as fake:
         assert len(await discover({"ollama": fake.port}, patience=LONG)) == 1

@@ -1,4 +1,4 @@
-"""What a model says, as it comes: over real connections, from a server that plays a script."""
+"""A model's answer as it arrives: over real connections, from a scripted server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROMPT = Prompt(messages=(UserMessage(text="Hello"),))
 
 
 @pytest.mark.promise("ASK-5")
-async def test_text_comes_in_the_pieces_in_which_it_was_sent() -> None:
+async def test_text_arrives_in_the_pieces_that_were_sent() -> None:
     with FakeProvider(says("Hel", "lo ", "you.")).running() as fake:
         heard = await hear(reach(fake))
     assert [event.text for event in heard.events if isinstance(event, TextDelta)] == ["Hel", "lo ", "you."]
@@ -38,7 +38,7 @@ async def test_text_comes_in_the_pieces_in_which_it_was_sent() -> None:
     assert heard.ended.reason == "stop"
 
 
-async def test_a_call_comes_with_its_name_first_and_its_arguments_piece_by_piece() -> None:
+async def test_a_call_arrives_with_its_name_first_and_its_arguments_in_pieces() -> None:
     with FakeProvider(proposes("fs_list_dir", {"path": "src"})).running() as fake:
         heard = await hear(reach(fake))
     assert heard.calls == [("fs_list_dir", '{"path": "src"}')]
@@ -67,7 +67,7 @@ async def test_several_calls_of_a_turn_are_kept_apart_though_their_pieces_are_mi
     ]
 
 
-async def test_calls_count_as_calls_where_the_server_says_that_it_just_stopped() -> None:
+async def test_calls_count_as_calls_even_if_the_finish_reason_is_stop() -> None:
     with FakeProvider(Answer([call(id="a", name="time_now", arguments="{}"), delta("stop")])).running() as fake:
         assert (await hear(reach(fake))).ended.reason == "calls"
 
@@ -80,7 +80,7 @@ async def test_a_call_without_an_id_is_given_one_and_one_without_arguments_has_n
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-async def test_thoughts_are_told_apart_from_the_answer(field: str) -> None:
+async def test_thinking_is_separate_from_the_answer(field: str) -> None:
     chunks = [delta(**{field: "Hm, "}), delta(**{field: "well."}), delta(content="Four."), delta("stop")]
     with FakeProvider(Answer(chunks)).running() as fake:
         heard = await hear(reach(fake, "llamacpp:fake"))
@@ -88,7 +88,7 @@ async def test_thoughts_are_told_apart_from_the_answer(field: str) -> None:
     assert heard.ended.message.text == heard.text == "Four."
 
 
-async def test_thoughts_that_a_small_model_writes_into_its_answer_are_told_apart_too() -> None:
+async def test_thinking_that_a_small_model_writes_into_its_answer_is_separated() -> None:
     pieces = ["<think>", "Hm.", "</think>", "Four."]
     with FakeProvider(Answer([*(delta(content=piece) for piece in pieces), delta("stop")])).running() as fake:
         heard = await hear(reach(fake, "ollama:fake"))
@@ -97,7 +97,7 @@ async def test_thoughts_that_a_small_model_writes_into_its_answer_are_told_apart
 
 
 @pytest.mark.promise("ASK-5")
-async def test_an_answer_that_ran_out_of_tokens_says_so_and_its_cut_arguments_stay_as_they_are() -> None:
+async def test_an_answer_that_ran_out_of_tokens_is_marked_and_its_arguments_are_unchanged() -> None:
     with FakeProvider(
         Answer([call(id="a", name="fs_list_dir", arguments='{"path": "sr'), delta("length")])
     ).running() as fake:
@@ -106,7 +106,7 @@ async def test_an_answer_that_ran_out_of_tokens_says_so_and_its_cut_arguments_st
     assert heard.ended.message.calls[0].arguments == '{"path": "sr'
 
 
-async def test_an_answer_that_was_censored_in_the_middle_says_so() -> None:
+async def test_an_answer_that_was_filtered_in_the_middle_is_marked() -> None:
     with FakeProvider(Answer([delta(content="First"), delta("content_filter")])).running() as fake:
         heard = await hear(reach(fake))
     assert (heard.ended.reason, heard.ended.message.text) == ("filter", "First")
@@ -137,7 +137,7 @@ async def test_the_whole_conversation_is_sent_as_it_was() -> None:
     assert (body["model"], body["stream"], body["max_tokens"], body["temperature"]) == ("fake", True, 50, 0.5)
 
 
-async def test_the_schemas_of_tools_are_sent_as_they_are() -> None:
+async def test_the_schemas_of_tools_are_sent_unchanged() -> None:
     schema = {
         "type": "object",
         "title": "Odd",
@@ -158,13 +158,13 @@ async def test_the_schemas_of_tools_are_sent_as_they_are() -> None:
     }
 
 
-async def test_no_tools_are_sent_where_there_are_none() -> None:
+async def test_no_tools_are_sent_if_none_is_offered() -> None:
     with FakeProvider(says("Fine.")).running() as fake:
         await hear(reach(fake), tools=[])
     assert "tools" not in fake.asked[0].body
 
 
-async def test_what_a_model_wrote_wrong_does_not_spoil_the_turns_after_it() -> None:
+async def test_invalid_calls_of_a_model_do_not_break_later_turns() -> None:
     bad = ProposedCall(provider_id="x", name="fs.list dir!" + "o" * 80, arguments='{"path": "sr')
     answer = ToolMessage(provider_id="x", name=bad.name, text="There is no such tool.", ok=False)
     with FakeProvider(says("Sorry.")).running() as fake:
@@ -183,7 +183,7 @@ async def test_the_key_goes_to_the_provider(key: str, header: str) -> None:
     assert fake.asked[0].headers["authorization"] == header
 
 
-async def test_what_the_environment_holds_for_openai_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_environment_variables_for_openai_are_not_sent_to_other_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
@@ -193,14 +193,14 @@ async def test_what_the_environment_holds_for_openai_goes_nowhere_else(monkeypat
     assert KEY not in str(fake.asked[0].headers)
 
 
-async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_from_the_environment_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     with FakeProvider(says("Fine.")).running() as fake:
         assert (await hear(reach(fake))).text == "Fine."
 
 
-async def test_a_key_that_was_set_meanwhile_counts_from_the_next_turn() -> None:
+async def test_a_changed_key_is_used_from_the_next_turn() -> None:
     keys = iter(["old-key", "new-key"])
     with FakeProvider(says("Fine.")).running() as fake:
         speaker = model("openai:fake", base_url=fake.url, key=lambda _: next(keys))
@@ -210,7 +210,7 @@ async def test_a_key_that_was_set_meanwhile_counts_from_the_next_turn() -> None:
     assert [asked.headers["authorization"] for asked in fake.asked] == ["Bearer old-key", "Bearer new-key"]
 
 
-async def test_several_turns_run_at_once_though_the_key_changes_meanwhile() -> None:
+async def test_several_turns_run_concurrently_while_the_key_changes() -> None:
     keys = iter(["old-key", "new-key", "new-key"])
     with FakeProvider(says("Fine.")).running() as fake:
         speaker = model("openai:fake", base_url=fake.url, key=lambda _: next(keys))
@@ -251,9 +251,9 @@ async def test_cancelling_in_the_middle_of_an_answer_ends_it_at_the_server_too()
 
 
 @pytest.mark.promise("ASK-5", "TUI-2")
-async def test_five_thousand_pieces_at_once_all_come_and_others_get_their_turn_meanwhile() -> None:
+async def test_five_thousand_pieces_all_arrive_without_blocking_other_tasks() -> None:
     pieces = [f"{number} " for number in range(5000)]
-    # As short as they can be, so that a thousand of them and more are read in one go.
+    # As short as possible, so that more than a thousand of them are read in one chunk.
     chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
     with FakeProvider(Answer([*chunks, delta("stop"), usage(1, 5000)], at_once=True)).running() as fake:
         speaker = reach(fake)
@@ -279,7 +279,7 @@ async def test_five_thousand_pieces_at_once_all_come_and_others_get_their_turn_m
     assert max(in_one_go.values()) < 700
 
 
-async def test_one_model_can_be_spoken_to_from_one_event_loop_after_another() -> None:
+async def test_one_model_works_in_one_event_loop_after_another() -> None:
     def elsewhere() -> str:
         return asyncio.run(hear_once())
 

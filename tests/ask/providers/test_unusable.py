@@ -1,4 +1,4 @@
-"""Providers, models and servers that can't be used: each is a model error of one sentence, none an exception."""
+"""Providers, models and servers that can't be used: each is a model error of one sentence, never another exception."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = [
     "fireworks:x", "together:x", "heroku:x", "github:x", "litellm:x", "nebius:x", "ovhcloud:x", "alibaba:x",
     "sambanova:x", "outlines:x", "deepseek:x", "cerebras:x", "OPENAI:x", "openai\u202e:x", "\ud800:x", "openai:\u200b",
 ]  # fmt: skip
-"""No model can be built of them, or nobody says where its server is."""
+"""Names of which no model can be built, or whose server is unknown."""
 
 ODD_MODELS = [
     "é",
@@ -77,7 +77,7 @@ async def test_a_name_of_which_no_model_can_be_built_is_a_model_error(name: str)
 
 @pytest.mark.promise("ASK-5")
 @pytest.mark.parametrize("url", BAD_URLS)
-async def test_what_is_no_url_is_a_model_error_without_it(url: str) -> None:
+async def test_an_invalid_url_is_a_model_error_that_does_not_quote_it(url: str) -> None:
     with pytest.raises(ModelError) as caught:
         model("openai:x", base_url=url, key=lambda _: KEY)
     assert caught.value.code == "not_configured"
@@ -87,7 +87,9 @@ async def test_what_is_no_url_is_a_model_error_without_it(url: str) -> None:
 @pytest.mark.promise("ASK-5")
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "ollama", "my-own"])
 @pytest.mark.parametrize("wanted", ODD_MODELS)
-async def test_an_odd_model_fails_as_a_model_error_at_the_latest_when_it_is_asked(provider: str, wanted: str) -> None:
+async def test_an_odd_model_fails_with_a_model_error_at_the_latest_in_its_first_turn(
+    provider: str, wanted: str
+) -> None:
     unusable = model(f"{provider}:{wanted}", base_url="http://127.0.0.1:9/v1", key=lambda _: KEY, patience=BRIEF)
     assert_clear((await hear(unusable)).failed)
 
@@ -95,7 +97,7 @@ async def test_an_odd_model_fails_as_a_model_error_at_the_latest_when_it_is_aske
 @pytest.mark.promise("ASK-5")
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
 @pytest.mark.parametrize("url", GOOD_URLS)
-async def test_an_odd_url_fails_as_a_model_error_when_the_model_is_asked(provider: str, url: str) -> None:
+async def test_an_odd_url_fails_with_a_model_error_in_the_first_turn(provider: str, url: str) -> None:
     assert_clear((await hear(model(f"{provider}:x", base_url=url, key=lambda _: KEY, patience=BRIEF))).failed)
 
 

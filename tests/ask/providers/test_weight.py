@@ -1,4 +1,4 @@
-"""What the providers cost before they are needed: in a clean interpreter, nothing heavy."""
+"""The cost of importing providers: in a clean interpreter, nothing heavy is loaded early."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HEAVY = {"pydantic_ai", "openai", "anthropic", "google.genai", "httpx", "httpx2"
 
 
 def loaded_after(code: str) -> set[str]:
-    """Gives which heavy libraries are there after some code."""
+    """Return the heavy libraries that are loaded after some code."""
     script = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     return set(done.stdout.split()) & HEAVY

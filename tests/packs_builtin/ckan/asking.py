@@ -1,4 +1,4 @@
-"""What the tests of the pack ask with."""
+"""Helpers of the tests that call the pack."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Protocol
 import pytest
 from web import Answering, Web
 
-from pegboard.packs._ckan_models import Failure, Fault
+from pegboard.packs._ckan_models import Failure, FailureReason
 from pegboard.sdk import ToolFailed, testing
 
 
 class Serve(Protocol):
-    """Starts a server that runs until the test is over."""
+    """Function that starts a server for the duration of the test."""
 
     def __call__(self, answering: Answering, *, tls: bool = False) -> Web: ...
 
 
 class Configure(Protocol):
-    """Configures the pack for a while: a base URL or a server, secrets, and whatever else `[packs.ckan]` takes."""
+    """Function that configures the pack for a while: a base URL or a server, secrets, and options of `[packs.ckan]`."""
 
     def __call__(
         self, base_url: str | Web, *, secrets: dict[str, str] | None = None, **config: object
     ) -> AbstractContextManager[testing.ChosenHost]: ...
 
 
-async def fault_of(asking: Awaitable[object]) -> Fault:
-    """Awaits a call that must fail, and gives the fault in its data, which must agree with the failure itself."""
+async def reason_of(asking: Awaitable[object]) -> FailureReason:
+    """Await a call that must fail, and return the reason in its data, which must agree with the failure itself."""
     with pytest.raises(ToolFailed) as raised:
         await asking
     assert isinstance(raised.value.data, dict)

@@ -1,4 +1,4 @@
-"""Portals to ask; `web` and `portal` are imported by their names."""
+"""Portals for the tests; `web` and `portal` are imported by their names."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .asking import Configure, Serve
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps what goes to this machine on this machine."""
+    """Connect to servers of this machine without a proxy."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts servers, each with what answers, which run until the test is over."""
+    """Start servers for the duration of the test."""
     with ExitStack() as running:
 
         def start(answering: Answering, *, tls: bool = False) -> Web:
@@ -41,7 +41,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.fixture
 async def asking() -> AsyncIterator[Configure]:
-    """Configures the pack for a while: a base URL (or a server), and whatever else `[packs.ckan]` takes."""
+    """Configure the pack for a while: a base URL (or a server), and options of `[packs.ckan]`."""
 
     def configure(
         base_url: str | Web, *, secrets: dict[str, str] | None = None, **config: object
@@ -55,12 +55,12 @@ async def asking() -> AsyncIterator[Configure]:
 
 @pytest.fixture
 def portal(serve: Serve) -> Web:
-    """A portal with a made-up catalogue."""
+    """A portal with a fictional catalogue."""
     return serve(FakePortal())
 
 
 @pytest.fixture
 async def asked(portal: Web, asking: Configure) -> AsyncIterator[Web]:
-    """The same, as the one that the pack asks."""
+    """The same portal, configured for the pack."""
     with asking(portal):
         yield portal

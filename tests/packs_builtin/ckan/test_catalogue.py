@@ -1,4 +1,4 @@
-"""The tools over a portal that behaves as CKAN does: what is found, in which order, and how much of it."""
+"""The tools over a portal that behaves like CKAN: results, their order and their number."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pegboard.packs._ckan_models import Group, TagCount
 from pegboard.packs.ckan import get_dataset_details, list_groups, list_tags, search_datasets, status
 from pegboard.sdk import testing
 
-from .asking import Configure, Serve, fault_of
+from .asking import Configure, Serve, reason_of
 
 
 @pytest.mark.promise("CKN-1")
-async def test_a_search_without_a_query_finds_all_and_gives_ten(asked: Web) -> None:
+async def test_a_search_without_a_query_finds_all_and_returns_ten(asked: Web) -> None:
     found = await search_datasets()
     assert found.model_dump(mode="json").keys() == {"success", "count", "results"}
     assert (found.success, found.count, len(found.results)) == (True, len(CATALOGUE), 10)
@@ -42,7 +42,7 @@ async def test_a_search_without_a_query_finds_all_and_gives_ten(asked: Web) -> N
 
 @pytest.mark.promise("CKN-1")
 @pytest.mark.parametrize("query", ["", "  ", "*", "*:*", None])
-async def test_what_everybody_takes_for_everything_finds_everything(asked: Web, query: str | None) -> None:
+async def test_common_queries_for_everything_find_everything(asked: Web, query: str | None) -> None:
     assert (await search_datasets(query=query, rows=1)).count == len(CATALOGUE)
 
 
@@ -50,7 +50,7 @@ async def test_what_everybody_takes_for_everything_finds_everything(asked: Web, 
 @pytest.mark.parametrize(
     ("rows", "start", "given_"), [(1, 0, 1), (100, 0, 100), (100, 100, 43), (10, 143, 0), (5, 9999, 0)]
 )
-async def test_rows_and_start_cut_out_a_part_and_the_count_is_of_all(
+async def test_rows_and_start_select_a_part_and_the_count_is_of_all(
     asked: Web, rows: int, start: int, given_: int
 ) -> None:
     found = await search_datasets(rows=rows, start=start)
@@ -69,8 +69,8 @@ async def test_sort_orders(asked: Web, direction: str) -> None:
 
 
 @pytest.mark.promise("CKN-6")
-async def test_a_sort_that_ckan_refuses_is_told(asked: Web) -> None:
-    fault = await fault_of(search_datasets(sort="sideways"))
+async def test_a_sort_that_ckan_rejects_is_reported(asked: Web) -> None:
+    fault = await reason_of(search_datasets(sort="sideways"))
     assert (fault.code, fault.status) == ("invalid_query", 400)
 
 
@@ -82,7 +82,7 @@ async def test_a_sort_that_ckan_refuses_is_told(asked: Web) -> None:
         *("-draft", 'Water" in', "water !", "in/Ashford", "{!func}"),
     ],
 )
-async def test_text_is_taken_as_text_whatever_signs_are_in_it(asked: Web, query: str) -> None:
+async def test_a_query_is_plain_text_with_any_characters(asked: Web, query: str) -> None:
     words = re.findall(r"\w+", query.lower())
     expected = [
         item["id"]
@@ -95,7 +95,7 @@ async def test_text_is_taken_as_text_whatever_signs_are_in_it(asked: Web, query:
 
 
 @pytest.mark.promise("CKN-1")
-async def test_a_colon_finds_text_and_with_raw_query_a_field(asked: Web) -> None:
+async def test_a_colon_matches_text_and_with_raw_query_a_field(asked: Web) -> None:
     assert (await search_datasets(query="a:b")).count > 0
     assert (await search_datasets(query="a:b", raw_query=True)).count == 0
     assert (await search_datasets(query="title:Water", raw_query=True)).count > 0
@@ -103,8 +103,8 @@ async def test_a_colon_finds_text_and_with_raw_query_a_field(asked: Web) -> None
 
 
 @pytest.mark.promise("CKN-6")
-async def test_a_raw_query_that_cant_be_read_is_told_in_ckans_words(asked: Web) -> None:
-    fault = await fault_of(search_datasets(query="title:(", raw_query=True))
+async def test_an_invalid_raw_query_is_reported_in_ckans_words(asked: Web) -> None:
+    fault = await reason_of(search_datasets(query="title:(", raw_query=True))
     assert (fault.code, fault.status, fault.type) == ("invalid_query", 409, "Search Error")
     assert "SOLR returned an error" in fault.message
 
@@ -125,7 +125,7 @@ async def test_a_raw_query_that_cant_be_read_is_told_in_ckans_words(asked: Web) 
         ('"(x)" [y TO z] {w}^2~ ? * ! km/h', r"\"\(x\)\" \[y TO z\] \{w\}\^2\~ \? \* \! km\/h"),
     ],
 )
-def test_what_solr_takes_for_operators_is_escaped_and_nothing_else(text: str, query: str) -> None:
+def test_only_operators_of_solr_are_escaped(text: str, query: str) -> None:
     assert escaped(text) == query
 
 
@@ -139,7 +139,7 @@ def test_escaping_loses_nothing_and_leaves_no_operator(text: str) -> None:
 
 @pytest.mark.promise("CKN-2")
 @pytest.mark.parametrize("id", ["id-003", "trees-003"])
-async def test_details_are_all_that_the_portal_says(asked: Web, id: str) -> None:  # noqa: A002 - the parameter's name
+async def test_details_contain_all_data_of_the_portal(asked: Web, id: str) -> None:  # noqa: A002 - the parameter's name
     details = (await get_dataset_details(id=id)).model_dump(mode="json")
     told, sent = details["result"], CATALOGUE[3]
     assert details["success"] is True
@@ -153,24 +153,24 @@ async def test_details_are_all_that_the_portal_says(asked: Web, id: str) -> None
 
 @pytest.mark.promise("CKN-6")
 async def test_an_id_that_the_portal_doesnt_know_is_not_found(asked: Web) -> None:
-    fault = await fault_of(get_dataset_details(id="nowhere"))
+    fault = await reason_of(get_dataset_details(id="nowhere"))
     assert (fault.code, fault.status, fault.message) == ("not_found", 404, "Not found")
 
 
-async def test_a_key_opens_what_is_private(portal: Web, asking: Configure) -> None:
+async def test_a_key_allows_access_to_private_datasets(portal: Web, asking: Configure) -> None:
     with asking(portal):
-        fault = await fault_of(get_dataset_details(id="secret-plans"))
+        fault = await reason_of(get_dataset_details(id="secret-plans"))
     assert (fault.code, fault.status) == ("forbidden", 403)
     with asking(portal, secrets={"CKAN_API_KEY": " portal-key-4711\n"}):
         assert (await get_dataset_details(id="secret-plans")).result.name == "secret-plans"
     with asking(portal):
-        await fault_of(get_dataset_details(id="secret-plans"))
+        await reason_of(get_dataset_details(id="secret-plans"))
     assert "authorization" not in portal.asked[-1].headers
 
 
 @pytest.fixture(scope="module")
 def capped() -> Iterator[Web]:
-    """A portal that gives 20 names a page at most."""
+    """A portal with at most 20 names a page."""
     with Web(FakePortal(names_cap=20)).running() as web:
         yield web
 
@@ -192,7 +192,7 @@ def runner() -> Iterator[asyncio.Runner]:
     organizations=st.booleans(),
     order_by=st.sampled_from([None, "name", "title desc", "package_count", "name desc"]),
 )
-def test_limit_and_offset_hold_exactly_over_any_number_of_pages(
+def test_limit_and_offset_are_exact_over_any_number_of_pages(
     capped: Web,
     runner: asyncio.Runner,
     limit: int | None,
@@ -228,7 +228,7 @@ async def test_all_fields_are_name_title_description_and_count(asked: Web) -> No
 
 
 @pytest.mark.promise("CKN-3")
-async def test_a_long_list_tells_how_far_it_is(portal: Web, asking: Configure) -> None:
+async def test_a_long_list_reports_progress(portal: Web, asking: Configure) -> None:
     with asking(portal) as host:
         await list_groups(all_fields=True, limit=60)
     assert [said.done for said in host.progressed] == [25, 50, 60]
@@ -248,8 +248,8 @@ async def test_a_portal_that_doesnt_page_is_listed_once(serve: Serve, asking: Co
 
 
 @pytest.mark.promise("CKN-6")
-async def test_an_order_that_ckan_refuses_is_told(asked: Web) -> None:
-    fault = await fault_of(list_groups(order_by="nosuch"))
+async def test_an_order_that_ckan_rejects_is_reported(asked: Web) -> None:
+    fault = await reason_of(list_groups(order_by="nosuch"))
     assert (fault.code, fault.message) == ("invalid_parameters", "Cannot sort by field `nosuch`")
 
 
@@ -277,9 +277,7 @@ async def test_tags_are_filtered_and_have_the_counts_of_all_datasets(asked: Web,
         ({"bogus": 1}, "unexpected_keyword_argument"),
     ],
 )
-async def test_arguments_are_validated_before_anything_is_asked(
-    asked: Web, arguments: dict[str, object], kind: str
-) -> None:
+async def test_arguments_are_validated_before_any_request(asked: Web, arguments: dict[str, object], kind: str) -> None:
     with pytest.raises(ValidationError) as raised:
         await search_datasets(**arguments)  # type: ignore[arg-type] # that they don't fit is the test
     assert [fault["type"] for fault in raised.value.errors()] == [kind]

@@ -1,4 +1,4 @@
-"""Whatever comes back from a portal, or doesn't, is a structured failure; never a success without data."""
+"""Every answer of a portal, or none, is a structured failure; never a success without data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from portal import FakePortal
 from web import Answer, Asked, Silent, Web
 
 from pegboard.packs._ckan import close, connect
-from pegboard.packs._ckan_models import Settings
+from pegboard.packs._ckan_models import CkanSettings
 from pegboard.packs.ckan import get_dataset_details, list_groups, list_tags, search_datasets, status
 from pegboard.sdk import testing
 
-from .asking import Configure, Serve, fault_of
+from .asking import Configure, Serve, reason_of
 
 pytestmark = pytest.mark.promise("CKN-6")
 
@@ -33,7 +33,7 @@ def page(title: str, status_: int = 200) -> Answer:
 
 
 def error(status_: int, **said: object) -> Answer:
-    """CKAN's answer to what it won't do."""
+    """CKAN's answer to an invalid request."""
     return Answer(json.dumps({"success": False, "error": said}).encode(), status_)
 
 
@@ -50,8 +50,8 @@ def error(status_: int, **said: object) -> Answer:
         (Answer(b'{"success": false, "error": "Just text"}'), "ckan_error", "Just text"),
         (Answer(b'{"success": false, "error": ["One", "Two"]}'), "ckan_error", "One; Two"),
         (Answer(b'"Bad request: nope"', 400), "bad_request", "Bad request: nope"),
-        (Answer(b"{}", 502), "server_error", "127.0.0.1 answered 502 Bad Gateway and gave no reason."),
-        (error(418, message=None), "http_error", "127.0.0.1 answered 418 I'm a Teapot and gave no reason."),
+        (Answer(b"{}", 502), "server_error", "127.0.0.1 answered 502 Bad Gateway without a reason."),
+        (error(418, message=None), "http_error", "127.0.0.1 answered 418 I'm a Teapot without a reason."),
         (page("Nope", 500), "server_error", "127.0.0.1 answered 500 Internal Server Error with a page, “Nope”,"),
         (page("&lt;Gone&gt; &amp; lost", 404), "not_json", "127.0.0.1 answered 404 Not Found with a page, “<Gone> & l"),
         (page("Denied", 403), "forbidden", "127.0.0.1 answered 403 Forbidden with a page, “Denied”,"),
@@ -59,11 +59,11 @@ def error(status_: int, **said: object) -> Answer:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-async def test_an_error_keeps_what_the_portal_said(
+async def test_an_error_keeps_the_portals_words(
     serve: Serve, asking: Configure, answer: Answer, code: str, message: str
 ) -> None:
     with asking(serve(lambda _: answer)):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, fault.status) == (code, answer.status)
     assert fault.message.startswith(message)
 
@@ -82,13 +82,13 @@ async def test_an_error_keeps_what_the_portal_said(
     ],
     ids=["page", "nothing", "no content", "text", "cut off", "not UTF-8", "without end", "not compressed"],
 )
-async def test_what_is_no_json_is_no_success(serve: Serve, asking: Configure, answer: Answer) -> None:
+async def test_an_answer_that_is_not_json_is_a_failure(serve: Serve, asking: Configure, answer: Answer) -> None:
     with asking(serve(lambda _: answer)):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "not_json"
 
 
-async def test_json_is_json_whatever_it_is_called_and_begins_with(serve: Serve, asking: Configure) -> None:
+async def test_json_is_recognized_with_any_content_type_and_beginning(serve: Serve, asking: Configure) -> None:
     with asking(serve(lambda _: Answer(b"\xef\xbb\xbf\n " + EMPTY, 200, "text/html"))):
         assert (await search_datasets()).count == 0
 
@@ -113,22 +113,22 @@ async def test_json_is_json_whatever_it_is_called_and_begins_with(serve: Serve, 
         b'{"success": true, "result": {"count": 1, "results": [{"id": "a", "tags": [null]}]}}',
     ],
 )
-async def test_json_of_another_shape_is_no_success(serve: Serve, asking: Configure, body: bytes) -> None:
+async def test_json_of_another_shape_is_a_failure(serve: Serve, asking: Configure, body: bytes) -> None:
     with asking(serve(lambda _: Answer(body))):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code in {"unexpected_shape", "ckan_error"}
     assert fault.status == 200
 
 
-async def test_the_place_of_what_has_another_shape_is_named(serve: Serve, asking: Configure) -> None:
+async def test_the_path_of_an_unexpected_value_is_named(serve: Serve, asking: Configure) -> None:
     body = b'{"success": true, "result": {"count": 1, "results": [{"id": "a"}, {"id": 7, "tags": "water"}]}}'
     with asking(serve(lambda _: Answer(body))):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert "result.results.1.tags: Input should be a valid list" in fault.message
 
 
 @pytest.mark.promise("CKN-1", "CKN-2")
-async def test_nulls_where_text_is_expected_do_no_harm(serve: Serve, asking: Configure) -> None:
+async def test_nulls_instead_of_text_are_accepted(serve: Serve, asking: Configure) -> None:
     fields = ["name", "title", "notes", "url", "author", "organization", "tags", "resources", "groups", "extras"]
     nulls = {"id": "a", **dict.fromkeys(fields)}
     found = {"success": True, "result": {"count": 1, "results": [nulls]}}
@@ -162,12 +162,12 @@ async def test_groups_and_tags_with_nulls_are_listed(serve: Serve, asking: Confi
     assert told.model_dump()["results"] == [{"name": "t", "display_name": "t", "count": 3}]
 
 
-async def test_tags_without_counts_are_no_success(serve: Serve, asking: Configure) -> None:
+async def test_tags_without_counts_are_a_failure(serve: Serve, asking: Configure) -> None:
     def answer(asked: Asked) -> Answer:
         return Answer(b'{"success": true, "result": []}' if asked.path.endswith("tag_list") else EMPTY)
 
     with asking(serve(answer)):
-        fault = await fault_of(list_tags(all_fields=True))
+        fault = await reason_of(list_tags(all_fields=True))
     assert fault.code == "unexpected_shape"
 
 
@@ -175,22 +175,22 @@ async def test_ten_megabytes_of_html_are_not_read_to_their_end(serve: Serve, ask
     body = b"<html><head><title>Huge</title></head>" + b"<p>All of it.</p>" * 600_000
     web = serve(lambda _: Answer(body, 200, "text/html", length=len(body) + 1, then="stall"))
     with asking(web, timeout=10):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "not_json"
     assert "“Huge”" in fault.message
 
 
-async def test_json_without_measure_is_not_read_to_its_end(serve: Serve, asking: Configure) -> None:
+async def test_endless_json_is_not_read_to_its_end(serve: Serve, asking: Configure) -> None:
     body = b'{"success": true, "result": "' + b"x" * (33 * 2**20) + b'"}'
     with asking(serve(lambda _: Answer(body)), timeout=60):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "too_large"
 
 
 async def test_a_redirect_to_a_login_page_is_not_followed(serve: Serve, asking: Configure) -> None:
     web = serve(lambda _: Answer(status=302, headers={"Location": "/user/login?came_from=/api"}))
     with asking(web):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, fault.status, len(web.asked)) == ("redirected", 302, 1)
     assert f"{web.url}/user/login" in fault.message
     assert "came_from" not in fault.message
@@ -205,17 +205,19 @@ async def test_an_api_that_has_moved_is_found_and_gets_no_key_on_another_host(se
     assert "authorization" not in there.asked[0].headers
 
 
-async def test_going_round_in_circles_ends(serve: Serve, asking: Configure) -> None:
+async def test_a_redirect_loop_ends(serve: Serve, asking: Configure) -> None:
     web = serve(lambda asked: Answer(status=302, headers={"Location": asked.path}))
     with asking(web):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, len(web.asked)) == ("redirected", 4)
 
 
-async def test_an_unknown_program_is_told_what_to_do(serve: Serve, asking: Configure) -> None:
+async def test_a_portal_that_rejects_the_user_agent_is_reported_with_what_to_do(
+    serve: Serve, asking: Configure
+) -> None:
     web = serve(FakePortal(user_agent="friend/1"))
     with asking(web):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "forbidden"
     assert "user_agent" in fault.message
     with asking(web, user_agent="friend/1.2 (me)"):
@@ -225,7 +227,7 @@ async def test_an_unknown_program_is_told_what_to_do(serve: Serve, asking: Confi
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port that nobody listens at."""
+    """A port without a listener."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -233,7 +235,7 @@ def closed_port() -> Iterator[int]:
 
 async def test_a_refused_connection(asking: Configure, closed_port: int) -> None:
     with asking(f"http://127.0.0.1:{closed_port}/api/3") as host:
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "unreachable"
     assert fault.message.startswith("127.0.0.1 can't be reached: ")
     assert host.logged == [], "it is not asked again"
@@ -241,15 +243,15 @@ async def test_a_refused_connection(asking: Configure, closed_port: int) -> None
 
 async def test_a_name_that_is_not_found(asking: Configure) -> None:
     with asking("https://portal.invalid/api/3"):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "unreachable"
     assert fault.message.startswith("portal.invalid can't be reached: ")
 
 
-async def test_a_certificate_that_nobody_trusts(serve: Serve, asking: Configure) -> None:
+async def test_an_untrusted_certificate(serve: Serve, asking: Configure) -> None:
     web = serve(FakePortal(), tls=True)
     with asking(web):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, web.asked) == ("tls", [])
     assert "certificate verify failed" in fault.message
 
@@ -257,7 +259,7 @@ async def test_a_certificate_that_nobody_trusts(serve: Serve, asking: Configure)
 async def test_plain_http_where_tls_is_expected(serve: Serve, asking: Configure) -> None:
     web = serve(FakePortal())
     with asking(f"{web.url.replace('http:', 'https:')}/api/3"):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "tls"
 
 
@@ -269,7 +271,7 @@ async def test_plain_http_where_tls_is_expected(serve: Serve, asking: Configure)
 async def test_an_answer_that_takes_too_long(serve: Serve, asking: Configure, answer: Answer) -> None:
     web = serve(lambda _: answer)
     with asking(web, timeout=0.3):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, fault.message, len(web.asked)) == (
         "timeout",
         "127.0.0.1 did not answer within 0.3 seconds.",
@@ -278,7 +280,7 @@ async def test_an_answer_that_takes_too_long(serve: Serve, asking: Configure, an
 
 
 class Once:
-    """Gives some answers first, each once, and what a portal gives from then on."""
+    """A portal that sends some other answers first, each once."""
 
     def __init__(self, *first: Answer) -> None:
         self._first = [*first]
@@ -294,7 +296,7 @@ class Once:
     [Silent(then="reset"), Silent(then="close"), Answer(EMPTY[:20], length=len(EMPTY), then="close")],
     ids=["reset", "closed", "closed within the body"],
 )
-async def test_a_connection_that_breaks_is_tried_again(serve: Serve, asking: Configure, broken: Answer) -> None:
+async def test_a_lost_connection_is_retried(serve: Serve, asking: Configure, broken: Answer) -> None:
     web = serve(Once(broken))
     with asking(web) as host:
         assert (await search_datasets()).count == 143
@@ -302,16 +304,16 @@ async def test_a_connection_that_breaks_is_tried_again(serve: Serve, asking: Con
 
 
 @pytest.mark.promise("CKN-7")
-async def test_connections_that_always_break_are_given_up(serve: Serve, asking: Configure) -> None:
+async def test_repeatedly_lost_connections_are_a_failure(serve: Serve, asking: Configure) -> None:
     web = serve(lambda _: Silent(then="reset"))
     with asking(web):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, len(web.asked)) == ("connection_lost", 3)
 
 
 @pytest.mark.promise("CKN-7")
 @pytest.mark.parametrize("status_", [429, 503])
-async def test_a_busy_portal_is_asked_again_when_it_says_so(serve: Serve, asking: Configure, status_: int) -> None:
+async def test_a_busy_portal_is_retried_after_the_requested_wait(serve: Serve, asking: Configure, status_: int) -> None:
     busy = Answer(b"Slow down", status_, "text/plain", {"Retry-After": "0"})
     web = serve(Once(busy, busy))
     with asking(web) as host:
@@ -322,32 +324,30 @@ async def test_a_busy_portal_is_asked_again_when_it_says_so(serve: Serve, asking
 
 @pytest.mark.promise("CKN-7")
 @pytest.mark.parametrize(("status_", "code"), [(429, "rate_limited"), (503, "unavailable")])
-async def test_a_portal_that_stays_busy_is_given_up(serve: Serve, asking: Configure, status_: int, code: str) -> None:
+async def test_a_portal_that_stays_busy_is_a_failure(serve: Serve, asking: Configure, status_: int, code: str) -> None:
     web = serve(lambda _: Answer(b"Slow down", status_, "text/plain", {"Retry-After": "0"}))
     with asking(web):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, fault.status, len(web.asked)) == (code, status_, 3)
 
 
 @pytest.mark.promise("CKN-7")
 @pytest.mark.parametrize("dated", [False, True], ids=["seconds", "date"])
-async def test_a_portal_that_asks_for_a_long_wait_is_not_waited_for(
-    serve: Serve, asking: Configure, dated: bool
-) -> None:
+async def test_a_portal_that_requests_a_long_wait_is_a_failure(serve: Serve, asking: Configure, dated: bool) -> None:
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=600), usegmt=True) if dated else "600"
     web = serve(lambda _: Answer(b"{}", 429, headers={"Retry-After": later}))
     with asking(web):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert (fault.code, len(web.asked)) == ("rate_limited", 1)
     assert fault.retry_after == pytest.approx(600, abs=60)
 
 
 @pytest.mark.promise("CKN-7")
 @pytest.mark.parametrize("status_", [500, 502, 504, 409])
-async def test_no_other_status_is_asked_again(serve: Serve, asking: Configure, status_: int) -> None:
+async def test_no_other_status_is_retried(serve: Serve, asking: Configure, status_: int) -> None:
     web = serve(lambda _: Answer(b"{}", status_))
     with asking(web):
-        await fault_of(search_datasets())
+        await reason_of(search_datasets())
     assert len(web.asked) == 1
 
 
@@ -376,7 +376,7 @@ async def test_another_loop_gets_connections_of_its_own(portal: Web, asking: Con
         assert (await search_datasets()).count == 143
 
 
-async def test_a_loop_that_has_ended_is_let_go(portal: Web, asking: Configure) -> None:
+async def test_connections_of_an_ended_loop_are_released(portal: Web, asking: Configure) -> None:
     def elsewhere() -> weakref.ref[asyncio.AbstractEventLoop]:
         with asyncio.Runner() as runner:
             runner.run(search_datasets())
@@ -390,9 +390,9 @@ async def test_a_loop_that_has_ended_is_let_go(portal: Web, asking: Configure) -
 
 
 async def test_changed_settings_take_effect_at_the_next_call(portal: Web) -> None:
-    first = await connect(Settings(base_url=portal.url))
-    assert await connect(Settings(base_url=portal.url)) is first
-    assert await connect(Settings(base_url=portal.url, timeout=3)) is not first
+    first = await connect(CkanSettings(base_url=portal.url))
+    assert await connect(CkanSettings(base_url=portal.url)) is first
+    assert await connect(CkanSettings(base_url=portal.url, timeout=3)) is not first
 
 
 @pytest.mark.parametrize(
@@ -404,17 +404,17 @@ async def test_changed_settings_take_effect_at_the_next_call(portal: Web) -> Non
         ({"user_agent": ""}, "user_agent"),
     ],
 )
-async def test_a_configuration_that_wont_do_is_told(config: dict[str, object], wrong: str) -> None:
+async def test_an_invalid_configuration_is_reported(config: dict[str, object], wrong: str) -> None:
     with testing.host(config={"ckan": config}):
-        fault = await fault_of(status())
+        fault = await reason_of(status())
     assert fault.code == "invalid_config"
     assert f"{wrong}: " in fault.message
 
 
 @pytest.mark.parametrize("url", ["", "portal.example.org", "ftp://portal.example.org", "https://", "https://a b"])
-async def test_an_address_that_is_none_is_told(asking: Configure, url: str) -> None:
+async def test_an_invalid_address_is_reported(asking: Configure, url: str) -> None:
     with asking(url):
-        fault = await fault_of(status())
+        fault = await reason_of(status())
     assert fault.code == "invalid_config"
     assert "base_url: " in fault.message
 
@@ -422,7 +422,7 @@ async def test_an_address_that_is_none_is_told(asking: Configure, url: str) -> N
 @pytest.mark.parametrize("key", ["two\nlines-of-a-key", "schlüssel"])
 async def test_a_key_that_cant_be_sent_is_not_shown(portal: Web, asking: Configure, key: str) -> None:
     with asking(portal, secrets={"CKAN_API_KEY": key}):
-        fault = await fault_of(status())
+        fault = await reason_of(status())
     assert fault.code == "invalid_config"
     assert key not in fault.message
     assert portal.asked == []
@@ -431,7 +431,7 @@ async def test_a_key_that_cant_be_sent_is_not_shown(portal: Web, asking: Configu
 async def test_a_password_in_the_address_is_sent_and_not_shown(serve: Serve, asking: Configure) -> None:
     web = serve(lambda _: page("Welcome"))
     with asking(f"{web.url.replace('//', '//me:hunter2@')}/api/3"):
-        fault = await fault_of(status())
+        fault = await reason_of(status())
     assert web.asked[0].headers["authorization"].startswith("Basic ")
     assert f"Is {web.url}/api/3 the address of its API?" in fault.message
 
@@ -446,14 +446,14 @@ async def test_arguments_that_are_too_long_are_a_structured_failure(
             search_datasets(query=text), search_datasets(sort=text), get_dataset_details(id=text),
             list_groups(order_by=text), list_tags(query=text),
         ):  # fmt: skip
-            fault = await fault_of(call)
+            fault = await reason_of(call)
             assert (fault.code, f"{length:,} characters" in fault.message) == ("query_too_long", True)
     assert portal.asked == []
 
 
-async def test_text_that_is_none_is_a_structured_failure(portal: Web, asking: Configure) -> None:
+async def test_invalid_text_is_a_structured_failure(portal: Web, asking: Configure) -> None:
     with asking(portal):
-        assert (await fault_of(list_tags(query="\ud800"))).code == "invalid_query"
+        assert (await reason_of(list_tags(query="\ud800"))).code == "invalid_query"
 
 
 @pytest.mark.parametrize("tool", [search_datasets, get_dataset_details, list_groups, list_tags, status])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from web import Web
 
-from pegboard.packs._ckan_models import Settings
+from pegboard.packs._ckan_models import CkanSettings
 
 GUIDE = (Path(__file__).parents[3] / "src/pegboard/guide/configuration.md").read_text(encoding="utf-8")
 
@@ -39,4 +39,4 @@ def test_the_configuration_that_it_shows_is_the_default() -> None:
     (block,) = (
         found for found in re.findall(r"^```toml\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found
     )
-    assert Settings.model_validate(tomllib.loads(block)["packs"]["ckan"]) == Settings()
+    assert CkanSettings.model_validate(tomllib.loads(block)["packs"]["ckan"]) == CkanSettings()

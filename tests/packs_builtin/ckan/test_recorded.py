@@ -1,4 +1,4 @@
-"""What real portals answered, served again with its status and content type: each gives the right result or error."""
+"""Recorded answers of real portals, served again with status and content type: each has the right result or error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any  # JSON as it was recorded
 import pytest
 from web import Answer
 
-from pegboard.packs._ckan_models import Details, Found, Group, TagCount
+from pegboard.packs._ckan_models import Details, Group, SearchResult, TagCount
 from pegboard.packs.ckan import get_dataset_details, list_groups, list_tags, search_datasets, status
 
 from .asking import Configure, Serve, fault_of
@@ -26,7 +26,7 @@ ASKED: dict[str, Call] = {
     "unknown_action": status,
     "not_json": search_datasets,
 }
-"""How to ask for what was recorded, by the beginning of its name."""
+"""Beginning of a recording's name → the request for it."""
 
 SEARCHES = [
     "package_search_q_transport",
@@ -58,7 +58,7 @@ ELSEWHERE = {"package_show_ok", "tag_list_all_fields", "status_show"}
 
 @pytest.fixture
 def recorded(data_folder: Path) -> Recorded:
-    """Gives an answer of the real CKAN as it was sent, and the JSON in it, None where it is none."""
+    """Return a function that returns a recorded answer of CKAN, and its JSON or None."""
     folder = data_folder / "ckan" / "real-ckan-2.12"
     rows = [line.split("\t") for line in (folder / "STATUS.tsv").read_text().splitlines()]
     kinds = {name: (int(status_), kind) for name, status_, kind, *_ in rows}
@@ -74,7 +74,7 @@ def recorded(data_folder: Path) -> Recorded:
 
 @pytest.fixture
 def alphagov(data_folder: Path) -> Recorded:
-    """Gives an answer of data.gov.uk, and the JSON in it."""
+    """Return a function that returns a recorded answer of data.gov.uk, and its JSON."""
 
     def answer(name: str) -> tuple[Answer, Any]:
         body = (data_folder / "ckan" / "alphagov-data.gov.uk" / f"{name}.json").read_bytes()
@@ -83,17 +83,17 @@ def alphagov(data_folder: Path) -> Recorded:
     return answer
 
 
-def is_told(told: object, sent: object) -> bool:
-    """Tells whether all that was sent is told again, with the fields that were left out as null."""
+def contains(result: object, sent: object) -> bool:
+    """Return whether a result contains all data that was sent, with null for omitted fields."""
     if isinstance(sent, dict):
-        return isinstance(told, dict) and all(name in told and is_told(told[name], sent[name]) for name in sent)
+        return isinstance(result, dict) and all(name in result and contains(result[name], sent[name]) for name in sent)
     if isinstance(sent, list):
-        return isinstance(told, list) and len(told) == len(sent) and all(map(is_told, told, sent))
-    return told == sent
+        return isinstance(result, list) and len(result) == len(sent) and all(map(contains, result, sent))
+    return result == sent
 
 
 def check_found(found: object, sent: Any, rows: int) -> None:
-    assert isinstance(found, Found)
+    assert isinstance(found, SearchResult)
     assert found.success is True
     assert found.count == sent["result"]["count"]
     packages = sent["result"]["results"][:rows]
@@ -107,14 +107,14 @@ def check_found(found: object, sent: Any, rows: int) -> None:
 
 
 @pytest.mark.promise("CKN-8")
-def test_there_is_a_test_for_every_recorded_answer(data_folder: Path) -> None:
+def test_every_recorded_answer_has_a_test(data_folder: Path) -> None:
     rows = (data_folder / "ckan" / "real-ckan-2.12" / "STATUS.tsv").read_text().splitlines()
     assert {row.partition("\t")[0] for row in rows} == {*SEARCHES, *FAULTS, *NAMES, *OBJECTS, *ELSEWHERE}
 
 
 @pytest.mark.promise("CKN-8", "CKN-1")
 @pytest.mark.parametrize("name", SEARCHES)
-async def test_searches_give_the_count_and_the_datasets(
+async def test_searches_return_the_count_and_the_datasets(
     serve: Serve, asking: Configure, recorded: Recorded, name: str
 ) -> None:
     answer, sent = recorded(name)
@@ -124,7 +124,7 @@ async def test_searches_give_the_count_and_the_datasets(
 
 @pytest.mark.promise("CKN-8", "CKN-6")
 @pytest.mark.parametrize("name", FAULTS)
-async def test_what_ckan_refuses_is_told_in_its_own_words(
+async def test_errors_of_ckan_are_reported_in_its_own_words(
     serve: Serve, asking: Configure, recorded: Recorded, name: str
 ) -> None:
     answer, sent = recorded(name)
@@ -141,7 +141,7 @@ async def test_what_ckan_refuses_is_told_in_its_own_words(
 
 @pytest.mark.promise("CKN-8", "CKN-3", "CKN-4")
 @pytest.mark.parametrize("name", NAMES)
-async def test_lists_of_names_are_given_as_they_are(
+async def test_lists_of_names_are_returned_unchanged(
     serve: Serve, asking: Configure, recorded: Recorded, name: str
 ) -> None:
     answer, sent = recorded(name)
@@ -152,7 +152,7 @@ async def test_lists_of_names_are_given_as_they_are(
 
 @pytest.mark.promise("CKN-8", "CKN-3")
 @pytest.mark.parametrize("name", OBJECTS)
-async def test_lists_with_all_fields_give_name_title_description_and_count_of_each(
+async def test_lists_with_all_fields_return_name_title_description_and_count_of_each(
     serve: Serve, asking: Configure, recorded: Recorded, name: str
 ) -> None:
     answer, sent = recorded(name)
@@ -164,15 +164,15 @@ async def test_lists_with_all_fields_give_name_title_description_and_count_of_ea
 
 
 @pytest.mark.promise("CKN-8", "CKN-2")
-async def test_details_leave_nothing_out(serve: Serve, asking: Configure, recorded: Recorded) -> None:
+async def test_details_omit_nothing(serve: Serve, asking: Configure, recorded: Recorded) -> None:
     answer, sent = recorded("package_show_ok")
     with asking(serve(lambda _: answer)):
         details = await get_dataset_details(id="flydata")
-    assert is_told(details.model_dump(mode="json"), {"success": True, "result": sent["result"]})
+    assert contains(details.model_dump(mode="json"), {"success": True, "result": sent["result"]})
 
 
 @pytest.mark.promise("CKN-8", "CKN-4")
-async def test_tags_get_their_counts_from_the_facets_of_a_search(
+async def test_counts_of_tags_come_from_the_facets_of_a_search(
     serve: Serve, asking: Configure, recorded: Recorded
 ) -> None:
     tags, sent_tags = recorded("tag_list_all_fields")
@@ -186,7 +186,7 @@ async def test_tags_get_their_counts_from_the_facets_of_a_search(
 
 
 @pytest.mark.promise("CKN-8")
-async def test_a_portal_tells_its_version(serve: Serve, asking: Configure, recorded: Recorded) -> None:
+async def test_a_portal_returns_its_version(serve: Serve, asking: Configure, recorded: Recorded) -> None:
     answer, sent = recorded("status_show")
     web = serve(lambda _: answer)
     with asking(web):
@@ -195,19 +195,19 @@ async def test_a_portal_tells_its_version(serve: Serve, asking: Configure, recor
 
 
 @pytest.mark.promise("CKN-1")
-async def test_data_gov_uks_search_is_understood(serve: Serve, asking: Configure, alphagov: Recorded) -> None:
+async def test_data_gov_uks_search_is_parsed(serve: Serve, asking: Configure, alphagov: Recorded) -> None:
     answer, sent = alphagov("package_search")
     with asking(serve(lambda _: answer)):
         check_found(await search_datasets(), sent, 10)
 
 
 @pytest.mark.promise("CKN-2")
-async def test_data_gov_uks_dataset_is_told_in_full(serve: Serve, asking: Configure, alphagov: Recorded) -> None:
+async def test_data_gov_uks_dataset_is_returned_in_full(serve: Serve, asking: Configure, alphagov: Recorded) -> None:
     answer, sent = alphagov("package_show")
     with asking(serve(lambda _: answer)):
         details = await get_dataset_details(id="seabed")
     assert isinstance(details, Details)
-    assert is_told(details.model_dump(mode="json")["result"], sent["result"])
+    assert contains(details.model_dump(mode="json")["result"], sent["result"])
 
 
 @pytest.mark.promise("CKN-3")
@@ -219,7 +219,7 @@ async def test_data_gov_uks_organizations_are_listed(serve: Serve, asking: Confi
 
 @pytest.mark.promise("CKN-6")
 @pytest.mark.parametrize("name", ["organization_show", "package_list"])
-async def test_what_was_asked_for_otherwise_is_of_another_shape(
+async def test_an_answer_to_another_request_has_another_shape(
     serve: Serve, asking: Configure, alphagov: Recorded, name: str
 ) -> None:
     answer, _ = alphagov(name)

@@ -1,4 +1,4 @@
-"""The pack on the road that every call takes: discovered, validated, run in a worker, recorded."""
+"""The pack in the whole pipeline: discovered, validated, run in a worker, recorded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOOLS = {
 
 @pytest.fixture
 def configured(portal: Web, home: Path, monkeypatch: pytest.MonkeyPatch) -> Web:
-    """A portal with a made-up catalogue, named in the configuration file, with a key in the environment."""
+    """A portal with a fictional catalogue, set in the configuration file, with a key in the environment."""
     (home / "config.toml").write_text(f'[packs.ckan]\nbase_url = "{portal.url}/api/3"\nuser_agent = "tests/1"\n')
     monkeypatch.setenv("CKAN_API_KEY", KEY)
     return portal
@@ -36,24 +36,24 @@ def configured(portal: Web, home: Path, monkeypatch: pytest.MonkeyPatch) -> Web:
 
 @pytest.fixture
 def runtime(configured: Web, open_runtime: Callable[..., Runtime]) -> Runtime:
-    """A Pegboard that asks it."""
+    """A runtime with the portal."""
     return open_runtime()
 
 
 async def call(runtime: Runtime, name: str, **args: JsonValue) -> ToolResult:
-    """Calls a tool."""
+    """Call a tool."""
     _, result = await runtime.result(ToolCall(name=name, args=args, source="form"))
     return result
 
 
 def data_of(result: ToolResult) -> JsonObject:
-    """Gives what a tool gave, which is an object."""
+    """Return the data of a result, which must be an object."""
     assert isinstance(result.data, dict)
     return result.data
 
 
 @pytest.mark.promise("PCK-5", "CKN-7")
-async def test_the_configured_portal_is_asked_over_one_connection_by_its_name_and_with_the_key(
+async def test_the_configured_portal_is_called_over_one_connection_with_the_key(
     runtime: Runtime, configured: Web
 ) -> None:
     for start in (0, 5):
@@ -65,7 +65,7 @@ async def test_the_configured_portal_is_asked_over_one_connection_by_its_name_an
 
 
 @pytest.mark.promise("PCK-5")
-async def test_nothing_is_lacking_without_a_key(open_runtime: Callable[..., Runtime]) -> None:
+async def test_the_tools_are_available_without_a_key(open_runtime: Callable[..., Runtime]) -> None:
     runtime = open_runtime()
     tools = runtime.tools.named("ckan")
     assert [row async for row in runtime.health.check("ckan")] == []
@@ -85,9 +85,7 @@ async def test_nothing_is_lacking_without_a_key(open_runtime: Callable[..., Runt
         ("ckan.status", {}),
     ],
 )
-async def test_what_a_tool_gives_fits_the_output_schema_that_was_read_from_the_models(
-    runtime: Runtime, name: str, args: JsonObject
-) -> None:
+async def test_results_match_the_output_schema_of_the_models(runtime: Runtime, name: str, args: JsonObject) -> None:
     spec = runtime.tools.get(name)
     assert spec is not None
     assert spec.problems == ()
@@ -99,7 +97,7 @@ async def test_what_a_tool_gives_fits_the_output_schema_that_was_read_from_the_m
 
 
 @pytest.mark.promise("SDK-14")
-async def test_their_first_names_and_camel_case_work(runtime: Runtime, configured: Web) -> None:
+async def test_aliases_and_camel_case_work(runtime: Runtime, configured: Web) -> None:
     for name, alias in TOOLS.items():
         assert runtime.tools.get(alias) == runtime.tools.get(name)
     await call(runtime, "listGroups", orderBy="name", allFields=True, limit=1)
@@ -127,9 +125,7 @@ async def test_a_failure_is_a_failed_call_with_a_structured_result(runtime: Runt
 
 @pytest.mark.promise("CKN-5")
 @pytest.mark.parametrize("args", [{"rows": "ten"}, {"rows": 10000}, {"start": -1}, {"rows": 5, "bogus": 1}])
-async def test_arguments_that_dont_fit_never_reach_the_portal(
-    runtime: Runtime, configured: Web, args: JsonObject
-) -> None:
+async def test_invalid_arguments_never_reach_the_portal(runtime: Runtime, configured: Web, args: JsonObject) -> None:
     result = await call(runtime, "ckan.search_datasets", **args)
     assert result.error is not None
     assert result.error.code == "invalid_args"
@@ -142,7 +138,7 @@ async def test_a_whole_number_may_be_written_as_a_fraction(runtime: Runtime, con
 
 
 @pytest.mark.promise("STO-2")
-async def test_calls_are_recorded_and_the_key_is_nowhere(runtime: Runtime, home: Path) -> None:
+async def test_calls_are_recorded_without_the_key(runtime: Runtime, home: Path) -> None:
     await call(runtime, "ckan.search_datasets", query=f"who knows {KEY}?")
     await call(runtime, "ckan.get_dataset_details", id="secret-plans")
     records = runtime.history.records()

@@ -1,11 +1,10 @@
-"""Language models behind one port, `ports.Model`: whoever provides them, one stream of events and one kind of error.
+"""Language models of all providers behind `ports.Model`: one stream of events and one kind of error.
 
-`model("provider:model")` gives one, `discover()` finds the servers of this machine. The libraries that do the talking
-take a second to import: they come in with the first turn, in a thread, or earlier by `preload()`.
+`model("provider:model")` returns one, `discover()` finds the servers of this machine. The providers' libraries take a
+second to import: they are imported with the first turn, in a thread, or earlier by `preload()`.
 
-`naming` reads models' names, `speaking` is the model itself, `servers` looks around this machine. `connecting`,
-`mapping`, `hearing` and `failing` know the libraries and are imported late: how to reach a provider, what it is sent,
-what its stream means, and what its failures mean.
+`endpoint` parses models' names, `model` is the implementation of the port, `servers` searches this machine.
+`connection`, `messages`, `stream` and `errors` depend on the libraries and are imported late.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How to reach a provider: its library's client, made with our timeouts and with the key that it is given, no other.
+"""Connections to providers: a library's client with Pegboard's timeouts and only the key that it is passed.
 
 Imported late: it loads the libraries.
 """
@@ -22,37 +22,37 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.providers.openrouter import OpenRouterProvider
 
 from pegboard.ask.providers.endpoint import Dialect, Endpoint, Patience
-from pegboard.ask.providers.errors import Failing
+from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.limits import bounded, is_foreign
 from pegboard.errors import ModelError
 
 _NO_KEY: Final = "none"
-"""What is sent where a server needs no key: the library wants something."""
+"""Key for servers that need none; the libraries require a value."""
 
 _CREDENTIALS: Final[Mapping[Dialect, tuple[str, str, str]]] = {
     "openai": ("OPENAI_CUSTOM_HEADERS", "authorization", "Bearer "),
     "anthropic": ("ANTHROPIC_CUSTOM_HEADERS", "x-api-key", ""),
     "google": ("", "x-goog-api-key", ""),
 }
-"""By dialect: the environment variable from which the library takes headers, and the header of the key."""
+"""Dialect → the environment variable from which the library reads headers, the header of the key, and its scheme."""
 
 _LONGEST_WAIT: Final = 5.0
-"""Seconds that a provider may ask us to wait before the library's retries; longer, and the user is told instead."""
+"""Seconds that a provider may ask the library to wait before it retries; if longer, the user gets the error instead."""
 
 
 class Connection:
-    """A model that can be asked, and the connections that lead to it.
+    """A model and the HTTP connections to its provider.
 
     Args:
-        endpoint: Which model, and where.
-        key: Its key; None to go without.
-        patience: How long to wait for a connection.
+        endpoint: The model.
+        key: The key to send; None sends none.
+        patience: Timeouts.
 
     Attributes:
-        declares_calls: Whether a conversation with calls may be refused there unless tools are declared.
+        declares_calls: Whether the provider may reject a conversation with calls unless tools are declared.
 
     Raises:
-        ModelError: `not_configured`, if the provider's library isn't installed or refuses the model.
+        ModelError: `not_configured` if the provider's library isn't installed or rejects the model.
     """
 
     def __init__(self, endpoint: Endpoint, key: str | None, patience: Patience) -> None:
@@ -67,23 +67,23 @@ class Connection:
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - three libraries, each with exceptions of its own
-            failure = Failing(endpoint, key).unusable(error)
-        # Out of the handler: the exception behind it holds the key.
+            failure = ErrorFactory(endpoint, key).unusable(error)
+        # Raised outside the handler: the exception in its context holds the key.
         if failure is not None:
             raise failure
 
     @property
     def refused_redirect(self) -> str:
-        """Where the last response would have led, if that was another server; untrusted text."""
+        """Location of the last response if it led to another server, otherwise empty; untrusted text."""
         return self._redirects.refused
 
     def _client(self, endpoint: Endpoint, key: str | None, patience: Patience) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=patience.connect),
             follow_redirects=True,
-            # A proxy of the environment leads away from this machine.
+            # A proxy from the environment can't reach servers of this machine.
             trust_env=not endpoint.is_local,
-            # What is compressed can't be bounded by what arrives.
+            # The size of compressed data can't be limited while it arrives.
             headers={"accept-encoding": "identity"},
             event_hooks={
                 "request": [_HeadersOfEnvironment(endpoint, key)],
@@ -101,15 +101,15 @@ class Connection:
                 return _google(endpoint, key, self._http)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
 
 def _openai(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Model:
-    # The timeouts given here would stand in for those of `http`, so they are the same.
+    # These timeouts override those of `http`, so they are the same.
     client = AsyncOpenAI(base_url=endpoint.base_url, api_key=key or _NO_KEY, http_client=http, timeout=http.timeout)
     if endpoint.provider != "openai" or endpoint.own_url:
-        # They come from the environment, and are OpenAI's business only.
+        # They come from the environment and are meant for OpenAI only.
         client.organization = client.project = None
     match endpoint.provider:
         case "openai" if not endpoint.own_url:
@@ -120,8 +120,8 @@ def _openai(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Mo
             provider: OllamaProvider | OpenAICompatibleProvider = OllamaProvider(openai_client=client)
         case _:
             provider = OpenAICompatibleProvider(endpoint.provider, openai_client=client)
-    # Every compatible server knows `max_tokens`; not all know the other name that OpenAI gave it. Schemas go as they
-    # are: what the library makes of them is for OpenAI's own rules, and loses parts.
+    # Every compatible server knows `max_tokens`, not all know `max_completion_tokens`. Schemas are sent unchanged:
+    # the library's transformation is for OpenAI's own rules, and loses parts.
     plain = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False, json_schema_transformer=None)
     return OpenAIChatModel(endpoint.model, provider=provider, profile=plain)
 
@@ -144,7 +144,7 @@ def _google(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Mo
         from pydantic_ai.providers.google import GoogleProvider
     except ImportError:
         raise _not_installed(endpoint) from None
-    # Google's library retries nothing unless it is told to; these are the other libraries' two retries.
+    # Google's library doesn't retry by default; the other libraries retry twice.
     retries = HttpRetryOptions(attempts=3, initial_delay=0.5, http_status_codes=[500, 502, 503, 504])
     provider = GoogleProvider(
         api_key=key or _NO_KEY, base_url=endpoint.base_url, http_client=http, retry_options=retries
@@ -154,16 +154,16 @@ def _google(endpoint: Endpoint, key: str | None, http: httpx2.AsyncClient) -> Mo
 
 def _not_installed(endpoint: Endpoint) -> ModelError:
     return ModelError(
-        f"The library that talks to {endpoint.title} isn't installed.",
+        f"{endpoint.name} can't be used because the library for {endpoint.title} isn't installed.",
         code="not_configured",
-        fix=f"Run `pip install 'pegboard[{endpoint.dialect}]'`, then start Pegboard again.",
+        fix=f"Run `pip install 'pegboard[{endpoint.dialect}]'`, then restart Pegboard.",
     )
 
 
 class _HeadersOfEnvironment:
-    """Request hook that removes the headers which a library takes from the environment for its own provider.
+    """Request hook that removes the headers which a library reads from the environment for its own provider.
 
-    They may hold credentials, and those of OpenAI are no business of another server.
+    They may hold credentials of OpenAI or Anthropic, which other servers must not get.
     """
 
     def __init__(self, endpoint: Endpoint, key: str | None) -> None:
@@ -182,10 +182,10 @@ class _HeadersOfEnvironment:
 
 
 class _Redirects:
-    """Response hook that lets no redirect lead to another server: the key and the conversation would go there.
+    """Response hook that blocks redirects to another server, which would get the key and the conversation.
 
     Attributes:
-        refused: Where the last response would have led; empty if it wasn't refused.
+        refused: Location of the last response if it was blocked, otherwise empty.
     """
 
     def __init__(self) -> None:
@@ -197,13 +197,13 @@ class _Redirects:
 
 
 async def _no_long_wait(response: httpx2.Response) -> None:
-    """Tells the library not to retry after a wait that nobody would sit through; it obeys this header of servers."""
+    """Keep the library from retrying after a long wait, with a header of servers that it obeys."""
     if response.is_error and _wait(response.headers) > _LONGEST_WAIT:
         response.headers["x-should-retry"] = "false"
 
 
 def _wait(headers: httpx2.Headers) -> float:
-    """Gives how many seconds a provider asks us to wait; a date is taken for a long time."""
+    """Return how many seconds a provider asks to wait; infinity for a date."""
     for name, parts in (("retry-after-ms", 1000), ("retry-after", 1)):
         if name in headers:
             try:

@@ -1,4 +1,4 @@
-"""What a model's name says: `provider:model`, and with it where the model is and which secret is its key."""
+"""Parser for a model's name, `provider:model`: where the model is, and which secret is its key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pegboard.errors import ModelError
 from pegboard.results.clean import clean_line
 
 Dialect: TypeAlias = Literal["openai", "anthropic", "google"]
-"""How a provider is spoken to."""
+"""Protocol of a provider."""
 
 _SHAPE: Final = "Name it as provider:model, such as openai:gpt-5-mini or ollama:qwen3."
 _PROVIDER: Final = re.compile(r"[a-z][a-z0-9_-]*")
@@ -21,35 +21,35 @@ _UPSTREAM: Final = re.compile(r"[^/]+/.*[^/].*")
 _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64
 _LONGEST_MODEL: Final = 200
-"""Characters of a model's name; longer ones are mistakes, and would fill every message about them."""
+"""Characters of a model's name; longer ones are mistakes and would fill every message about them."""
 _LONGEST_HOST: Final = 253
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
-"""One part of a host's name, between the dots."""
+"""One label of a host name, between the dots."""
 _UNSAFE_IN_URL: Final = frozenset(' \\<>"^`')
-"""What libraries read differently, so that a URL could lead elsewhere than it seems."""
+"""Characters that libraries parse differently, so that a URL could lead elsewhere than it seems."""
 
 
 class Patience(NamedTuple):
-    """How long a provider is waited for, in seconds."""
+    """Timeouts for a provider, in seconds."""
 
     connect: float = 10.0
     """For a connection."""
     first: float = 300.0
-    """For the first of an answer, retries included: local servers load the model and read the whole prompt first."""
+    """For the first event, retries included: local servers load the model and read the whole prompt first."""
     silence: float = 120.0
-    """For each next piece of it."""
+    """For each following event."""
 
 
 @dataclass(frozen=True)
 class Provider:
-    """Who provides models.
+    """A known provider of models.
 
     Attributes:
-        title: What it is called.
-        base_url: Where it is; None where only the user can tell.
-        secrets: The names under which its key may be kept, the first found counts.
-        dialect: How it is spoken to.
-        start: What starts it, where it is a server on this machine.
+        title: Its name for users.
+        base_url: Its URL; None if the user has to set it.
+        secrets: Names of secrets that may hold its key; the first one that is set counts.
+        dialect: Its protocol.
+        start: Command that starts it, if it is a server of this machine.
     """
 
     title: str
@@ -73,24 +73,24 @@ PROVIDERS: Final[dict[str, Provider]] = {
     ),
     "vllm": Provider("vLLM", "http://127.0.0.1:8000/v1", ("VLLM_API_KEY",), start="`vllm serve MODEL`"),
 }
-"""The providers that are known by name; any other is an OpenAI-compatible server and needs a base URL."""
+"""Known providers by name; any other is an OpenAI-compatible server and needs a base URL."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One model at one place.
+    """One model of one provider.
 
     Attributes:
-        name: As the configuration has it: `provider:model`.
+        name: As configured: `provider:model`.
         provider: Its provider's name.
-        title: What its provider is called.
-        model: What the provider calls it.
-        base_url: Where it is.
-        secrets: The names under which its key may be kept.
-        needs_key: Whether nothing can be had without one.
-        dialect: How its provider is spoken to.
-        start: What starts its server, where that is known.
-        own_url: Whether the user told the place.
+        title: Its provider's name for users.
+        model: The provider's name of it.
+        base_url: The provider's URL.
+        secrets: Names of secrets that may hold the key.
+        needs_key: Whether the provider requires a key.
+        dialect: The provider's protocol.
+        start: Command that starts its server, if it is known.
+        own_url: Whether the user set the URL.
     """
 
     name: str
@@ -106,45 +106,45 @@ class Endpoint:
 
     @property
     def where(self) -> str:
-        """Host and port, without what may be secret in a URL."""
+        """Host and port, without the parts of a URL that may be secret."""
         split = urlsplit(self.base_url)
         port = f":{split.port}" if split.port else ""
         return clean_line(f"{split.hostname}{port}")
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine."""
+        """Whether the server runs on this machine."""
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
 
 def endpoint(name: str, base_url: str | None) -> Endpoint:
-    """Gives the place of a model.
+    """Return the endpoint of a model.
 
     Args:
-        name: `provider:model`; the model's part may hold colons.
-        base_url: Where the provider is, if not in its usual place.
+        name: `provider:model`; the model's part may contain colons.
+        base_url: The provider's URL, if not the usual one.
 
     Raises:
-        ModelError: `not_configured`, if it is no model's name or no place.
+        ModelError: `not_configured` if the name or the URL is invalid.
     """
     base_url = base_url or None
     provider_name, colon, wanted = (part.strip() for part in name.partition(":"))
     if not (colon and wanted and _PROVIDER.fullmatch(provider_name) and _is_model(wanted)):
         shown = name if len(name) <= _LONGEST_MODEL else f"{name[:_LONGEST_MODEL]}…"
-        raise ModelError(f"“{clean_line(shown)}” is not the name of a model.", code="not_configured", fix=_SHAPE)
+        raise ModelError(f"“{clean_line(shown)}” is not a model's name.", code="not_configured", fix=_SHAPE)
     known = PROVIDERS.get(provider_name)
     url = base_url or (known.base_url if known else None)
     if url is None:
         near = get_close_matches(provider_name, PROVIDERS, n=1)
         hint = f"Did you mean {near[0]}:{clean_line(wanted)}? " if near else ""
         raise ModelError(
-            f"There is no provider called {provider_name}.",
+            f"The provider {provider_name} is unknown.",
             code="not_configured",
-            fix=f"{hint}Known are {', '.join(PROVIDERS)}; for any other, give the base_url of its server.",
+            fix=f"{hint}Known providers: {', '.join(PROVIDERS)}. For any other, set base_url to its server.",
         )
     if provider_name == "openrouter" and not _UPSTREAM.fullmatch(wanted):
         raise ModelError(
-            f"“{clean_line(wanted)}” is not the name of a model of OpenRouter: the upstream provider is missing.",
+            f"“{clean_line(wanted)}” is not a model's name for OpenRouter because the upstream provider is missing.",
             code="not_configured",
             fix="Name it as openrouter:UPSTREAM/MODEL, such as openrouter:openai/gpt-5-mini.",
         )
@@ -166,16 +166,16 @@ def endpoint(name: str, base_url: str | None) -> Endpoint:
 
 
 def is_own_provider(provider: str) -> bool:
-    """Tell whether a provider has a server of its own on the internet, so that no other speaks for it.
+    """Return whether a provider has a server on the internet with a protocol of its own.
 
-    Only that of OpenAI is spoken to like many others.
+    OpenAI doesn't count: many servers have the same protocol.
     """
     known = PROVIDERS.get(provider)
     return known is not None and provider != "openai" and not known.start
 
 
 def is_loopback(host: str) -> bool:
-    """Tells whether a host is this machine."""
+    """Return whether a host is this machine."""
     if host == "localhost":
         return True
     try:
@@ -185,12 +185,12 @@ def is_loopback(host: str) -> bool:
 
 
 def allowed_name(name: str) -> str:
-    """Gives a tool's name as every provider takes it: letters, digits, `_` and `-`, at most 64, never empty."""
+    """Return a tool's name as every provider accepts it: letters, digits, `_` and `-`, at most 64, never empty."""
     return _NOT_ALLOWED.sub("_", name)[:_LONGEST_NAME] or "_"
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a URL that was checked; two URLs with the same ones lead to the same server."""
+    """Return scheme, host and port of a valid URL; URLs with the same ones lead to the same server."""
     split = urlsplit(url)
     scheme = split.scheme.lower()
     return scheme, (split.hostname or "").rstrip("."), split.port or {"http": 80, "https": 443}.get(scheme)
@@ -210,19 +210,19 @@ def _check_url(url: str) -> None:
             and _UNSAFE_IN_URL.isdisjoint(url)
             and _is_host(split.hostname or "", in_brackets="[" in split.netloc)
         )
-    except ValueError:  # a port that is no number, half an IPv6 address
+    except ValueError:  # an invalid port, half an IPv6 address
         good = False
     if not good:
-        # Without the URL: it may hold a password.
+        # The message doesn't quote the URL: it may hold a password.
         fix = "Write it with http:// or https://, such as http://127.0.0.1:8080/v1."
-        raise ModelError("The base_url of the model is not a URL.", code="not_configured", fix=fix)
+        raise ModelError("The model's base_url is not a valid URL.", code="not_configured", fix=fix)
 
 
 def _is_host(host: str, *, in_brackets: bool) -> bool:
-    """Whether it is an IP address or can be the name of a host.
+    """Return whether it is an IP address or a possible host name.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: It is an invalid IP address.
     """
     try:
         return (ip_address(host).version == 6) is in_brackets

@@ -1,4 +1,4 @@
-"""What a provider's failures mean: the libraries' exceptions as sentences for the user, with what to do.
+"""Errors for the user from the exceptions of the providers' libraries, each with what to do.
 
 Imported late: it loads the library.
 """
@@ -28,23 +28,23 @@ from pydantic_ai.exceptions import (
 )
 
 from pegboard.ask.providers.endpoint import Endpoint
-from pegboard.ask.providers.limits import TooLargeError
+from pegboard.ask.providers.limits import ResponseTooLargeError
 from pegboard.errors import ModelError, ModelErrorCode
 from pegboard.results.clean import clean_line
 
 _LONGEST_DETAIL: Final = 500
 _WINDOW: Final = 6
-"""How many characters of a key, one after the other, give it away."""
+"""Length of a piece of a key that reveals it."""
 
 _SHORTEST_SECRET: Final = 4
-"""Characters of a value in the base URL that is taken for a secret."""
+"""Minimum length of a value in the base URL that counts as a secret."""
 
 _TOO_LONG: Final = re.compile(
     r"context.?(length|window|size)|(prompt|input) is too long|too many (input )?tokens"
     r"|exceeds? .{0,60}\b(context|n_ctx)\b",
     re.IGNORECASE,
 )
-"""How servers say that a conversation is too long; few have a code for it."""
+"""Words of servers for a conversation that is too long; few send a code."""
 
 _OVERLOADED: Final = (503, 529)
 
@@ -53,15 +53,15 @@ _FILTERED: Final = re.compile(r"content.?(filter|policy|management)|moderation|s
 _MASKED: Final = re.compile(r"[^\s*•….]+(?:\*{2,}|•{2,}|…|\.{3,})[^\s*•….]+")
 """A key as providers quote it, most of it hidden."""
 
-_AGAIN: Final = "Ask again."
+_AGAIN: Final = "Try again."
 
 
-class Failing:
-    """Makes errors for the user out of what went wrong with one model.
+class ErrorFactory:
+    """Factory of errors for one model.
 
     Args:
         endpoint: The model.
-        key: The key that was sent; None if there was none. No text of an error holds any of it.
+        key: The key that was sent, or None. No text of an error contains any part of it.
     """
 
     def __init__(self, endpoint: Endpoint, key: str | None) -> None:
@@ -70,29 +70,30 @@ class Failing:
         split = urlsplit(endpoint.base_url)
         values = (value for _, value in parse_qsl(split.query))
         others = (split.password or "", unquote(split.password or ""), *values)
-        # Shorter ones would hide ordinary words.
+        # Shorter values would hide ordinary words.
         self._secrets = tuple({*([key] if key else []), *(one for one in others if len(one) >= _SHORTEST_SECRET)})
 
     def of(self, error: Exception, *, started: bool) -> ModelError:
-        """Gives the error for an exception of the library's.
+        """Return the error for an exception of a library.
 
         Args:
             error: The exception.
-            started: Whether some of the answer had come.
+            started: Whether part of the answer had arrived.
         """
         detail = self._without_key(_said(error))
         return self._by_content(error, detail) or self._by_kind(error, detail, started=started)
 
     def _by_content(self, error: Exception, detail: str) -> ModelError | None:
-        """Return the error for a failure that another fact tells better than its kind."""
-        if isinstance(root := _root(error), TooLargeError):
+        """Return the error for a failure whose text or cause is more exact than its type."""
+        if isinstance(root := _root(error), ResponseTooLargeError):
             return self.too_large(str(root))
         return self._too_long(detail) if _is_too_long(error, detail) else None
 
     def _by_kind(self, error: Exception, detail: str, *, started: bool) -> ModelError:
         match error:
             case ModelRequestTimeout():
-                return self._error("timeout", f"{self._title} sent nothing in {error.timeout:g} s.", fix=self._waiting)
+                message = f"{self._title} sent nothing within {error.timeout:g} s."
+                return self._error("timeout", message, fix=self._waiting)
             case ModelConnectionError():
                 return self._unconnected(error, started=started)
             case ModelQuotaExceededError() | ModelRateLimitError():
@@ -117,46 +118,46 @@ class Failing:
                 return self.nonsense(error)
 
     def unusable(self, error: Exception) -> ModelError:
-        """Return the error for a model that the library refuses to build."""
+        """Return the error for a model that the library rejects."""
         message = f"{self._at.name} can't be used"
         return self._error(
             "not_configured", message, "Check the model's name and its base_url.", detail=self._without_key(str(error))
         )
 
     def too_large(self, detail: str) -> ModelError:
-        """Return the error for an answer that exceeded what is read of one."""
-        message = f"The answer of {self._title} is too large, and the connection was closed"
-        return self._error("broken_stream", message, "Ask again, or use another model.", detail=detail)
+        """Return the error for an answer that exceeds the size limit."""
+        message = f"The answer from {self._title} was stopped because it is too large"
+        return self._error("broken_stream", message, "Try again, or use another model.", detail=detail)
 
     def silence(self, seconds: float) -> ModelError:
-        """Gives the error for an answer that stopped coming."""
-        message = f"{self._title} fell silent in the middle of its answer: nothing came for {seconds:g} s."
+        """Return the error for an answer that stopped arriving."""
+        message = f"{self._title} stopped in the middle of its answer: nothing arrived for {seconds:g} s."
         return self._error("timeout", message, fix=self._waiting)
 
     def nonsense(self, error: Exception) -> ModelError:
-        """Gives the error for a stream that can't be read."""
-        message = f"{self._title} sent something that can't be read as an answer."
+        """Return the error for a stream that can't be parsed."""
+        message = f"{self._title} sent an answer that can't be parsed"
         return self._error("broken_stream", message, _AGAIN, detail=self._without_key(str(error)))
 
     def cut_off(self, *, calls: int) -> ModelError:
-        """Gives the error for a stream that ended without saying that it was done."""
-        left = " The tool call that it was writing was not run." if calls else ""
-        message = f"The answer of {self._title} ended before it was done.{left}"
+        """Return the error for a stream that ended without an end marker."""
+        left = " The unfinished tool call was not run." if calls else ""
+        message = f"The answer from {self._title} ended before it was complete.{left}"
         return self._error("broken_stream", message, _AGAIN)
 
     def own_error(self, detail: str = "") -> ModelError:
-        """Gives the error for a failure that the provider told of in the middle of its answer."""
-        message = f"{self._title} broke off its answer with an error."
+        """Return the error for a failure that the provider reported within its answer."""
+        message = f"{self._title} reported an error in the middle of its answer."
         return self._error("server", message, _AGAIN, detail=detail)
 
     def refusal(self, words: object) -> ModelError:
-        """Gives the error for a model that won't answer.
+        """Return the error for a model that refuses to answer.
 
         Args:
-            words: What it said instead, if anything.
+            words: Its explanation, if any.
         """
         detail = self._without_key(words) if isinstance(words, str) else ""
-        return self._error("refused", f"{self._at.model} won't answer this.", "Say it in another way.", detail=detail)
+        return self._error("refused", f"{self._at.model} refused to answer", "Rephrase your message.", detail=detail)
 
     @property
     def _title(self) -> str:
@@ -165,14 +166,14 @@ class Failing:
     @property
     def _waiting(self) -> str:
         if self._at.is_local:
-            return "Look at what the server is doing; a smaller model answers sooner."
+            return "Check the server's log, or use a smaller model."
         return _AGAIN
 
     @property
     def _reaching(self) -> str:
         if self._at.is_local and self._at.start:
-            return f"Start it with {self._at.start}, or set base_url to where it is."
-        return "Check base_url, and that the server runs." if self._at.own_url else "Check the network."
+            return f"Start it with {self._at.start}, or set base_url to its address."
+        return "Check base_url and the server." if self._at.own_url else "Check your network connection."
 
     def _error(
         self,
@@ -183,7 +184,7 @@ class Failing:
         detail: str = "",
         retry_after: float | None = None,
     ) -> ModelError:
-        """Build an error whose message ends with the other side's own words, where there are any."""
+        """Build an error whose message ends with the provider's own words, if there are any."""
         message = message.removesuffix(".")
         said = detail if not detail or detail[-1] in ".!?…" else f"{detail}."
         message = f"{message}: {said}" if said else f"{message}."
@@ -191,23 +192,23 @@ class Failing:
 
     def _auth(self, error: ModelAuthenticationError, detail: str) -> ModelError:
         secret = self._at.secrets[0]
-        put = f"`pegboard auth set {secret}`, or {secret} in the environment"
-        # Providers quote the key, most of it hidden.
+        put = f"run `pegboard auth set {secret}`, or set {secret} in the environment"
+        # Providers quote the key in part.
         detail = _MASKED.sub("[hidden]", detail)
         if self._key is None:
-            fix = f"Set it: {put}."
+            fix = f"{put[0].upper()}{put[1:]}."
             if self._at.own_url:
-                fix += f" If it is set: a key is only sent to the configured server. Set base_url to {self._at.where}."
+                fix += f" A key that is set is only sent to the configured server: set base_url to {self._at.where}."
             return self._error("auth", f"{self._title} requires a key, and none was sent", fix, detail=detail)
         if isinstance(error, ModelHTTPError) and error.status_code == 403:
             message = f"{self._title} doesn't let this key use {self._at.model}"
-            return self._error("auth", message, f"Choose another model, or another key: {put}.", detail=detail)
+            return self._error("auth", message, f"Choose another model, or set another key: {put}.", detail=detail)
         return self._error(
-            "auth", f"{self._title} rejected the key", f"Check {secret}, and set it again: {put}.", detail=detail
+            "auth", f"{self._title} rejected the key", f"Check {secret} and set it again: {put}.", detail=detail
         )
 
     def redirected(self, where: str) -> ModelError:
-        """Return the error for a redirect to another server, which wasn't followed."""
+        """Return the error for a redirect to another server, which was not followed."""
         try:
             split = urlsplit(where)
             host = (
@@ -222,11 +223,11 @@ class Failing:
     def _unknown_model(self, error: ModelNotFoundError, detail: str) -> ModelError:
         fixes = []
         if self._at.provider == "ollama":
-            fixes.append(f"Fetch it with `ollama pull {self._at.model}`, or choose another model.")
+            fixes.append(f"Download it with `ollama pull {self._at.model}`, or choose another model.")
         elif isinstance(error, ModelHTTPError) and error.suggested_model_id:
             fixes.append(f"Did you mean {error.suggested_model_id}?")
         else:
-            fixes.append("Check its name.")
+            fixes.append("Check the model's name.")
         if self._at.own_url:
             fixes.append("Check base_url too: it usually ends in /v1.")
         return self._error(
@@ -235,13 +236,13 @@ class Failing:
 
     def _rate_limited(self, error: ModelAPIError, detail: str) -> ModelError:
         if isinstance(error, ModelQuotaExceededError):
-            message = f"The account at {self._title} has nothing left to spend."
-            fix = "Look at its plan and its bill, or use another model."
+            message = f"The quota of your account at {self._title} is used up."
+            fix = "Check its plan and billing, or use another model."
             return self._error("rate_limited", message, fix, detail=detail)
         wait = error.retry_after
-        fix = f"Ask again in {_seconds(wait)}." if wait else "Ask again in a minute."
+        fix = f"Try again in {_seconds(wait)}." if wait else "Try again in a minute."
         status = f" (HTTP {error.status_code})" if isinstance(error, ModelHTTPError) else ""
-        message = f"{self._title} limits requests{status}"
+        message = f"{self._title} limits the rate of requests{status}"
         return self._error("rate_limited", message, fix, detail=detail, retry_after=wait)
 
     def _server(self, error: ModelAPIError, detail: str) -> ModelError:
@@ -253,7 +254,7 @@ class Failing:
             message = f"{self._title} is overloaded{status}"
         else:
             message = f"{self._title} failed with an internal error{status}"
-        fix = "Look at the server's log." if self._at.is_local else "Ask again in a while, or use another model."
+        fix = "Check the server's log." if self._at.is_local else "Try again later, or use another model."
         return self._error("server", message, fix, detail=detail, retry_after=error.retry_after)
 
     def _rejected(self, error: Exception, detail: str) -> ModelError:
@@ -261,13 +262,13 @@ class Failing:
         if _FILTERED.search(detail):
             return self.refusal(detail)
         if "tool" in detail.lower():
-            fix = "Choose a model that can use tools, or ask without tools."
+            fix = "Choose a model that supports tools, or ask without tools."
         else:
             fix = "Check base_url: it usually ends in /v1." if self._at.own_url and not detail else ""
         return self._error("bad_request", f"{self._title} rejected the request{status}", fix, detail=detail)
 
     def _too_long(self, detail: str) -> ModelError:
-        fix = "Begin a new session, branch from an earlier message, or let the model see fewer tools."
+        fix = "Start a new session, branch from an earlier message, or offer the model fewer tools."
         return self._error(
             "context_too_long", f"The conversation is too long for {self._at.model}.", fix, detail=detail
         )
@@ -279,24 +280,24 @@ class Failing:
             return self._error("broken_stream", message, _AGAIN, detail=detail)
         if error.phase is None:
             return self._no_answer(detail)
-        if "[SSL" in detail:  # of OpenSSL's exception nothing but its text is left
-            message = f"There is no safe connection to {self._at.where}."
-            fix = "Check whether base_url should begin with http:// or https://, and the server's certificate."
+        if "[SSL" in detail:  # only the text of OpenSSL's exception is left
+            message = f"A secure connection to {self._at.where} failed."
+            fix = "Check whether base_url should start with http:// or https://, and the server's certificate."
         elif error.phase in {"read", "write"}:
-            message = f"{self._at.where} took the request and hung up without an answer."
-            fix = "Look at the server's log." if self._at.is_local else _AGAIN
+            message = f"{self._at.where} closed the connection without an answer."
+            fix = "Check the server's log." if self._at.is_local else _AGAIN
         else:
-            message = f"No server answers at {self._at.where}."
+            message = f"The connection to {self._at.where} failed."
             fix = self._reaching
         return self._error("no_connection", message, fix, detail=detail)
 
     def _no_answer(self, detail: str) -> ModelError:
-        message = f"{self._title} sent no answer that can be read."
+        message = f"{self._title} sent no valid answer."
         fix = "Check base_url: it usually ends in /v1." if self._at.own_url else _AGAIN
         return self._error("broken_stream", message, fix, detail=detail)
 
     def _without_key(self, text: str) -> str:
-        """Gives a provider's text in one line, cut, and with each word hidden that holds a piece of the key."""
+        """Return a provider's text as one line, shortened, with each word hidden that contains a piece of the key."""
         line = clean_line(" ".join(text[: 4 * _LONGEST_DETAIL].split()))
         for secret in self._secrets:
             size = min(_WINDOW, len(secret))
@@ -317,7 +318,7 @@ def _is_too_long(error: Exception, detail: str) -> bool:
 
 
 def _said(error: Exception) -> str:
-    """Gives what the provider said itself, whatever shape it gave it; nothing of a page that is no API's."""
+    """Return the provider's own message from any shape of body; empty for an HTML page."""
     if not isinstance(error, ModelAPIError):
         return str(error)
     body: object = error.body
@@ -332,7 +333,7 @@ def _said(error: Exception) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """Gives what an error came of: what the system said, where it said something."""
+    """Return the first cause of an error."""
     while error.__cause__:
         error = error.__cause__
     return error

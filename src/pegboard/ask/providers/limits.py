@@ -1,4 +1,4 @@
-"""Limits of what a provider may send in one answer, kept while it arrives.
+"""Size limits of a provider's responses, enforced while they arrive.
 
 Imported late: it loads the library.
 """
@@ -12,23 +12,23 @@ from typing import Final
 import httpx2
 
 LARGEST_EVENT: Final = 16 * 2**20
-"""Bytes of one event of a stream; a whole answer has room in it."""
+"""Bytes of one event of a stream; large enough for a complete answer."""
 LARGEST_ANSWER: Final = 512 * 2**20
-"""Bytes of a whole stream: each token comes with some hundred bytes around it."""
+"""Bytes of a whole stream: each token comes with some hundred bytes of JSON."""
 LARGEST_ERROR: Final = 64 * 2**10
-"""Bytes of the body of a failure that are read."""
+"""Bytes that are read of an error's body."""
 
 _END_OF_EVENT: Final = re.compile(rb"\n\r?\n|\r\r")
 _LONGEST_END: Final = 3
 
 
-class TooLargeError(httpx2.ReadError):
-    """An answer, or one event of it, exceeded its limit; the connection is closed."""
+class ResponseTooLargeError(httpx2.ReadError):
+    """A response, or one event of it, exceeded its limit; the connection is closed."""
 
 
 async def bounded(response: httpx2.Response) -> None:
-    """Bound the body of a response; a hook of the client."""
-    # Never decompressed: a few bytes could become any number of them. None of it was asked for.
+    """Limit the body of a response; a hook of the client."""
+    # Never decompressed: a few bytes could become gigabytes. No compression was requested.
     response.headers.pop("content-encoding", None)
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream), "the client is asynchronous"
@@ -36,7 +36,7 @@ async def bounded(response: httpx2.Response) -> None:
 
 
 def is_foreign(response: httpx2.Response) -> bool:
-    """Tell whether a redirect leads to another server, or where it can't be read."""
+    """Return whether a redirect leads to another server, or has an invalid location."""
     try:
         target = response.url.join(response.headers["location"])
     except httpx2.InvalidURL:
@@ -49,11 +49,11 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """Body of a response that ends where it becomes too large.
+    """Body of a response with a size limit.
 
     Args:
         stream: The body as it arrives.
-        is_answer: Whether it is a stream of events, which fails then; a failure's body is just cut.
+        is_answer: Whether it is a stream of events, which fails at the limit; an error's body is shortened instead.
     """
 
     def __init__(self, stream: httpx2.AsyncByteStream, *, is_answer: bool) -> None:
@@ -78,9 +78,11 @@ class _BoundedStream(httpx2.AsyncByteStream):
                 of_event = len(seen) - end
             tail = seen[-_LONGEST_END:]
             if of_event > LARGEST_EVENT:
-                raise TooLargeError(f"It sent more than {LARGEST_EVENT // 2**20} MiB without completing an event.")
+                raise ResponseTooLargeError(
+                    f"It sent more than {LARGEST_EVENT // 2**20} MiB without completing an event."
+                )
             if total > LARGEST_ANSWER:
-                raise TooLargeError(f"It sent more than {LARGEST_ANSWER // 2**20} MiB.")
+                raise ResponseTooLargeError(f"It sent more than {LARGEST_ANSWER // 2**20} MiB.")
             yield chunk
 
     async def _beginning(self) -> AsyncGenerator[bytes]:

@@ -1,4 +1,4 @@
-"""What a provider is sent: our messages and tools as the library has them.
+"""Messages and tools in the types of the library.
 
 Imported late: it loads the library.
 """
@@ -25,7 +25,7 @@ from pegboard.models.conversation import (
 
 
 def their_messages(messages: tuple[Message, ...]) -> list[theirs.ModelMessage]:
-    """Gives messages as the library has them; what the model said nothing in is left out."""
+    """Return messages in the library's types, without empty ones of the model."""
     result: list[theirs.ModelMessage] = []
     for message in messages:
         match message:
@@ -44,12 +44,12 @@ def their_messages(messages: tuple[Message, ...]) -> list[theirs.ModelMessage]:
 
 
 def their_tools(prompt: Prompt, *, declares_calls: bool) -> ModelRequestParameters:
-    """Gives tools as the library has them, with their schemas as they are.
+    """Return tools in the library's types, with unchanged schemas.
 
     Args:
-        prompt: What is offered, and what was said so far.
-        declares_calls: Whether, where no tool is offered, those are declared all the same that were called before:
-            Anthropic has refused conversations with calls but no tools. `their_settings` lets none be called.
+        prompt: The tools and messages.
+        declares_calls: Whether to declare the tools of earlier calls if no tool is offered: Anthropic has rejected
+            conversations with calls but no tools. `their_settings` keeps the model from calling them.
     """
     tools = prompt.tools or (_called(prompt.messages) if declares_calls else ())
     return ModelRequestParameters(
@@ -58,7 +58,7 @@ def their_tools(prompt: Prompt, *, declares_calls: bool) -> ModelRequestParamete
                 name=tool.name,
                 description=tool.description,
                 parameters_json_schema=dict(tool.parameters),
-                # Strictness would have every optional parameter made required.
+                # Strict schemas require every parameter.
                 strict=False,
             )
             for tool in tools
@@ -68,10 +68,10 @@ def their_tools(prompt: Prompt, *, declares_calls: bool) -> ModelRequestParamete
 
 
 def their_settings(prompt: Prompt, patience: Patience) -> ModelSettings:
-    """Gives the settings of one turn."""
+    """Return the settings of one turn."""
     settings = ModelSettings(first_event_timeout=patience.first)
     if not prompt.tools:
-        settings["tool_choice"] = "none"  # nothing is sent of it where no tool is declared
+        settings["tool_choice"] = "none"  # not sent if no tool is declared
     if prompt.max_tokens is not None:
         settings["max_tokens"] = prompt.max_tokens
     if prompt.temperature is not None:
@@ -80,23 +80,23 @@ def their_settings(prompt: Prompt, patience: Patience) -> ModelSettings:
 
 
 def _called(messages: tuple[Message, ...]) -> tuple[OfferedTool, ...]:
-    """Gives the tools that were called in a conversation, as far as their calls tell."""
+    """Return the tools that were called in a conversation, as far as their calls reveal them."""
     calls = (call for message in messages if isinstance(message, ModelMessage) for call in message.calls)
     names = dict.fromkeys(allowed_name(call.name) for call in calls)
     return tuple(
-        OfferedTool(name=name, description="It can't be called any more.", parameters={"type": "object"})
+        OfferedTool(name=name, description="This tool can no longer be called.", parameters={"type": "object"})
         for name in names
     )
 
 
 def _request(messages: list[theirs.ModelMessage]) -> list[theirs.ModelRequestPart]:
-    """Gives the parts of the request at the end, which is begun if there is none."""
+    """Return the parts of the request at the end of the messages; start one if necessary."""
     if messages and isinstance(last := messages[-1], theirs.ModelRequest):
         parts = last.parts
     else:
         parts = []
         messages.append(theirs.ModelRequest(parts=parts))
-    # The library types it as what is only read; the list is ours.
+    # The library types it as a read-only sequence; the list is ours.
     assert isinstance(parts, list)
     return parts
 
@@ -105,8 +105,8 @@ def _response_parts(message: ModelMessage) -> list[theirs.ModelResponsePart]:
     parts: list[theirs.ModelResponsePart] = []
     if message.text:
         parts.append(theirs.TextPart(_sendable(message.text)))
-    # Names are as a model wrote them, and one that breaks the rules would make every later turn fail. Arguments that
-    # are no JSON object are wrapped into one by the library.
+    # A model may write a name that the provider rejects, which would make every later turn fail. The library wraps
+    # arguments that are not a JSON object into one.
     parts += [
         theirs.ToolCallPart(allowed_name(call.name), _sendable(call.arguments), tool_call_id=call.provider_id)
         for call in message.calls
@@ -124,5 +124,5 @@ def _tool_return(message: ToolMessage) -> theirs.ToolReturnPart:
 
 
 def _sendable(text: str) -> str:
-    """Gives a text without halves of surrogate pairs, as tools print them: they can't be encoded."""
+    """Replace lone surrogates, which tools may print and which can't be encoded."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

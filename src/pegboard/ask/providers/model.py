@@ -1,4 +1,4 @@
-"""The model itself: it finds its key, connects when it is first spoken to, and speaks."""
+"""The implementation of `ports.Model`: it finds the key, connects with the first turn and streams answers."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ def model(
     *,
     base_url: str | None,
     key: Callable[[str], str | None],
-    patience: Patience = Patience(),  # noqa: B008 - it can't be changed
+    patience: Patience = Patience(),  # noqa: B008 - it is immutable
 ) -> ProviderModel:
-    """Gives a model by its name; nothing is loaded or reached yet.
+    """Return a model by its name; load and connect nothing yet.
 
     Args:
-        name: `provider:model`, such as `openai:gpt-5-mini`. A provider that isn't known by name is an OpenAI-compatible
-            server.
-        base_url: Where the provider is, if not in its usual place.
-        key: Gives a secret by its name, None if it is missing; it may block, and is asked in a thread before each turn.
-        patience: How long to wait.
+        name: `provider:model`, such as `openai:gpt-5-mini`. An unknown provider is an OpenAI-compatible server.
+        base_url: The provider's URL, if not the usual one.
+        key: Function that returns a secret by its name, or None; it may block, and is called in a thread before each
+            turn.
+        patience: Timeouts.
 
     Raises:
-        ModelError: `not_configured`, if it is no model's name or no place.
+        ModelError: `not_configured` if the name or the URL is invalid.
     """
     return ProviderModel(endpoint(name, base_url), key, patience)
 
 
 def preload() -> None:
-    """Imports what the first turn needs. It takes about a second: call it in a thread."""
-    import pegboard.ask.providers.stream  # noqa: F401 - to have it loaded
+    """Import the modules that the first turn needs. It takes about a second: call it in a thread."""
+    import pegboard.ask.providers.stream  # noqa: F401 - imported for its side effect on later imports
 
 
 class _Line(NamedTuple):
-    """A connection, and what it was made for."""
+    """A connection, and the key and event loop that it was made for."""
 
     key: str | None
     loop: asyncio.AbstractEventLoop
@@ -52,12 +52,12 @@ class _Line(NamedTuple):
 
 
 class ProviderModel:
-    """A model that a provider runs; a `ports.Model`. Several turns may run at once.
+    """A model of a provider; a `ports.Model`. Several turns may run concurrently.
 
     Args:
-        endpoint: Which model, and where.
-        key: Gives a secret by its name.
-        patience: How long to wait.
+        endpoint: The model.
+        key: Function that returns a secret by its name, or None.
+        patience: Timeouts.
     """
 
     def __init__(self, endpoint: Endpoint, key: Callable[[str], str | None], patience: Patience) -> None:
@@ -69,37 +69,37 @@ class ProviderModel:
 
     @property
     def name(self) -> str:
-        """Its name as the configuration has it: `provider:model`."""
+        """Name in the configuration: `provider:model`."""
         return self._endpoint.name
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent]:
-        """Says something to the model and yields its answer piece by piece, `TurnEnded` last.
+        """Send a prompt and yield the answer piece by piece, `TurnEnded` last.
 
-        Closing it ends the answer. A key that was changed since the last turn is taken.
+        Closing the iterator ends the answer. A key that changed since the last turn is used.
 
         Raises:
-            ModelError: The provider failed. What was yielded before stays said.
+            ModelError: The provider failed.
         """
         line = await asyncio.to_thread(self._connect, asyncio.get_running_loop())
-        from pegboard.ask.providers.errors import Failing
+        from pegboard.ask.providers.errors import ErrorFactory
         from pegboard.ask.providers.stream import turn
 
-        failing = Failing(self._endpoint, line.key)
-        async with aclosing(turn(line.connection, prompt, self._patience, failing)) as events:
+        errors = ErrorFactory(self._endpoint, line.key)
+        async with aclosing(turn(line.connection, prompt, self._patience, errors)) as events:
             async for event in events:
                 yield event
 
     async def close(self) -> None:
-        """Closes the connections that are kept for the next turn; it may be spoken to again."""
+        """Close the connections that are kept for the next turn; a later turn opens new ones."""
         lines, self._lines = self._lines, []
         loop = asyncio.get_running_loop()
         for line in lines:
-            # What belongs to a loop that is over can't be closed any more, and went with it.
+            # A connection of a closed loop was closed with it.
             if line.loop is loop:
                 await line.connection.close()
 
     def _connect(self, loop: asyncio.AbstractEventLoop) -> _Line:
-        """Gives the connection for the key as it is now; one that another turn may still use is left open."""
+        """Return the connection for the current key; leave others open, as another turn may use them."""
         key = self._key()
         preload()
         from pegboard.ask.providers.connection import Connection
@@ -113,13 +113,13 @@ class ProviderModel:
             return line
 
     def _key(self) -> str | None:
-        """Gives the key, None if there is none and none is needed."""
+        """Return the key, or None if it is missing and not required."""
         names = self._endpoint.secrets
         for name in names:
             key = (self._find_key(name) or "").strip()
             if key and not (key.isascii() and key.isprintable() and " " not in key):
                 raise ModelError(
-                    f"{name} holds characters that can't be in a key.",
+                    f"{name} contains characters that a key can't contain.",
                     code="auth",
                     fix=f"Set it again: `pegboard auth set {name}`.",
                 )
@@ -128,7 +128,7 @@ class ProviderModel:
         if not self._endpoint.needs_key:
             return None
         raise ModelError(
-            f"{self._endpoint.title} needs a key, and {names[0]} is not set.",
+            f"{self._endpoint.title} requires a key, but {names[0]} is not set.",
             code="not_configured",
             fix=f"Run `pegboard auth set {names[0]}`, or set {names[0]} in the environment.",
         )

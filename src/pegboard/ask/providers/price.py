@@ -1,4 +1,4 @@
-"""What a turn of a model costs, where its provider's prices are known."""
+"""The price of a model's turn, for providers with known prices."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pegboard.models.conversation import Usage
 
 
 def price(model: str, usage: Usage) -> float | None:
-    """Gives what was paid in US dollars, by the list prices that come with `genai-prices`; None if they aren't known.
+    """Return the price in US dollars by the list prices of `genai-prices`, or None if they are unknown.
 
     Loads that library, which takes a moment.
 
     Args:
         model: `provider:model`.
-        usage: What it took.
+        usage: The tokens.
     """
     provider, _, name = model.partition(":")
     known = PROVIDERS.get(provider)

@@ -1,4 +1,4 @@
-"""What a model needs before it can answer: a key, a library, a server; found without loading or reaching anything."""
+"""Requirements of a model: a key, a library, a server; checked without loading or connecting."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pegboard.ask.providers.endpoint import Dialect, endpoint
 from pegboard.models.model_requirements import ModelNeeds
 
 _LIBRARIES: Final[Mapping[Dialect, str]] = {"anthropic": "anthropic", "google": "google.genai"}
-"""What must be installed to speak a dialect; for the others it always is."""
+"""Dialect → library that is optional."""
 
 
 def needs(name: str, base_url: str | None, place: Callable[[str], str | None]) -> ModelNeeds:
-    """Gives what a model needs.
+    """Return the requirements of a model.
 
     Args:
         name: `provider:model`.
-        base_url: Where the provider is, if not in its usual place.
-        place: Gives where a secret comes from, None if it is missing; it may block.
+        base_url: The provider's URL, if not the usual one.
+        place: Function that returns where a secret is set, or None; it may block.
 
     Raises:
-        ModelError: `not_configured`, if it is no model's name or no place.
+        ModelError: `not_configured` if the name or the URL is invalid.
     """
     its = endpoint(name, base_url)
     found = next(((secret, at) for secret in its.secrets if (at := place(secret))), (its.secrets[0], None))
@@ -41,5 +41,5 @@ def needs(name: str, base_url: str | None, place: Callable[[str], str | None]) -
 def _is_installed(library: str | None) -> bool:
     try:
         return library is None or find_spec(library) is not None
-    except ModuleNotFoundError:  # the package around it
+    except ModuleNotFoundError:  # its parent package
         return False

@@ -1,4 +1,4 @@
-"""The model servers of this machine: who listens on the usual ports, and with which models."""
+"""Model servers of this machine: listeners on the usual ports, with their models."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     import httpx
 
 USUAL_PORTS: Final[Mapping[str, int]] = {"ollama": 11434, "lmstudio": 1234, "llamacpp": 8080}
-"""Where each server listens unless it is told otherwise, by its provider's name."""
+"""Provider's name → default port of its server."""
 
 _LARGEST_LIST: Final = 1_000_000
-"""Bytes; on such a port anything may listen."""
+"""Size limit in bytes: any program may listen on such a port."""
 
 
-class LocalServer(DataModel):
-    """A server on this machine that has models."""
+class LocalServer(Model):
+    """A server of this machine that has models."""
 
     provider: str
     """As in a model's name."""
     title: str
     base_url: str
     models: tuple[str, ...]
-    """What it calls them: untrusted text. Those that can't chat are left out, as far as their names tell."""
+    """The server's names of its models: untrusted text. Embedding models are left out, as far as names reveal them."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Gives its models as the configuration names them: `provider:model`."""
+        """Its models as the configuration names them: `provider:model`."""
         return tuple(f"{self.provider}:{model}" for model in self.models)
 
 
@@ -46,14 +46,14 @@ class _Listing(BaseModel):
 
 
 async def discover(ports: Mapping[str, int] = USUAL_PORTS, *, patience: float = 1.0) -> list[LocalServer]:
-    """Looks for model servers on this machine, at all ports at once.
+    """Find model servers on this machine; query all ports concurrently.
 
     Args:
-        ports: Where to look: a provider's name → the port at which its server would listen.
-        patience: Seconds that each may take to answer.
+        ports: Provider's name → port of its server.
+        patience: Timeout for each server, in seconds.
 
     Returns:
-        Those that answered with a list of models, in the order of `ports`; what doesn't answer so is no model server.
+        The servers that answered with a list of models, in the order of `ports`.
     """
     client = await asyncio.to_thread(_client)
     async with client:
@@ -64,7 +64,7 @@ async def discover(ports: Mapping[str, int] = USUAL_PORTS, *, patience: float = 
 def _client() -> httpx.AsyncClient:
     import httpx
 
-    # Without the environment's proxies, which lead away from this machine; its certificates are not needed.
+    # Without the environment's proxies, which can't reach servers of this machine, and without TLS.
     return httpx.AsyncClient(trust_env=False, verify=False, timeout=None, headers={"accept-encoding": "identity"})  # noqa: S113, S501 - see `patience`; no TLS here
 
 
@@ -82,7 +82,7 @@ async def _look(client: httpx.AsyncClient, provider: str, port: int, patience: f
 
 
 async def _read(client: httpx.AsyncClient, url: str) -> bytes:
-    """Gives what is there, or the beginning of it if that is too much to be a list of models."""
+    """Return the body of a response, shortened if it is too large to be a list of models."""
     body = b""
     async with client.stream("GET", url) as response:
         response.raise_for_status()

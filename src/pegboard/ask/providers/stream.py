@@ -1,4 +1,4 @@
-"""What a provider's stream means: the library's events as ours.
+"""Model events from the library's stream.
 
 Imported late: it loads the library.
 """
@@ -16,7 +16,7 @@ from pydantic_ai.models import StreamedResponse
 
 from pegboard.ask.providers.connection import Connection
 from pegboard.ask.providers.endpoint import Patience
-from pegboard.ask.providers.errors import Failing
+from pegboard.ask.providers.errors import ErrorFactory
 from pegboard.ask.providers.messages import their_messages, their_settings, their_tools
 from pegboard.errors import ModelError
 from pegboard.models.conversation import (
@@ -33,9 +33,9 @@ from pegboard.models.conversation import (
 
 
 async def turn(
-    connection: Connection, prompt: Prompt, patience: Patience, failing: Failing
+    connection: Connection, prompt: Prompt, patience: Patience, errors: ErrorFactory
 ) -> AsyncGenerator[ModelEvent]:
-    """Says something to a model and yields its answer piece by piece, `TurnEnded` last.
+    """Send a prompt to a model and yield its answer piece by piece, `TurnEnded` last.
 
     Raises:
         ModelError: The provider failed.
@@ -52,18 +52,18 @@ async def turn(
                 async for event in events:
                     started = True
                     yield event
-            ended = _ended(stream, failing)
+            ended = _ended(stream, errors)
     except TimeoutError:
-        failure = failing.silence(patience.silence)
+        failure = errors.silence(patience.silence)
     except ModelError as error:
         failure = error
     except Exception as error:  # noqa: BLE001 - the libraries rely on the shape of what a server sends, and raise anything
         where = connection.refused_redirect
-        failure = failing.redirected(where) if where and not started else failing.of(error, started=started)
+        failure = errors.redirected(where) if where and not started else errors.of(error, started=started)
     else:
         yield ended
         return
-    # Out of the handlers: the exceptions behind it hold texts that may hold the key.
+    # Raised outside the handlers: exceptions in its context may hold the key.
     raise failure
 
 
@@ -71,7 +71,7 @@ async def _events(stream: StreamedResponse, silence: float) -> AsyncGenerator[Mo
     calls: dict[int, int] = {}
     pieces = aiter(stream)
     try:
-        piece = await anext(pieces)  # the library itself waits for the first one no longer than it may take
+        piece = await anext(pieces)  # the library itself has a timeout for the first one
         while True:
             if (event := _event(piece, calls)) is not None:
                 yield event
@@ -99,11 +99,11 @@ def _event(piece: theirs.ModelResponseStreamEvent, calls: dict[int, int]) -> Mod
         ):
             return ThinkingDelta(text=thought) if thought else None
         case _:
-            return None  # the ends of parts, and what only an agent of the library's own needs
+            return None  # the ends of parts, and events for the library's agents
 
 
 def _call(calls: dict[int, int], index: int) -> int:
-    """Gives which call a part is, from 0; parts are counted with text and thoughts among them."""
+    """Return the index of a call, from 0; the library's indexes also count text and thinking."""
     return calls.setdefault(index, len(calls))
 
 
@@ -113,7 +113,7 @@ def _json(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
-def _ended(stream: StreamedResponse, failing: Failing) -> TurnEnded:
+def _ended(stream: StreamedResponse, errors: ErrorFactory) -> TurnEnded:
     response = stream.get()
     details = response.provider_details or {}
     calls = tuple(
@@ -126,19 +126,19 @@ def _ended(stream: StreamedResponse, failing: Failing) -> TurnEnded:
     usage = Usage(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
     if response.finish_reason == "content_filter":
         if not (text or calls):
-            raise failing.refusal(details.get("refusal"))
+            raise errors.refusal(details.get("refusal"))
         return TurnEnded(message=message, usage=usage, reason="filter")
-    # Where a stream ended without a reason, the library makes one up; what the provider said is in the details only.
+    # If a stream ends without a reason, the library makes one up; only the details have the provider's own.
     if not details.get("finish_reason"):
-        raise failing.cut_off(calls=len(calls))
+        raise errors.cut_off(calls=len(calls))
     match response.finish_reason:
         case "error":
-            raise failing.own_error()
+            raise errors.own_error()
         case "length":
             return TurnEnded(message=message, usage=usage, reason="length")
         case "stop" | "tool_call":
-            # Not by the reason given: many servers say `stop` where they mean calls.
+            # Not by the provider's reason: many servers send `stop` for calls.
             return TurnEnded(message=message, usage=usage, reason="calls" if calls else "stop")
         case _:
-            # A reason that the library doesn't know: nothing says that the answer is complete.
+            # Unknown to the library: the answer may be incomplete.
             return TurnEnded(message=message, usage=usage, reason="unknown")
