@@ -338,7 +338,7 @@ class Bench(Vertical):
     def on_call_pasted(self, event: CallPasted) -> None:
         """Fills the form with a call that was pasted into a field that can't hold it."""
         event.stop()
-        self._take_paste(event.text, event.take)
+        self._take_paste(event.text, event.insert)
 
     def on_call_pasted_as_text(self, event: CallPastedAsText) -> None:
         """Offers to fill the form with a call that was pasted as text."""
