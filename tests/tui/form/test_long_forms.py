@@ -13,6 +13,8 @@ from .form_stage import SIZE, FormApp, settled, show, spec_of, until
 from .hands import FormAlone
 
 TEXT: JsonObject = {"type": "string"}
+NUMBER: JsonObject = {"type": "integer"}
+POINT: JsonObject = {"type": "object", "properties": {"x": NUMBER, "y": NUMBER}, "required": ["x"]}
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
