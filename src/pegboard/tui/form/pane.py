@@ -53,7 +53,7 @@ class FormPane(Widget):
 
     PLACE = "Arguments"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("form.text", "ctrl+t", "text", "Edit as JSON", "Show and edit the arguments as JSON.", True),
+        Command("form.text", "ctrl+t", "text", "Edit JSON", "Show and edit the arguments as JSON.", True),
         Command(
             "form.drop_text",
             "",
