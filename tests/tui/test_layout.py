@@ -114,7 +114,7 @@ async def test_a_tool_without_arguments_leaves_the_space_to_its_result(
 ) -> None:
     async with on_stage(given, size=size) as stage:
         await stage.type("pwd")
-        await stage.until_seen("Takes no arguments.")
+        await stage.until_seen("This tool has no arguments.")
         await stage.press("ctrl+r")
         await stage.until_seen("✓ ok")
         assert stage.form.size.height <= 2

@@ -1,4 +1,4 @@
-"""Gives the tests of the form their stage."""
+"""Fixtures for the tests of the form."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from .form_stage import FormApp
 
 @pytest.fixture
 def app() -> FormApp:
-    """An app with nothing but a form pane."""
+    """App that contains only a form pane."""
     return FormApp()

@@ -1,4 +1,4 @@
-"""The form pane in an app of its own."""
+"""Minimal app that contains a form pane, for tests."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ SIZE = (80, 24)
 
 
 class FormApp(App[None]):
-    """Shows one form pane and remembers what it told."""
+    """App with one form pane, which records the announced validation errors."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[tuple[Fault, ...]] = []
+        self.announced: list[tuple[Fault, ...]] = []
 
     def get_default_screen(self) -> Screen[None]:
-        """A place, as in the app itself."""
-        return PageScreen()
+        """Return a page screen, as in the real app."""
+        return PlaceScreen()
 
     def compose(self) -> ComposeResult:
-        """The pane."""
+        """Compose the pane and the footer."""
         yield FormPane()
         yield Footer()
 
@@ -46,13 +46,13 @@ class FormApp(App[None]):
 
     @property
     def body(self) -> FormBody:
-        """The fields of the form that the pane shows."""
+        """The fields of the displayed form."""
         assert self.pane.body is not None
         return self.pane.body
 
     @property
     def path(self) -> str | None:
-        """Where the focus is in the form, as a JSON Pointer."""
+        """JSON Pointer to the focused field, or None."""
         node = self.focused
         while node is not None and not isinstance(node, FieldView):
             node = node.parent if isinstance(node.parent, Widget) else None
@@ -60,30 +60,30 @@ class FormApp(App[None]):
 
     @property
     def form(self) -> Form:
-        """The form that the pane shows."""
+        """The displayed form."""
         assert self.pane.form is not None
         return self.pane.form
 
     @property
-    def words(self) -> str:
-        """All that is on the screen, as text."""
+    def text(self) -> str:
+        """The text on the screen."""
         strips = self.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
     def on_form_pane_changed(self, event: FormPane.Changed) -> None:
-        """Remembers the faults."""
-        self.told.append(event.faults)
+        """Record the validation errors."""
+        self.announced.append(event.faults)
 
 
 def spec_of(properties: JsonObject, *required: str, name: str = "pack.tool", **more: JsonValue) -> ToolSpec:
-    """Builds the spec of a tool with these properties."""
+    """Return the spec of a tool with these properties."""
     schema: JsonObject = {"type": "object", "properties": properties, "required": [*required], **more}
     handler = PackHandler(pack="pack", function="tool", file="/pack.py", line=1)
     return ToolSpec(name=name, pack="pack", input_schema=schema, handler=handler)
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Waits until the form that was shown last is on the screen, as far as it is in sight."""
+    """Wait until the viewport of the displayed form is mounted."""
     app = pilot.app
     assert isinstance(app, FormApp)
     body = app.pane.body
@@ -93,18 +93,18 @@ async def settled(pilot: Pilot[None]) -> None:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
-    """Waits until `condition` holds, at most twenty seconds."""
+    """Wait until `condition` holds, for at most 20 seconds."""
     end = monotonic() + 20
     while not condition():
         if monotonic() > end:
             app = pilot.app
             assert isinstance(app, FormApp)
-            pytest.fail(f"it never came to that; on the screen:\n{app.words}")
+            pytest.fail(f"the condition never held; on the screen:\n{app.text}")
         await pilot.pause(0.01)
 
 
 async def show(pilot: Pilot[None], spec: ToolSpec, *, focus: bool = True) -> None:
-    """Shows the form of `spec` and focuses its first field."""
+    """Show the form of `spec` and focus its first field."""
     app = pilot.app
     assert isinstance(app, FormApp)
     app.pane.show(spec)

@@ -1,4 +1,4 @@
-"""Hands that fill a form on the screen as its plan says: they look at what has the focus, press keys and paste."""
+"""Simulated user that fills a form by keys and pastes, following a plan and watching the focus."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from typist import Act, field_of, fill, perform
 from pegboard.forms import ChoiceField, Field, Form, ListField, MapField, MultiChoiceField, SectionField, VariantField
 from pegboard.models import JsonObject, PackHandler, ToolSpec
 from pegboard.tui.form import FormPane
-from pegboard.tui.form.editors import Choices, JsonBox, TextBox, TextLine
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import JsonBox, TextBox, TextLine
 from pegboard.tui.form.field_view import FieldView
-from pegboard.tui.form.items import Item, Part
+from pegboard.tui.form.items import Item, ItemPart
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.form.popups import PickOne, PickSeveral
 from pegboard.tui.form.rows import KeyLine, Selector
@@ -29,35 +30,35 @@ from pegboard.tui.widgets.pick_list import PickList
 from .form_stage import FormApp
 
 _PATIENCE = 30.0
-"""Seconds that anything may take on a machine that has much else to do."""
+"""Timeout in seconds of every wait; test machines may be busy."""
 _TYPED = 40
-"""Characters that are typed; more of them are pasted."""
+"""Most characters that are typed; longer texts are pasted."""
 _STATES = 6
-"""How often the key for the next state is pressed until a field must have had every state."""
+"""Most presses of the state key, more than any field has states."""
 
 
 def exact(value: JsonValue) -> str:
-    """Gives JSON that tells `1`, `1.0` and `true` apart."""
+    """Return canonical JSON, in which `1`, `1.0` and `true` differ."""
     return json.dumps(value, sort_keys=True)
 
 
 def tool_of(schema: JsonValue, name: str) -> ToolSpec:
-    """Gives a tool with a schema that need not be an object, though that of a tool that was found always is."""
+    """Return a tool with any schema; discovered tools always have an object schema."""
     handler = PackHandler(pack="pack", function="tool", file="/pack.py", line=1)
-    unchecked: Any = schema  # any JSON value in the place of an object
+    unchecked: Any = schema  # any JSON value, even if it isn't an object
     return ToolSpec.model_construct(name=name, pack="pack", input_schema=unchecked, handler=handler)
 
 
 class FormAlone(FormApp):
-    """Shows one form pane, without the footer that is drawn anew at every step."""
+    """App with a form pane and no footer, whose redraws slow tests down."""
 
     def compose(self) -> ComposeResult:
-        """The pane."""
+        """Compose the pane."""
         yield FormPane()
 
 
 class Hands:
-    """Fills the form that an app shows.
+    """Simulated user of the form in an app.
 
     Args:
         pilot: The pilot of the app.
@@ -69,11 +70,11 @@ class Hands:
         self._doing = ""
 
     async def fill(self, spec: ToolSpec, arguments: JsonObject) -> JsonObject | None:
-        """Shows the form of a tool, fills it by keys, and gives what would be sent; None if anything is wrong.
+        """Show the form of a tool, fill it by keys, and return the arguments, or None if they are invalid.
 
         Args:
-            spec: The tool, of a name that was not shown before.
-            arguments: What to put in.
+            spec: The tool, whose name wasn't used before.
+            arguments: The arguments to enter.
         """
         acts = fill(Form(spec.input_schema), arguments)
         twin = Form(spec.input_schema)
@@ -106,7 +107,7 @@ class Hands:
             case "null" | "unset", ChoiceField():
                 await self._choose(one, -1 if act.do == "null" else None)
             case "empty" | "null" | "unset", _:
-                await self._go_on_to(one, twin)
+                await self._switch_state(one, twin)
             case "pick", MultiChoiceField():
                 await self._pick(one, act.index)
             case "variant", VariantField():
@@ -117,14 +118,12 @@ class Hands:
                 await self._add_entry(one, act.text)
 
     def _has_no_field(self, act: Act) -> bool:
-        """Whether what is to be done is to add an argument of which the schema says nothing."""
+        """Return whether an act adds an argument that the schema doesn't declare."""
         one = field_of(self._app.form, act.at)
         return act.do == "entry" and isinstance(one.parent, SectionField) and one not in one.parent.children
 
-    # What is done
-
     async def _write(self, one: Field, text: str) -> None:
-        """Types a text into the editor of a field, in the place of what is in it."""
+        """Replace the text of a field by typing."""
         await self._reach(one, "field")
         editor = self._app.focused
         assert isinstance(editor, TextLine | TextBox), f"{editor} is written in"
@@ -136,14 +135,14 @@ class Hands:
         await self._until(lambda: one.text == text or one.draft() == text)
 
     async def _enter(self, text: str) -> None:
-        """Types or pastes a text into what has the focus."""
+        """Type or paste a text into the focused widget."""
         if len(text) > _TYPED or not text.isprintable():
             self._app.post_message(events.Paste(text))
         else:
             await self._press(*text)
 
     async def _choose(self, one: ChoiceField, index: int | None) -> None:
-        """Chooses an option; -1 is null, None unset."""
+        """Choose an option; -1 is null, None is unset."""
         await self._reach(one, "field")
         choices = self._app.focused
         assert isinstance(choices, Choices), f"{choices} is chosen from"
@@ -158,7 +157,7 @@ class Hands:
         await self._until(lambda: one.chosen == index and one.is_settled)
 
     async def _choose_entry(self, choices: Choices, place: int) -> None:
-        """Takes an entry: by its first letter where no other has that, in a list by typing, else by arrows."""
+        """Choose an entry by its first letter if that is unique, in a list by typing, else by arrow keys."""
         await self._until(lambda: choices.size.width)
         labels = [text.lower() for text, _ in choices.entries]
         if "▾" in str(choices.render()):
@@ -173,14 +172,14 @@ class Hands:
             if now is None:
                 await self._press(*["right"] * (place + 1))
             elif now == place:
-                # What is chosen by itself is chosen for good by a key that leads nowhere, or there and back.
+                # A preselected entry is confirmed by a key that doesn't move, or by moving back and forth.
                 await self._press(*(["left"] if place == 0 else ["left", "right"]))
             else:
                 await self._press(*["right" if now < place else "left"] * abs(place - now))
         await self._until(lambda: choices.current == place)
 
     async def _pick_in_list(self, index: int, label: str) -> None:
-        """Marks a line of the list that opens: types what it begins with, then goes down to it."""
+        """Mark a line of the open list by typing its start and moving down."""
         await self._until(lambda: isinstance(self._app.focused, PickList))
         lines = self._app.focused
         assert isinstance(lines, PickList)
@@ -214,14 +213,14 @@ class Hands:
         await self._press("+" if again else "space")
 
     async def _add_row(self, one: ListField) -> None:
-        """Adds a row: by enter in the last one where that is a line that is being typed in, else by the line below."""
+        """Add a row by Enter in the last one if it is a focused line, else by the line below."""
         rows = len(one.rows)
         last, focused = one.rows[-1] if one.rows else None, self._app.focused
         if not isinstance(focused, TextLine) or focused.field is not last:
             await self._reach(one, "add")
         await self._press("enter")
         await self._until(lambda: len(one.rows) == rows + 1)
-        # The focus is on its way into the row.
+        # The focus moves into the row asynchronously.
         await self._until(lambda: self._here is not None and self._here.field in {*one.rows[-1].walk()})
 
     async def _add_entry(self, one: MapField, key: str) -> None:
@@ -239,8 +238,8 @@ class Hands:
         await self._press("enter")
         await self._until(lambda: entry.key == key and entry.is_named and not isinstance(self._app.focused, KeyLine))
 
-    async def _go_on_to(self, one: Field, twin: Form) -> None:
-        """Goes through the states of a field until the form has what it should."""
+    async def _switch_state(self, one: Field, twin: Form) -> None:
+        """Switch the state of a field until the form has the wanted value."""
         await self._reach(one, "header", "choice", "field", "add", "raw")
         wanted = exact(twin.draft())
         for _ in range(_STATES):
@@ -251,7 +250,7 @@ class Hands:
             await self._until(lambda before=before: exact(self._app.form.draft()) != before)  # type: ignore[misc]
 
     async def _write_as_json(self, arguments: JsonObject) -> None:
-        """Puts in all of it as JSON, since there is no field for a part of it."""
+        """Enter all arguments as JSON, since one of them has no field."""
         if self._app.focused is None:
             await self._press("tab")
             await self._until(lambda: self._app.focused is not None)
@@ -267,10 +266,8 @@ class Hands:
         await self._press("ctrl+t")
         await self._until(lambda: self._app.pane.body is not None and self._here is not None)
 
-    # Where it is done
-
     async def _unfold(self, one: Field, *, itself: bool) -> None:
-        """Unfolds all that a field is folded away in."""
+        """Unfold the ancestors of a field."""
         for around in _around(one, itself=itself):
             header = self._item(around, "header")
             if header is not None and not header.is_open:
@@ -282,12 +279,12 @@ class Hands:
         header = self._item(one, "header")
         return header is None or header.is_open
 
-    def _item(self, one: Field, *parts: Part) -> Item | None:
+    def _item(self, one: Field, *parts: ItemPart) -> Item | None:
         found = {item.part: item for item in self._app.body.items if item.field is one}
         return next((found[part] for part in parts if part in found), None)
 
-    async def _reach(self, one: Field, *parts: Part) -> None:
-        """Brings the focus to what a field is worked with."""
+    async def _reach(self, one: Field, *parts: ItemPart) -> None:
+        """Focus the editor of a field."""
         await self._until(lambda: self._item(one, *parts) is not None)
         item = self._item(one, *parts)
         assert item is not None
@@ -297,7 +294,7 @@ class Hands:
             await self._until(lambda: not isinstance(self._app.focused, KeyLine))
 
     async def _go(self, item: Item) -> None:
-        """Tabs to an item."""
+        """Move the focus to an item with tab."""
         for _ in range(3 * len(self._app.body.items)):
             await self._until(lambda: self._here is not None)
             here, before = self._here, self._app.focused
@@ -308,17 +305,17 @@ class Hands:
             forward = keys.index(item.key) > keys.index(here.key)
             await self._press("tab" if forward else "shift+tab")
             await self._until(lambda before=before: self._app.focused is not before)  # type: ignore[misc]
-        raise AssertionError(f"no tab leads to {item} ({self._doing})")
+        raise AssertionError(f"tab doesn't reach {item} ({self._doing})")
 
     @property
     def _here(self) -> Item | None:
-        """The item that has the focus, where it is still in the form."""
+        """The focused item, if it is still in the form."""
         around = self._app.focused.ancestors if self._app.focused is not None else []
         found = (node.item for node in around if isinstance(node, FieldView))
         return next((item for item in found if any(item.key == one.key for one in self._app.body.items)), None)
 
     async def _press(self, *keys: str) -> None:
-        """Sends keys as they come from a terminal, one after the other."""
+        """Send keys one after another, as a terminal does."""
         for key in keys:
             character = key if len(key) == 1 else " " if key == "space" else None
             name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
@@ -326,7 +323,7 @@ class Hands:
         await asyncio.sleep(0)
 
     async def _until(self, condition: Callable[[], object]) -> None:
-        """Waits until `condition` holds."""
+        """Wait until `condition` holds."""
 
         def doing() -> str:
             here = self._here
@@ -336,16 +333,16 @@ class Hands:
 
 
 async def wait_for(app: FormApp, condition: Callable[[], object], doing: Callable[[], str]) -> None:
-    """Waits until `condition` holds, without asking every widget whether it is done; fails with what was being done."""
+    """Wait until `condition` holds, without Textual's slow check of every widget; fail with the current step."""
     end = monotonic() + _PATIENCE
     while not condition():
         if monotonic() > end:
-            raise AssertionError(f"it never came to that: {doing()}; seen:\n{app.words}")
+            raise AssertionError(f"the condition never held: {doing()}; on the screen:\n{app.text}")
         await asyncio.sleep(0.002)
 
 
 def _around(one: Field, *, itself: bool) -> Iterator[Field]:
-    """Gives the fields around one, outer ones first."""
+    """Yield the ancestors of a field, outermost first."""
     if one.parent is not None:
         yield from _around(one.parent, itself=True)
     if itself:

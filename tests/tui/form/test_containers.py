@@ -1,4 +1,4 @@
-"""Sections, lists, tuples, maps and variants, filled in by keys."""
+"""Sections, lists, tuples, maps and variants, filled by keys."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
-from textual import events
 
 from pegboard.models import JsonObject
 from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.rows import AddLine, Fold, KeyLine, Selector
 
 from .form_stage import SIZE, FormApp, settled, show, spec_of, until
-from .hands import FormAlone
 
 TEXT: JsonObject = {"type": "string"}
 NUMBER: JsonObject = {"type": "integer"}
@@ -32,8 +30,8 @@ async def test_a_section_has_the_fields_of_its_properties_and_folds(app: FormApp
         assert app.pane.submit() == {"at": {"x": 4, "y": 5}}
         app.pane.focus_field("/at")
         await pilot.press("enter")
-        await until(pilot, lambda: "▸ at  {2 of 2 set}" in app.words)
-        assert "x *" not in app.words
+        await until(pilot, lambda: "▸ at  {2 of 2 set}" in app.text)
+        assert "x *" not in app.text
         await pilot.press("tab", "n")
         assert app.pane.submit() == {"at": {"x": 4, "y": 5}, "name": "n"}
         await pilot.press("shift+tab", "right", "tab", "0")
@@ -41,7 +39,7 @@ async def test_a_section_has_the_fields_of_its_properties_and_folds(app: FormApp
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_left_folds_a_section_and_then_leads_to_the_one_around_it(app: FormApp) -> None:
+async def test_left_folds_a_section_and_then_focuses_the_enclosing_one(app: FormApp) -> None:
     outer: JsonObject = {"type": "object", "properties": {"inner": POINT}}
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"outer": outer}))
@@ -55,7 +53,7 @@ async def test_left_folds_a_section_and_then_leads_to_the_one_around_it(app: For
         assert app.path == "/outer/inner"
 
 
-async def test_every_section_is_folded_and_unfolded_at_once(app: FormApp) -> None:
+async def test_one_command_folds_or_unfolds_every_section(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"a": POINT, "b": {"type": "object", "properties": {"at": POINT}}}))
         app.pane.focus_field("/b/at/y")
@@ -70,7 +68,7 @@ async def test_every_section_is_folded_and_unfolded_at_once(app: FormApp) -> Non
 
 
 @pytest.mark.promise("TUI-3")
-async def test_optional_sections_with_many_fields_start_folded_unless_they_hold_something(app: FormApp) -> None:
+async def test_large_optional_sections_start_folded_unless_they_have_values(app: FormApp) -> None:
     many: JsonObject = {"type": "object", "properties": {f"p{index}": TEXT for index in range(5)}}
     around: JsonObject = {"type": "object", "properties": {"may": many, "must": many}, "required": ["must"]}
     async with app.run_test(size=(80, 50)) as pilot:
@@ -83,7 +81,7 @@ async def test_optional_sections_with_many_fields_start_folded_unless_they_hold_
 
 
 @pytest.mark.promise("TUI-3")
-async def test_what_goes_on_for_ever_unfolds_when_asked_to(app: FormApp) -> None:
+async def test_recursive_sections_unfold_on_request(app: FormApp) -> None:
     node: JsonObject = {"type": "object", "properties": {"v": TEXT, "next": {"$ref": "#/$defs/node"}}}
     async with app.run_test(size=SIZE) as pilot:
         spec = spec_of({"list": {"$ref": "#/$defs/node"}})
@@ -109,7 +107,7 @@ async def test_rows_that_are_sections_are_added_filled_moved_and_removed(app: Fo
         await until(pilot, lambda: app.path == "/edits/1")
         await pilot.press("left", "alt+up")
         assert app.path == "/edits/0"
-        await until(pilot, lambda: "▸ 1  op: cut, n: 2" in app.words)
+        await until(pilot, lambda: "▸ 1  op: cut, n: 2" in app.text)
         assert app.pane.submit() == {"edits": [{"op": "cut", "n": 2}, {"op": "add", "n": 1}]}
         await pilot.press("ctrl+delete")
         assert app.path == "/edits/0"
@@ -120,7 +118,7 @@ async def test_rows_that_are_sections_are_added_filled_moved_and_removed(app: Fo
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_list_of_lists_has_rows_in_its_rows(app: FormApp) -> None:
+async def test_a_list_of_lists_has_nested_rows(app: FormApp) -> None:
     lists: JsonObject = {"type": "array", "items": {"type": "array", "items": NUMBER}}
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"grid": lists}))
@@ -129,7 +127,7 @@ async def test_a_list_of_lists_has_rows_in_its_rows(app: FormApp) -> None:
 
 
 @pytest.mark.promise("TUI-3")
-async def test_the_fixed_rows_of_a_tuple_are_there_and_stay(app: FormApp) -> None:
+async def test_the_fixed_rows_of_a_tuple_cannot_be_removed(app: FormApp) -> None:
     pair: JsonObject = {
         "type": "array",
         "prefixItems": [{**NUMBER, "title": "Width"}, TEXT],
@@ -137,7 +135,7 @@ async def test_the_fixed_rows_of_a_tuple_are_there_and_stay(app: FormApp) -> Non
     }
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"pair": pair}))
-        assert "1  Width  integer" in app.words
+        assert "1  Width  integer" in app.text
         await pilot.press("tab", "5", "ctrl+delete", "alt+down", "tab", "t", "tab", "enter", "t")
         assert app.pane.submit() == {"pair": [5, "t", True]}
         await pilot.press("ctrl+delete")
@@ -163,13 +161,13 @@ async def test_the_entries_of_a_map_are_named_filled_renamed_and_removed(app: Fo
 
 
 @pytest.mark.promise("TUI-3")
-async def test_keys_that_are_missing_or_given_twice_are_faults_at_their_entry(app: FormApp) -> None:
+async def test_missing_and_duplicate_keys_are_errors_of_their_entry(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"labels": {"type": "object", "additionalProperties": TEXT}}))
         await pilot.press("enter", "k", "enter", "v", "enter", "k", "enter", "w", "enter")
         assert app.pane.submit() is None
         await pilot.pause()
-        lines = app.words.splitlines()
+        lines = app.text.splitlines()
         told = [number for number, line in enumerate(lines) if "✗" in line]
         assert ["is given twice" in lines[number] or "has no name" in lines[number] for number in told] == [True, True]
         assert "w" in lines[told[0] - 1]
@@ -191,15 +189,15 @@ async def test_the_keys_that_a_schema_lists_are_offered(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"margins": keyed}))
         await pilot.press("enter")
-        await until(pilot, lambda: "one of left, right" in app.words)
+        await until(pilot, lambda: "one of left, right" in app.text)
         await pilot.press("r")
-        await until(pilot, lambda: "right" in app.words)
+        await until(pilot, lambda: "right" in app.text)
         await pilot.press("right", "enter", "3")
         assert app.pane.submit() == {"margins": {"right": 3}}
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_a_variant_is_chosen_and_what_was_typed_in_the_other_stays(app: FormApp) -> None:
+async def test_choosing_a_variant_keeps_the_values_of_the_other(app: FormApp) -> None:
     def shape(kind: str, **properties: JsonValue) -> JsonObject:
         return {
             "type": "object",
@@ -210,7 +208,7 @@ async def test_a_variant_is_chosen_and_what_was_typed_in_the_other_stays(app: Fo
     union: JsonObject = {"oneOf": [shape("circle", radius=NUMBER), shape("square", side=NUMBER)]}
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"shape": union}, "shape"))
-        assert "● circle  ○ square" in app.words
+        assert "● circle  ○ square" in app.text
         await pilot.press("tab")
         assert isinstance(app.focused, Selector)
         await pilot.press("tab", *"me", "tab", "5")
@@ -224,7 +222,7 @@ async def test_a_variant_is_chosen_and_what_was_typed_in_the_other_stays(app: Fo
         await pilot.press("tab", "c")
         assert app.pane.submit() == {"shape": {"kind": "circle", "name": "me", "radius": 5}}
         await pilot.press("shift+tab", "left")
-        await until(pilot, lambda: "▸ shape *  circle {3 of 3 set}" in app.words)
+        await until(pilot, lambda: "▸ shape *  circle {3 of 3 set}" in app.text)
 
 
 @pytest.mark.promise("TUI-3")
@@ -242,7 +240,7 @@ async def test_a_union_of_plain_values_has_its_editor_beneath_the_choice(app: Fo
 
 
 @pytest.mark.promise("TUI-3")
-async def test_any_value_at_all_can_be_put_in_where_the_schema_allows_any(app: FormApp) -> None:
+async def test_any_json_value_can_be_entered_if_the_schema_allows_any(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"v": {}}))
         await pilot.press("l")
@@ -253,7 +251,7 @@ async def test_any_value_at_all_can_be_put_in_where_the_schema_allows_any(app: F
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_schema_that_is_a_union_as_a_whole_is_chosen_from_at_the_top(app: FormApp) -> None:
+async def test_a_schema_that_is_a_union_starts_with_the_choice_of_a_variant(app: FormApp) -> None:
     schema: JsonObject = {
         "oneOf": [
             {"title": "By name", "type": "object", "properties": {"name": TEXT}, "required": ["name"]},
@@ -262,13 +260,13 @@ async def test_a_schema_that_is_a_union_as_a_whole_is_chosen_from_at_the_top(app
     }
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({}).model_copy(update={"input_schema": schema}))
-        assert "● By name  ○ By id" in app.words
+        assert "● By name  ○ By id" in app.text
         await pilot.press("right", "tab", "4", "2")
         assert app.pane.submit() == {"id": 42}
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_section_is_unset_empty_null_or_what_was_put_in(app: FormApp) -> None:
+async def test_a_section_is_unset_empty_null_or_filled(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         section: JsonObject = {"type": ["object", "null"], "properties": {"n": NUMBER, "at": POINT}}
         await show(pilot, spec_of({"s": section, "z": TEXT}))
@@ -278,40 +276,40 @@ async def test_a_section_is_unset_empty_null_or_what_was_put_in(app: FormApp) ->
             await pilot.press("ctrl+n")
             assert app.form.draft() == {}
             await pilot.press("ctrl+n")
-            await until(pilot, lambda: "empty object" in app.words)
+            await until(pilot, lambda: "empty object" in app.text)
             assert app.form.draft() == {"s": {}}
             await pilot.press("ctrl+n")
-            await until(pilot, lambda: "▸ s  null" in app.words)
+            await until(pilot, lambda: "▸ s  null" in app.text)
             assert app.form.draft() == {"s": None}
             await pilot.press("ctrl+n")
         await pilot.press("ctrl+n", "ctrl+n", "ctrl+n", "right")
         assert app.form.draft() == {"s": {"n": 5}}
-        await until(pilot, lambda: "n  integer" in app.words)
+        await until(pilot, lambda: "n  integer" in app.text)
         assert app.path == "/s"
 
 
 @pytest.mark.promise("TUI-3")
-async def test_what_is_wrong_with_something_folded_away_is_counted_and_found_on_run(app: FormApp) -> None:
+async def test_errors_in_folded_content_are_counted_and_focused_on_run(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"a": POINT, "list": {"type": "array", "items": POINT}}))
         app.pane.load({"a": {"x": "one", "y": "two"}, "list": [{"x": 1}, {}]})
         await settled(pilot)
         app.pane.action_fold_all()
-        await until(pilot, lambda: "▸ a  {2 of 2 set}  ✗ 2 faults" in app.words)
+        await until(pilot, lambda: "▸ a  {2 of 2 set}  ✗ 2 errors" in app.text)
         assert app.pane.submit() is None
         await until(pilot, lambda: app.path == "/a/x")
-        assert '✗ must be an integer, not the text "one"' in app.words
-        assert "▸ list  2 rows  ✗ 1 fault" in app.words
+        assert '✗ must be an integer, not the text "one"' in app.text
+        assert "▸ list  2 rows  ✗ 1 error" in app.text
         await pilot.press(*["backspace"] * 5, "1", "tab", *["backspace"] * 5)
         assert app.pane.submit() is None
         await until(pilot, lambda: app.path == "/list/1/x")
         await pilot.press("3")
         assert app.pane.submit() == {"a": {"x": 1}, "list": [{"x": 1}, {"x": 3}]}
-        await until(pilot, lambda: "✗" not in app.words)
+        await until(pilot, lambda: "✗" not in app.text)
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_missing_property_of_a_section_that_was_never_unfolded_is_gone_to(app: FormApp) -> None:
+async def test_a_missing_property_of_a_folded_section_is_focused_on_run(app: FormApp) -> None:
     deep: JsonObject = {"type": "object", "properties": {f"p{n}": POINT for n in range(4)}, "required": ["p3"]}
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"a": {"type": "object", "properties": {"deep": deep, "n": NUMBER}}}))
@@ -319,31 +317,31 @@ async def test_a_missing_property_of_a_section_that_was_never_unfolded_is_gone_t
         app.pane.action_fold_all()
         assert app.pane.submit() is None
         await until(pilot, lambda: app.path == "/a/deep/p3")
-        await until(pilot, lambda: "✗ is required" in app.words)
+        await until(pilot, lambda: "✗ is required" in app.text)
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_rule_across_fields_is_told_at_their_section(app: FormApp) -> None:
+async def test_an_error_across_fields_is_shown_at_their_section(app: FormApp) -> None:
     section: JsonObject = {"type": "object", "properties": {"a": TEXT, "b": TEXT}, "maxProperties": 1}
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"s": section, "few": {"type": "array", "items": TEXT, "minItems": 2}}))
         await pilot.press("tab", "x", "tab", "y")
-        await until(pilot, lambda: "✗" in app.words)
-        lines = app.words.splitlines()
+        await until(pilot, lambda: "✗" in app.text)
+        lines = app.text.splitlines()
         assert "▾ s" in lines[0]
         assert "✗" in lines[1]
         await pilot.press("tab", "enter", "r")
-        await until(pilot, lambda: app.words.count("✗") == 2)
+        await until(pilot, lambda: app.text.count("✗") == 2)
         assert app.pane.submit() is None
         await until(pilot, lambda: app.path == "/s")
 
 
 @pytest.mark.promise("TUI-3")
-async def test_what_fits_no_part_of_a_section_is_kept_as_json_until_it_is_mended(app: FormApp) -> None:
+async def test_a_value_that_does_not_fit_a_section_is_kept_as_json_until_it_is_fixed(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"at": POINT}))
         app.pane.load({"at": "here"})
-        await until(pilot, lambda: "✗ must be an object" in app.words)
+        await until(pilot, lambda: "✗ must be an object" in app.text)
         assert app.form.draft() == {"at": "here"}
         await until(pilot, lambda: isinstance(app.focused, TextBox))
         assert isinstance(app.focused, TextBox)
@@ -370,7 +368,7 @@ async def test_a_container_is_edited_as_json_in_the_users_editor(
     monkeypatch.delenv("VISUAL", raising=False)
     section: JsonObject = {"type": "object", "properties": {"n": NUMBER, "password": TEXT}}
     async with app.run_test(size=SIZE) as pilot:
-        monkeypatch.setattr(app, "suspend", suspend)  # a test has no terminal to give away
+        monkeypatch.setattr(app, "suspend", suspend)  # tests have no terminal to suspend
         await show(pilot, spec_of({"s": section}))
         await pilot.press("tab", "1", "tab", *"hunter2")
         app.pane.focus_field("/s")
@@ -381,9 +379,9 @@ async def test_a_container_is_edited_as_json_in_the_users_editor(
         assert json.loads((tmp_path / "seen").read_text()) == {"n": 1, "password": "••••••••"}
         (tmp_path / "next").write_text('{"n": 3,')
         await pilot.press("f4")
-        await until(pilot, lambda: "is not JSON" in app.words)
+        await until(pilot, lambda: "is not JSON" in app.text)
         assert app.pane.submit() is None
-        await until(pilot, lambda: '{"n": 3,' in app.words)
+        await until(pilot, lambda: '{"n": 3,' in app.text)
         (tmp_path / "next").write_text('{"n": 4}')
         app.pane.focus_field("/s")
         await until(pilot, lambda: isinstance(app.focused, Fold | TextBox))
@@ -391,121 +389,8 @@ async def test_a_container_is_edited_as_json_in_the_users_editor(
         await until(pilot, lambda: app.form.draft() == {"s": {"n": 4}})
 
 
-@pytest.mark.promise("TUI-3", "TUI-7")
-async def test_two_hundred_fields_are_gone_through_one_by_one_and_only_those_in_sight_are_mounted() -> None:
-    properties: JsonObject = {f"p{index}": {**TEXT, "description": "Words. " * 20} for index in range(205)}
-    app = FormAlone()
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of(properties))
-        most = len(app.body.views)
-        seen = []
-        for _ in range(205):
-            seen.append(app.path)
-            most = max(most, len(app.body.views))
-            await pilot.press("tab")
-        assert seen == [f"/p{index}" for index in range(205)]
-        assert most < 60
-        await until(pilot, lambda: app.path == "/p0")
-        await pilot.press("shift+tab")
-        assert app.path == "/p204"
-        await pilot.press("shift+tab", "x")
-        assert app.pane.submit() == {"p203": "x"}
-
-
-@pytest.mark.promise("TUI-7")
-async def test_a_long_form_is_scrolled_by_keys_and_wheel_and_the_focus_stays(app: FormApp) -> None:
-    properties: JsonObject = {f"p{index}": TEXT for index in range(205)}
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of(properties))
-        line = app.focused
-        length = app.pane.max_scroll_y
-        await pilot.press("ctrl+end")
-        await until(pilot, lambda: "p204 " in app.words)
-        assert app.pane.max_scroll_y == length
-        await pilot.press("pageup", "pageup")
-        await until(pilot, lambda: "p204 " not in app.words and "p18" in app.words)
-        await pilot.press("ctrl+home")
-        await until(pilot, lambda: "p0 " in app.words)
-        await pilot.press("pagedown")
-        await until(pilot, lambda: "p0 " not in app.words)
-        app.pane.post_message(events.MouseScrollDown(app.pane, 5, 5, 0, 0, 0, False, False, False, 5, 5))
-        assert app.focused is line
-        await pilot.press("x")
-        assert app.pane.submit() == {"p0": "x"}
-
-
-@pytest.mark.promise("TUI-3")
-async def test_sixteen_levels_are_usable_at_eighty_columns(app: FormApp) -> None:
-    schema: JsonObject = NUMBER
-    for level in range(16, 0, -1):
-        schema = {"type": "object", "properties": {f"l{level}": schema}, "required": [f"l{level}"]}
-    properties = schema["properties"]
-    assert isinstance(properties, dict)
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of(properties, "l1"))
-        path = "".join(f"/l{level}" for level in range(1, 17))
-        app.pane.focus_field(path)
-        await until(pilot, lambda: app.path == path)
-        await until(pilot, lambda: app.focused is not None and app.focused.region.width >= 28)
-        await pilot.press("7")
-        found: JsonValue = app.pane.submit()
-        for level in range(1, 17):
-            assert isinstance(found, dict)
-            found = found[f"l{level}"]
-        assert found == 7
-
-
-@pytest.mark.promise("TUI-2", "TUI-3")
-async def test_keys_typed_ahead_go_to_the_fields_that_they_are_meant_for(app: FormApp) -> None:
-    properties: JsonObject = {f"p{index}": {**TEXT, "description": "Words. " * 20} for index in range(60)}
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of(properties))
-        for index in range(60):
-            for key in (str(index % 10), "tab"):
-                app.post_message(events.Key(key, key if key != "tab" else "\t"))
-        await until(pilot, lambda: len(app.form.draft()) == 60)
-        assert app.pane.submit() == {f"p{index}": str(index % 10) for index in range(60)}
-
-
-@pytest.mark.promise("TUI-3")
-async def test_the_focus_that_was_asked_for_last_wins(app: FormApp) -> None:
-    properties: JsonObject = {f"p{index}": POINT for index in range(60)}
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of(properties))
-        for index in (50, 3, 40, 20):
-            app.pane.load({f"p{number}": {"x": number} for number in range(60)})
-            app.pane.focus_field(f"/p{index}/y")
-        await until(pilot, lambda: isinstance(app.focused, TextLine) and app.path == "/p20/y")
-        await settled(pilot)
-        assert app.path == "/p20/y"
-        await until(pilot, lambda: app.focused is not None and app.pane.region.contains_region(app.focused.region))
-
-
-@pytest.mark.promise("TUI-3")
-async def test_folds_and_the_place_in_the_form_are_kept_per_tool_and_over_a_rescan(app: FormApp) -> None:
-    properties: JsonObject = {f"p{index}": POINT for index in range(30)}
-    one, other = spec_of(properties, name="a.one"), spec_of({"x": TEXT}, name="a.two")
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, one)
-        app.pane.focus_field("/p2")
-        await pilot.press("left")
-        app.pane.focus_field("/p20/y")
-        await until(pilot, lambda: app.path == "/p20/y" and "p20 " in app.words)
-        await until(pilot, lambda: app.focused is not None and app.pane.region.contains_region(app.focused.region))
-        await settled(pilot)
-        top = app.pane.scroll_y
-        assert top > 20
-        await show(pilot, other, focus=False)
-        app.pane.show(one)
-        await until(pilot, lambda: app.pane.scroll_y == top and "p20 " in app.words)
-        assert [item.field.path for item in app.body.items if not item.is_open] == ["/p2"]
-        app.pane.show(spec_of({"first": TEXT, **properties}, name="a.one"))
-        await until(pilot, lambda: "p20 " in app.words)
-        assert [item.field.path for item in app.body.items if not item.is_open] == ["/p2"]
-
-
 @pytest.mark.promise("TUI-4")
-async def test_untrusted_text_in_containers_is_shown_as_it_is_and_steers_nothing(app: FormApp) -> None:
+async def test_untrusted_text_in_containers_is_shown_as_plain_text(app: FormApp) -> None:
     nasty = "[red]x[/red] \x1b]0;title\x07 \u202eflip"
     properties: JsonObject = {
         nasty: {"type": "object", "title": nasty, "description": nasty, "properties": {nasty: TEXT}},
@@ -522,15 +407,15 @@ async def test_untrusted_text_in_containers_is_shown_as_it_is_and_steers_nothing
     }
     async with app.run_test(size=(100, 70)) as pilot:
         await show(pilot, spec_of(properties))
-        shots = [app.words]
+        shots = [app.text]
         app.pane.load(arguments)
         await settled(pilot)
         app.pane.submit()
         await pilot.pause()
-        shots.append(app.words)
+        shots.append(app.text)
         app.pane.action_fold_all()
         await pilot.pause()
-        shots.append(app.words)
+        shots.append(app.text)
         assert all("[red]x[/red]" in words for words in shots)
         assert not {"\x1b", "\x07", "\u202e"} & set("".join(shots))
         assert app.form.draft() == arguments

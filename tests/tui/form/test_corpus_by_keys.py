@@ -1,4 +1,4 @@
-"""Forms of real schemas, filled on the screen by somebody who has nothing but keys, and can paste."""
+"""Forms of real schemas, filled on the screen by keys and pastes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SHARDS = 24
 ROWS_OF_A_FEATURE = 4
 FEWEST_ROWS = 150
 MOST_ACTS = 20
-"""Things to do to a form, above which an example is taken only where there is no shorter one."""
+"""Most acts of an example, unless the schema has no shorter one."""
 
 NOT_TYPED = {
     "H11": "a whole number typed in a field of integers is one: 3.0 is sent as 3",
 }
-"""Id → why an example can't be typed as it is."""
+"""Reason why an example can't be typed exactly, by id."""
 
 
 def with_every_feature(corpus: list[Row], file: Path) -> list[Row]:
-    """Gives the hard cases, and of the real schemas the first few that have each feature."""
+    """Return the hard cases, and the first few real schemas with each feature."""
     lines = file.read_text(encoding="utf-8").splitlines()
     features: dict[str, list[str]] = {one["id"]: one["features"] for one in map(json.loads, lines)}
     seen: Counter[str] = Counter()
@@ -44,7 +44,7 @@ def with_every_feature(corpus: list[Row], file: Path) -> list[Row]:
 
 
 def examples_of(row: Row) -> list[JsonObject]:
-    """Gives every example of a hard case, and of a real schema the one with most to do that is not too long."""
+    """Return all examples of a hard case, or the longest acceptable example of a real schema."""
     if row.id.startswith("H"):
         return row.valid
     by_acts = sorted(row.valid, key=lambda example: len(fill(Form(row.schema), example)))
@@ -54,7 +54,7 @@ def examples_of(row: Row) -> list[JsonObject]:
 
 @pytest.mark.promise("TUI-3", "TUI-7")
 @pytest.mark.parametrize("shard", range(SHARDS))
-async def test_what_is_typed_chosen_added_and_named_is_exactly_what_is_sent(
+async def test_a_form_filled_by_keys_sends_exactly_the_arguments(
     corpus: list[Row], data_folder: Path, shard: int
 ) -> None:
     rows = with_every_feature(corpus, data_folder / "schemas" / "open.jsonl")

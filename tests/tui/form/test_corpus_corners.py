@@ -1,4 +1,4 @@
-"""Corners of forms that real schemas lead into."""
+"""Edge cases of forms that real schemas contain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 from textual import events
 
 from pegboard.models import JsonObject
-from pegboard.tui.form.editors import Choices, JsonBox
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.rows import KeyLine
 
 from .form_stage import SIZE, FormApp, settled, show, spec_of, until
@@ -18,7 +19,7 @@ TEXT: JsonObject = {"type": "string"}
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_any_value_is_unset_empty_or_null_by_one_key(app: FormApp) -> None:
+async def test_one_key_sets_any_value_to_unset_empty_or_null(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"any": {}}))
         seen = []
@@ -29,14 +30,14 @@ async def test_any_value_is_unset_empty_or_null_by_one_key(app: FormApp) -> None
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_the_empty_text_is_a_key_where_it_was_asked_for(app: FormApp) -> None:
+async def test_the_empty_text_is_a_key_on_request(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"labels": {"type": "object", "additionalProperties": TEXT}}))
         await pilot.press("enter", "tab", "v")
         assert app.pane.submit() is None
         await until(pilot, lambda: isinstance(app.focused, KeyLine))
         await pilot.press("ctrl+n")
-        await until(pilot, lambda: "the empty text" in app.words)
+        await until(pilot, lambda: "the empty text" in app.text)
         assert app.pane.submit() == {"labels": {"": "v"}}
         await pilot.press("ctrl+n")
         assert app.pane.submit() is None
@@ -47,7 +48,7 @@ async def test_the_empty_text_is_a_key_where_it_was_asked_for(app: FormApp) -> N
 
 
 @pytest.mark.promise("TUI-2")
-async def test_a_form_that_is_left_does_not_take_the_focus_back(app: FormApp) -> None:
+async def test_a_closed_form_never_takes_the_focus(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({f"p{index}": TEXT for index in range(60)}))
         app.pane.focus_field("/p40")
@@ -70,7 +71,7 @@ async def test_a_form_that_is_left_does_not_take_the_focus_back(app: FormApp) ->
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_a_tool_whose_schema_says_nothing_is_given_arguments_as_json(app: FormApp) -> None:
+async def test_a_tool_with_an_empty_schema_accepts_arguments_as_json(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         assert await Hands(pilot).fill(tool_of({}, "pack.any"), {"a": [1, "x"]}) == {"a": [1, "x"]}
         app.pane.show(tool_of({}, "pack.other"))

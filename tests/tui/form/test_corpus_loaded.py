@@ -1,4 +1,4 @@
-"""Forms of all real schemas on the screen: what is loaded is what is shown and sent, as fields and as JSON."""
+"""Forms of all real schemas on the screen: loaded arguments are shown and sent unchanged, as fields and JSON."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ SHARDS = 16
 
 
 def sent(app: FormApp) -> str:
-    """Gives what would be sent, or what is wrong."""
+    """Return the arguments to send, or the validation errors."""
     try:
         return exact(app.form.arguments())
     except FormFaults as error:
         return str(error)
 
 
-def stands(app: FormApp) -> bool:
-    """Whether all of the form that is in sight is on the screen."""
+def is_mounted(app: FormApp) -> bool:
+    """Return whether the viewport of the form is mounted."""
     body = app.pane.body
     return body is None or (bool(body.views) and all(view.is_mounted for view in body.views))
 
 
-def shown_otherwise(app: FormApp) -> list[str]:
-    """Names the fields in sight whose editors show something else than is in them."""
+def fields_shown_wrong(app: FormApp) -> list[str]:
+    """Return the paths of the mounted fields whose editors don't show their values."""
     if app.pane.body is None:
         return []
     editors = [view.main for view in app.body.views if isinstance(view.main, TextLine | TextBox)]
@@ -42,31 +42,29 @@ def shown_otherwise(app: FormApp) -> list[str]:
     return [editor.field.path for editor, text in shown.items() if text != editor.field.text]
 
 
-def higher_or_lower_than_counted(app: FormApp) -> list[str]:
-    """Names the fields in sight that take more or fewer lines than the form counts on before it mounts them."""
+def heights_computed_wrong(app: FormApp) -> list[str]:
+    """Return the paths of the mounted fields whose height differs from the computed one."""
     body = app.pane.body
     if body is None:
         return []
     others = [view for view in body.views if view is not body.focused]
-    return [view.item.field.path for view in others if view.lines(view.room.width) != lines_of(view.item, view.room)]
+    return [view.item.field.path for view in others if view.lines(view.space.width) != lines_of(view.item, view.space)]
 
 
 def has_secrets(app: FormApp) -> bool:
-    """Whether dots stand for something in the JSON text."""
+    """Return whether the JSON text contains masked secrets."""
     return any(isinstance(one, TextField) and one.secret and one.state == "value" for one in app.form.walk())
 
 
 def shows_as_json(app: FormApp, example: JsonObject) -> bool:
-    """Whether the JSON text on the screen is that of an example, as far as it isn't hidden."""
+    """Return whether the JSON text on the screen equals an example, ignoring secrets."""
     texts = [box.text for box in app.query(JsonBox)]
     return any(has_secrets(app) or exact(json.loads(text)) == exact(example) for text in texts)
 
 
 @pytest.mark.promise("TUI-3")
 @pytest.mark.parametrize("shard", range(SHARDS))
-async def test_what_is_loaded_is_what_the_fields_and_the_json_show_and_what_is_sent(
-    corpus: list[Row], shard: int
-) -> None:
+async def test_loaded_arguments_are_shown_and_sent_unchanged(corpus: list[Row], shard: int) -> None:
     app, wrong = FormAlone(), {}
     async with app.run_test(size=SIZE):
         for row in corpus[shard::SHARDS]:
@@ -76,13 +74,13 @@ async def test_what_is_loaded_is_what_the_fields_and_the_json_show_and_what_is_s
             example = max(row.valid, key=lambda one: len(exact(one)))
             doing = f"{row.id}: {exact(example)}".__str__
             app.pane.load(example)
-            await wait_for(app, lambda: stands(app), doing)
-            found = [sent(app), *shown_otherwise(app), *higher_or_lower_than_counted(app)]
+            await wait_for(app, lambda: is_mounted(app), doing)
+            found = [sent(app), *fields_shown_wrong(app), *heights_computed_wrong(app)]
             app.pane.action_text()
             await wait_for(app, lambda example=example: shows_as_json(app, example), doing)  # type: ignore[misc]
             app.pane.action_text()
-            await wait_for(app, lambda: stands(app), doing)
-            found += [sent(app), *shown_otherwise(app)]
+            await wait_for(app, lambda: is_mounted(app), doing)
+            found += [sent(app), *fields_shown_wrong(app)]
             if found != [exact(example)] * 2:
                 wrong[row.id] = f"{found} for {exact(example)}"
     assert wrong == {}

@@ -1,4 +1,4 @@
-"""What fields are edited with: choices, several choices, what is offered, files, secrets, very long texts."""
+"""Editors of fields: choices, multiple choices, offers, files, secrets, very long texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from stage import GivenRuntime, Stage, on_stage, tool
 from textual import events
 
 from pegboard.models import JsonObject
-from pegboard.tui.form.editors import Choices, TextBox, TextLine
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.files import FilePicker
 from pegboard.tui.form.lines import MOST_IN_PLACE, Lines
 from pegboard.tui.form.multi import MultiChoices
@@ -19,39 +20,39 @@ from pegboard.tui.form.popups import PickOne, PickSeveral
 from pegboard.tui.widgets.pick_list import PickLine, PickList, ranked
 
 OPTIONAL: JsonObject = {"default": None}
-"""What makes a parameter of `tool` optional."""
+"""Property that makes a parameter of `tool` optional."""
 
 
 def given_tool(folder: Path, **properties: JsonObject) -> GivenRuntime:
-    """Gives a runtime with one tool."""
+    """Return a runtime with one tool."""
     return GivenRuntime(folder, tools=[tool("p.t", "", None, **properties)])
 
 
 def draft(stage: Stage) -> JsonObject:
-    """Gives what is in the form."""
+    """Return the current values of the form."""
     assert stage.form.form is not None
     return stage.form.form.draft()
 
 
 async def opened(stage: Stage, kind: type) -> None:
-    """Waits until a list stands beside its editor, with something in it."""
+    """Wait until a list next to an editor is open and has lines."""
     await stage.until(lambda: isinstance(stage.app.screen, kind), "the list is open")
-    await stage.until(lambda: stage.app.screen.query_one(PickList).found, "there is something in it")
+    await stage.until(lambda: stage.app.screen.query_one(PickList).found, "the list has lines")
 
 
 async def closed(stage: Stage) -> None:
-    """Waits until no list stands over the form."""
+    """Wait until the list is closed."""
     await stage.until(lambda: stage.app.screen is stage.screen, "the list is closed")
     await stage.pilot.pause()
 
 
 async def paste(stage: Stage, text: str) -> None:
-    """Pastes as a terminal does."""
+    """Paste a text as a terminal does."""
     stage.app.post_message(events.Paste(text))
     await stage.pilot.pause()
 
 
-# One of many
+# Choices
 
 
 def test_a_list_is_filtered_by_letters_in_order_best_first() -> None:
@@ -83,7 +84,7 @@ async def test_one_of_ten_thousand_choices_is_found_by_typing(tmp_path: Path) ->
 
 
 @pytest.mark.promise("TUI-3")
-async def test_unset_and_null_are_entries_and_not_the_texts_of_these_names(tmp_path: Path) -> None:
+async def test_unset_and_null_differ_from_the_texts_of_these_names(tmp_path: Path) -> None:
     values = ["null", "unset", *(f"v{index}" for index in range(60))]
     async with on_stage(given_tool(tmp_path, x={"enum": [*values, None], **OPTIONAL})) as stage:
         await stage.open("p.t")
@@ -98,7 +99,7 @@ async def test_unset_and_null_are_entries_and_not_the_texts_of_these_names(tmp_p
 
 
 @pytest.mark.promise("TUI-4")
-async def test_the_labels_of_choices_are_text(tmp_path: Path) -> None:
+async def test_the_labels_of_choices_are_plain_text(tmp_path: Path) -> None:
     values: list[JsonValue] = ["[red]a[/red]", "b\x1b[2Jb", "c\nc", *(f"filler {index}" for index in range(40))]
     async with on_stage(given_tool(tmp_path, x={"enum": values})) as stage:
         await stage.open("p.t")
@@ -110,7 +111,7 @@ async def test_the_labels_of_choices_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-7")
-async def test_choices_are_taken_and_left_by_mouse(tmp_path: Path) -> None:
+async def test_choices_are_made_by_mouse(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, x={"enum": [f"v{index}" for index in range(99)]})) as stage:
         await stage.open("p.t")
         await stage.pilot.click(Choices)
@@ -125,16 +126,16 @@ async def test_choices_are_taken_and_left_by_mouse(tmp_path: Path) -> None:
         assert draft(stage) == {"x": "v2"}
 
 
-# Several of many
+# Multiple choices
 
 
 def several(*values: JsonValue, **more: JsonValue) -> JsonObject:
-    """Builds the schema of a list of these values."""
+    """Return the schema of a list of these values."""
     return {"type": "array", "items": {"enum": [*values]}, **more}
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_values_are_ticked_in_the_order_that_is_sent(tmp_path: Path) -> None:
+async def test_values_are_sent_in_the_order_in_which_they_are_ticked(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, x=several("red", "green", "blue"))) as stage:
         await stage.open("p.t")
         assert isinstance(stage.app.focused, MultiChoices)
@@ -152,7 +153,7 @@ async def test_values_are_ticked_in_the_order_that_is_sent(tmp_path: Path) -> No
         assert draft(stage) == {"x": []}
 
 
-async def test_no_value_is_ticked_twice_where_the_schema_forbids_it(tmp_path: Path) -> None:
+async def test_a_value_is_ticked_once_if_the_schema_forbids_duplicates(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, x=several("a", "b", uniqueItems=True))) as stage:
         await stage.open("p.t")
         await stage.press("plus", "space", "plus")
@@ -178,7 +179,7 @@ async def test_many_values_are_one_line_that_opens_a_list(tmp_path: Path) -> Non
         assert draft(stage) == {"x": ["value299", "value17", "value17"]}
 
 
-async def test_a_value_that_is_no_option_is_shown_and_can_be_taken_out(tmp_path: Path) -> None:
+async def test_a_value_outside_the_options_is_shown_and_can_be_removed(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, x=several("a", "b"))) as stage:
         await stage.open("p.t")
         stage.form.load({"x": ["z", "a"]})
@@ -197,7 +198,7 @@ async def test_values_are_ticked_by_mouse(tmp_path: Path) -> None:
         assert draft(stage) == {"x": ["green"]}
 
 
-async def test_the_arrows_go_through_the_lines_of_values_and_on_to_the_next_field(tmp_path: Path) -> None:
+async def test_arrow_keys_move_through_lines_of_values_and_to_the_next_field(tmp_path: Path) -> None:
     values = [f"a long value {index}" for index in range(6)]
     given = given_tool(tmp_path, x=several(*values), y={"type": "string"})
     async with on_stage(given, size=(80, 24)) as stage:
@@ -209,7 +210,7 @@ async def test_the_arrows_go_through_the_lines_of_values_and_on_to_the_next_fiel
         await stage.until(lambda: isinstance(stage.app.focused, TextLine), "the next field has the focus")
 
 
-# What is offered
+# Offers
 
 
 @pytest.mark.promise("TUI-3")
@@ -235,7 +236,7 @@ async def test_the_default_and_the_examples_are_offered(tmp_path: Path) -> None:
         assert draft(stage) == {"word": "[b]beta[/b]", "size": 12345678901234567890}
 
 
-async def test_an_example_of_several_lines_gets_a_box(tmp_path: Path) -> None:
+async def test_an_example_of_several_lines_opens_a_box(tmp_path: Path) -> None:
     given = given_tool(tmp_path, word={"type": "string", "examples": ["one\ntwo"]})
     async with on_stage(given) as stage:
         await stage.open("p.t")
@@ -246,7 +247,7 @@ async def test_an_example_of_several_lines_gets_a_box(tmp_path: Path) -> None:
         await stage.until(lambda: isinstance(stage.app.focused, TextBox), "it is in a box")
 
 
-async def test_where_nothing_is_offered_the_key_does_nothing(tmp_path: Path) -> None:
+async def test_the_pick_key_does_nothing_without_offers(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, word={"type": "string"})) as stage:
         await stage.open("p.t")
         assert "Pick" not in stage.lines[-1]
@@ -255,7 +256,7 @@ async def test_where_nothing_is_offered_the_key_does_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_secret_is_masked_till_it_is_revealed_and_again_when_it_is_left(tmp_path: Path) -> None:
+async def test_a_secret_is_masked_until_it_is_revealed_and_after_it_loses_the_focus(tmp_path: Path) -> None:
     given = given_tool(tmp_path, api_key={"type": "string", "examples": ["none"]}, z={"type": "string"})
     async with on_stage(given) as stage:
         await stage.open("p.t")
@@ -274,7 +275,7 @@ async def test_a_secret_is_masked_till_it_is_revealed_and_again_when_it_is_left(
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with files and folders."""
+    """Working directory with files and folders."""
     folder = tmp_path / "work"
     for name in ("src/deep", "tests", ".hidden"):
         (folder / name).mkdir(parents=True)
@@ -288,7 +289,7 @@ PATH: JsonObject = {"type": "string", "format": "file-path"}
 
 
 def made(name: bytes) -> bool:
-    """Makes a file of any name, where the file system takes it."""
+    """Create a file of any name, if the file system allows it."""
     try:
         Path(os.fsdecode(name)).touch()
     except OSError:
@@ -297,7 +298,7 @@ def made(name: bytes) -> bool:
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_a_file_is_picked_by_going_into_folders(tmp_path: Path, shelf: Path) -> None:
+async def test_a_file_is_picked_by_opening_folders(tmp_path: Path, shelf: Path) -> None:
     async with on_stage(given_tool(tmp_path, path=PATH), size=(80, 24)) as stage:
         await stage.open("p.t")
         await stage.press("ctrl+f")
@@ -317,7 +318,7 @@ async def test_a_file_is_picked_by_going_into_folders(tmp_path: Path, shelf: Pat
         assert draft(stage) == {"path": "src/code.py"}
 
 
-async def test_the_list_of_files_begins_at_what_is_typed(tmp_path: Path, shelf: Path) -> None:
+async def test_the_list_of_files_starts_at_the_typed_path(tmp_path: Path, shelf: Path) -> None:
     async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
         await stage.open("p.t")
         await stage.type("src/co")
@@ -355,7 +356,7 @@ async def test_hidden_files_are_shown_on_demand_or_when_a_dot_is_typed(tmp_path:
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_folder_is_picked_and_no_file_is_listed(tmp_path: Path, shelf: Path) -> None:
+async def test_a_folder_is_picked_from_a_list_without_files(tmp_path: Path, shelf: Path) -> None:
     given = given_tool(tmp_path, out_dir={"type": "string", "format": "directory-path"})
     async with on_stage(given) as stage:
         await stage.open("p.t")
@@ -375,7 +376,7 @@ async def test_a_folder_is_picked_and_no_file_is_listed(tmp_path: Path, shelf: P
         assert draft(stage) == {"out_dir": "."}
 
 
-async def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path, shelf: Path) -> None:
+async def test_an_unreadable_folder_shows_an_error(tmp_path: Path, shelf: Path) -> None:
     async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
         await stage.open("p.t")
         await stage.press("ctrl+f")
@@ -383,21 +384,21 @@ async def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path, shelf: Path)
         await stage.type("tests")
         (shelf / "tests").rmdir()
         await stage.press("right")
-        await stage.until_seen("It can't be read: No such file or directory.")
+        await stage.until_seen("Can't read this folder: No such file or directory.")
 
 
 @pytest.mark.promise("TUI-4")
-async def test_a_file_whose_name_is_no_text_is_listed_and_refused(tmp_path: Path, shelf: Path) -> None:
+async def test_a_file_whose_name_is_not_unicode_is_listed_and_refused(tmp_path: Path, shelf: Path) -> None:
     if not made(os.fsencode(shelf) + b"/\xff\x1b[2J"):
         pytest.skip("this file system takes only text for names")
     async with on_stage(given_tool(tmp_path, path=PATH)) as stage:
         await stage.open("p.t")
         await stage.press("ctrl+f")
         await opened(stage, FilePicker)
-        await stage.until_seen("its name is no text")
+        await stage.until_seen("name isn't valid Unicode")
         assert "\x1b" not in stage.text
         await stage.press("end", "enter")
-        await stage.until_seen("The name of this file is no text")
+        await stage.until_seen("This file can't be sent because its name")
         assert draft(stage) == {}
 
 
@@ -406,19 +407,19 @@ async def test_a_file_whose_name_is_no_text_is_listed_and_refused(tmp_path: Path
 
 @pytest.mark.promise("TUI-2", "TUI-3")
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "line of words\n" * 80_000], ids=["one line", "many lines"])
-async def test_a_megabyte_is_shown_in_part_sent_whole_and_taken_back(tmp_path: Path, text: str) -> None:
+async def test_a_megabyte_is_shown_as_an_excerpt_sent_whole_and_undone(tmp_path: Path, text: str) -> None:
     async with on_stage(given_tool(tmp_path, body={"type": "string"})) as stage:
         await stage.open("p.t")
         await stage.type("before")
         await paste(stage, text)
-        await stage.until_seen("more characters: f4 edits all of them in $EDITOR")
+        await stage.until_seen("more characters: edit in $EDITOR (f4)")
         await stage.type("zzz")
         assert draft(stage) == {"body": "before" + text}
         await stage.press("ctrl+z")
         await stage.until(lambda: draft(stage) == {"body": "before"}, "it is taken back")
 
 
-async def test_a_long_text_in_a_line_gets_a_box(tmp_path: Path) -> None:
+async def test_a_long_text_in_a_line_opens_a_box(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, word={"type": "string"})) as stage:
         await stage.open("p.t")
         assert stage.form.query(TextLine)
@@ -429,19 +430,19 @@ async def test_a_long_text_in_a_line_gets_a_box(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("TUI-3")
-async def test_the_json_of_a_very_long_argument_is_shown_in_part_and_loses_nothing(tmp_path: Path) -> None:
+async def test_the_json_of_a_very_long_argument_is_shown_as_an_excerpt_and_sent_whole(tmp_path: Path) -> None:
     given = given_tool(tmp_path, body={"type": "string"}, n={"type": "integer"})
     async with on_stage(given) as stage:
         await stage.open("p.t")
         await paste(stage, "b" * 200_000)
         await stage.press("tab", "7", "ctrl+t")
         await stage.until(lambda: stage.form.query(Lines), "the JSON is shown")
-        await stage.until_seen("more characters: f4 edits all of them in $EDITOR")
+        await stage.until_seen("more characters: edit in $EDITOR (f4)")
         await stage.press("ctrl+t")
         assert stage.form.submit() == {"body": "b" * 200_000, "n": 7}
 
 
-async def test_a_box_takes_back_typing_before_the_form_takes_back_its_filling(tmp_path: Path) -> None:
+async def test_undo_in_a_box_reverts_typing_before_the_form_reverts_a_fill(tmp_path: Path) -> None:
     async with on_stage(given_tool(tmp_path, body={"type": "string"})) as stage:
         await stage.open("p.t")
         await stage.type("first")

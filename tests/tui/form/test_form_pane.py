@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
-from textual import events
 
 from pegboard.models import JsonObject
-from pegboard.tui.form.editors import Choices, JsonBox, TextBox, TextLine
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import TextLine
 from pegboard.tui.form.rows import AddLine
 from pegboard.tui.widgets.pick_list import PickList
 
@@ -20,7 +18,7 @@ from .form_stage import SIZE, FormApp, settled, show, spec_of, until
 
 
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_every_kind_of_field_is_filled_in_by_keys(app: FormApp) -> None:
+async def test_every_kind_of_field_is_filled_by_keys(app: FormApp) -> None:
     spec = spec_of(
         {
             "word": {"type": "string"},
@@ -51,12 +49,12 @@ async def test_every_kind_of_field_is_filled_in_by_keys(app: FormApp) -> None:
 
 
 @pytest.mark.promise("TUI-3")
-async def test_one_key_goes_through_unset_empty_and_null_and_the_state_is_seen(app: FormApp) -> None:
+async def test_one_key_switches_between_unset_empty_and_null_and_the_state_is_shown(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"x": {"type": ["string", "null"], "default": "d"}}))
         seen = []
         for _ in range(4):
-            seen.append((app.pane.submit(), next(word for word in WORDS if word in app.words)))
+            seen.append((app.pane.submit(), next(state for state in STATES if state in app.text)))
             await pilot.press("ctrl+n")
             await pilot.pause()
         assert seen == [
@@ -67,7 +65,7 @@ async def test_one_key_goes_through_unset_empty_and_null_and_the_state_is_seen(a
         ]
 
 
-WORDS = ('unset, default "d"', "empty text", "  null")
+STATES = ('unset, default "d"', "empty text", "  null")
 
 
 @pytest.mark.promise("TUI-3")
@@ -82,7 +80,7 @@ WORDS = ('unset, default "d"', "empty text", "  null")
     ],
 )
 @pytest.mark.parametrize("required", [False, True])
-async def test_the_states_come_round_to_what_was_typed(
+async def test_switching_states_returns_to_the_typed_value(
     app: FormApp, schema: JsonObject, keys: str, value: JsonValue, states: list[JsonObject], required: bool
 ) -> None:
     async with app.run_test(size=SIZE) as pilot:
@@ -99,7 +97,7 @@ async def test_the_states_come_round_to_what_was_typed(
 
 
 @pytest.mark.promise("TUI-3")
-async def test_the_rows_of_a_list_come_back_like_any_value(app: FormApp) -> None:
+async def test_switching_states_restores_the_rows_of_a_list(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"x": {"type": "array", "items": {"type": "string"}}}))
         await pilot.press("enter", "a", "enter", "b", "tab")
@@ -120,7 +118,7 @@ async def test_the_rows_of_a_list_come_back_like_any_value(app: FormApp) -> None
 @pytest.mark.promise("TUI-3")
 @pytest.mark.parametrize("more", [{}, {"maxLength": 5000, "format": "textarea"}])
 @pytest.mark.parametrize("default", [None, "null", ""])
-async def test_an_empty_editor_says_what_is_sent_and_a_default_is_called_one(
+async def test_an_empty_editor_shows_the_value_that_is_sent_or_the_default(
     app: FormApp, more: JsonObject, default: JsonValue
 ) -> None:
     async with app.run_test(size=(100, 24)) as pilot:
@@ -128,7 +126,7 @@ async def test_an_empty_editor_says_what_is_sent_and_a_default_is_called_one(
         written = json.dumps(default)
         seen = []
         for _ in range(4):
-            label, editor = app.words.splitlines()[:2]
+            label, editor = app.text.splitlines()[:2]
             seen.append((label.rstrip().split("  ")[-1], editor.strip(" █▌▐▍▎▏")))
             await pilot.press("ctrl+n")
             await pilot.pause()
@@ -136,8 +134,8 @@ async def test_an_empty_editor_says_what_is_sent_and_a_default_is_called_one(
         assert seen == [unset, ("empty text", "the empty text is sent"), ("null", "null is sent"), unset]
         await pilot.press("v", "backspace")
         await pilot.pause()
-        assert "is sent" not in app.words
-        assert "unset" in app.words
+        assert "is sent" not in app.text
+        assert "unset" in app.text
 
 
 async def test_typing_after_null_makes_it_a_value_and_deleting_all_unsets_it(app: FormApp) -> None:
@@ -150,10 +148,10 @@ async def test_typing_after_null_makes_it_a_value_and_deleting_all_unsets_it(app
 
 
 @pytest.mark.promise("TUI-3")
-async def test_a_switch_has_an_unset_state_and_is_moved_by_arrows_letters_and_mouse(app: FormApp) -> None:
+async def test_a_switch_can_be_unset_and_is_changed_by_arrows_letters_and_mouse(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"x": {"type": ["boolean", "null"]}}))
-        assert "● unset  ○ true  ○ false  ○ null" in app.words
+        assert "● unset  ○ true  ○ false  ○ null" in app.text
         found = []
         for key in ("right", "right", "right", "right", "left", "t", "u", "space"):
             await pilot.press(key)
@@ -164,11 +162,11 @@ async def test_a_switch_has_an_unset_state_and_is_moved_by_arrows_letters_and_mo
         assert app.pane.submit() == {"x": False}
 
 
-async def test_a_required_switch_cannot_be_unset_and_is_not_false_by_itself(app: FormApp) -> None:
+async def test_a_required_switch_cannot_be_unset_and_does_not_default_to_false(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"x": {"type": "boolean"}}, "x"))
         assert app.pane.submit() is None
-        assert "○ true  ○ false" in app.words
+        assert "○ true  ○ false" in app.text
         await pilot.press("left")
         assert app.pane.submit() == {"x": False}
 
@@ -182,7 +180,7 @@ async def test_many_choices_are_listed_and_found_by_typing(app: FormApp) -> None
         await pilot.press("c", "down", "enter")
         await until(pilot, lambda: isinstance(app.focused, Choices))
         assert app.pane.submit() == {"x": "c1"}
-        assert "▾ c1  2,003 of 3,001" in app.words
+        assert "▾ c1  2,003 of 3,001" in app.text
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.focused, PickList))
         await pilot.press("up", "escape")
@@ -214,22 +212,22 @@ async def test_rows_are_added_removed_and_moved_by_keys_and_by_mouse(app: FormAp
 
 
 @pytest.mark.promise("TUI-3")
-async def test_faults_appear_when_typing_stops_and_only_where_something_was_put_in(app: FormApp) -> None:
+async def test_errors_of_touched_fields_appear_after_a_pause(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"a": {"type": "string"}, "n": {"type": "integer"}}, "a"))
         await pilot.press("tab", *"ten")
-        assert "✗" not in app.words
-        await until(pilot, lambda: app.told)
+        assert "✗" not in app.text
+        await until(pilot, lambda: app.announced)
         await pilot.pause()
-        assert [fault.path for fault in app.told[-1]] == ["/a", "/n"]
-        assert '✗ must be an integer, not "ten"' in app.words
-        assert "is required" not in app.words
+        assert [fault.path for fault in app.announced[-1]] == ["/a", "/n"]
+        assert '✗ must be an integer, not "ten"' in app.text
+        assert "is required" not in app.text
         await pilot.press("backspace", "backspace", "backspace", "5")
-        await until(pilot, lambda: "✗" not in app.words)
+        await until(pilot, lambda: "✗" not in app.text)
 
 
 @pytest.mark.promise("TUI-3")
-async def test_running_shows_all_faults_and_goes_to_the_first(app: FormApp) -> None:
+async def test_running_shows_all_errors_and_focuses_the_first(app: FormApp) -> None:
     properties: JsonObject = {f"p{index}": {"type": "string"} for index in range(40)}
     items: JsonObject = {"type": "array", "items": {"type": "integer"}}
     async with app.run_test(size=SIZE) as pilot:
@@ -243,11 +241,11 @@ async def test_running_shows_all_faults_and_goes_to_the_first(app: FormApp) -> N
         app.pane.scroll_home(animate=False)
         assert app.pane.submit() is None
         await until(pilot, lambda: app.focused is row)
-        await until(pilot, lambda: '✗ must be an integer, not "2x"' in app.words)
+        await until(pilot, lambda: '✗ must be an integer, not "2x"' in app.text)
 
         def at_the_end() -> bool:
             app.pane.scroll_end(animate=False)
-            return "✗ is required" in app.words
+            return "✗ is required" in app.text
 
         await until(pilot, at_the_end)
         app.pane.load({"list": [1, 2]})
@@ -257,61 +255,7 @@ async def test_running_shows_all_faults_and_goes_to_the_first(app: FormApp) -> N
         assert app.path == "/z"
 
 
-@pytest.mark.promise("TUI-3")
-async def test_what_will_be_sent_is_one_key_away_two_ways_and_loses_nothing(app: FormApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of({"n": {"type": "integer"}, "password": {"type": "string"}}))
-        await pilot.press(*"ten", "tab", *"hunter2", "ctrl+t")
-        await until(pilot, lambda: isinstance(app.focused, JsonBox))
-        box = app.query_one(JsonBox)
-        assert '"n": "ten"' in app.words
-        assert "hunter2" not in app.words
-        box.load_text(box.text.replace('"ten"', "5"))
-        assert app.pane.submit() == {"n": 5, "password": "hunter2"}
-        box.load_text('{"n": 6')
-        assert app.pane.submit() is None
-        await pilot.press("ctrl+t", "ctrl+t")
-        assert '"n": 5' in box.text
-        await pilot.press("ctrl+t")
-        await until(pilot, lambda: isinstance(app.focused, TextLine))
-        assert app.pane.submit() == {"n": 5, "password": "hunter2"}
-
-
-@pytest.mark.promise("TUI-3")
-async def test_json_with_a_fault_stays_in_sight_until_it_is_mended_or_dropped(app: FormApp) -> None:
-    one, other = spec_of({"n": {"type": "integer"}}, name="a.one"), spec_of({}, name="a.two")
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, one)
-        await pilot.press("5", "ctrl+t")
-        await until(pilot, lambda: isinstance(app.focused, JsonBox))
-        box = app.query_one(JsonBox)
-        box.load_text('{"n": 6')
-        await pilot.press("ctrl+t")
-        await pilot.pause()
-        assert app.focused is box
-        assert "is not JSON" in app.words
-        assert "Mend it to go back to the fields; ctrl+t twice drops it." in app.words
-        app.pane.show(other)
-        await settled(pilot)
-        assert not app.query(JsonBox)
-        app.pane.show(one)
-        await until(pilot, lambda: app.query(JsonBox))
-        box = app.query_one(JsonBox)
-        assert box.text == '{"n": 6'
-        await until(pilot, lambda: "is not JSON" in app.words)
-        box.focus()
-        await pilot.press("ctrl+t", "ctrl+t")
-        assert app.pane.submit() == {"n": 5}
-        assert "drop it" not in app.words
-        await pilot.press("ctrl+z")
-        assert box.text == '{"n": 6'
-        assert app.pane.submit() is None
-        await pilot.press("end", "}", "ctrl+t")
-        await until(pilot, lambda: isinstance(app.focused, TextLine))
-        assert app.pane.submit() == {"n": 6}
-
-
-async def test_half_filled_forms_are_kept_for_their_own_tool(app: FormApp) -> None:
+async def test_half_filled_forms_are_kept_per_tool(app: FormApp) -> None:
     one, other = spec_of({"x": {"type": "string"}}, name="a.one"), spec_of({"x": {"type": "string"}}, name="a.two")
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, one)
@@ -327,7 +271,7 @@ async def test_half_filled_forms_are_kept_for_their_own_tool(app: FormApp) -> No
         assert app.pane.submit() is None
 
 
-async def test_a_rescan_keeps_what_was_typed_and_the_focus(app: FormApp) -> None:
+async def test_a_rescan_keeps_typed_values_and_the_focus(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"x": {"type": "string"}, "n": {"type": "integer"}}))
         await pilot.press("tab", *"te")
@@ -343,7 +287,7 @@ async def test_a_rescan_keeps_what_was_typed_and_the_focus(app: FormApp) -> None
 
 
 @pytest.mark.promise("TUI-4")
-async def test_untrusted_text_is_shown_as_it_is_and_steers_nothing(app: FormApp) -> None:
+async def test_untrusted_text_is_shown_as_plain_text(app: FormApp) -> None:
     nasty = "[red]x[/red] \x1b]0;title\x07 \u202eflip"
     schema: JsonObject = {
         "type": "string",
@@ -363,77 +307,17 @@ async def test_untrusted_text_is_shown_as_it_is_and_steers_nothing(app: FormApp)
     async with app.run_test(size=(100, 60)) as pilot:
         await show(pilot, spec_of(properties))
         arguments: JsonObject = {nasty: nasty, "choice": nasty, "many": nasty, "json": nasty, "list": [nasty, "a\nb"]}
-        shots = [app.words]
+        shots = [app.text]
         app.pane.load(arguments)
         app.pane.submit()
         await pilot.pause()
-        shots.append(app.words)
+        shots.append(app.text)
         await pilot.press("ctrl+t")
         await pilot.pause()
-        shots.append(app.words)
+        shots.append(app.text)
         assert all("[red]x[/red]" in words for words in shots)
         assert not {"\x1b", "\x07", "\u202e"} & set("".join(shots))
         assert app.form.draft() == arguments
-
-
-@pytest.mark.promise("TUI-3")
-async def test_a_paste_of_several_lines_keeps_them_all(app: FormApp) -> None:
-    text_list: JsonObject = {"type": "array", "items": {"type": "string"}}
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of({"x": {"type": "string"}, "l": text_list, "n": {"type": "integer"}}))
-        await pilot.press("a", "b", "left")
-        app.screen.post_message(events.Paste("1\n2\n"))
-        await until(pilot, lambda: isinstance(app.focused, TextBox))
-        await pilot.press("!", "tab", "enter")
-        app.screen.post_message(events.Paste("3\n4"))
-        await until(pilot, lambda: isinstance(app.focused, TextBox) and app.focused.text)
-        await pilot.press("tab", "tab")
-        app.screen.post_message(events.Paste(" 5\n"))
-        await until(pilot, lambda: app.form.fields[2].text)
-        assert app.pane.submit() == {"x": "a1\n2\nb!", "l": ["3\n4"], "n": 5}
-
-
-@pytest.mark.promise("TUI-7")
-async def test_the_arrows_leave_a_box_at_its_first_and_last_line(app: FormApp) -> None:
-    body: JsonObject = {"type": "string", "format": "textarea", "maxLength": 5000}
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of({"a": {"type": "integer"}, "j": body, "z": {"type": "integer"}}))
-        app.pane.load({"j": "long\n" * 4})
-        await settled(pilot)
-        first, last = app.query(TextLine)
-        box = app.query_one(TextBox)
-
-        def is_in_box() -> bool:
-            return app.focused is box
-
-        first.focus()
-        await pilot.press("down")
-        assert is_in_box()
-        box.move_cursor((0, 0))
-        left = 0
-        while is_in_box():
-            await pilot.press("down")
-            left += 1
-        assert app.focused is last
-        assert left == box.wrapped_document.height > 3
-        await pilot.press("up")
-        for _ in range(left - 1):
-            assert is_in_box()
-            await pilot.press("up")
-        await pilot.press("shift+up")
-        assert is_in_box()
-        await pilot.press("up")
-        assert app.focused is first
-
-
-async def test_loaded_text_of_several_lines_is_edited_in_lines_and_unchanged(app: FormApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await show(pilot, spec_of({"x": {"type": "string"}, "y": {"type": "string"}, "z": {"type": "string"}}))
-        arguments: JsonObject = {"x": "a\r\nb\nc\r", "y": "tab\there", "z": "\n"}
-        app.pane.load(arguments)
-        await until(pilot, lambda: len(app.query(TextBox)) == 2)
-        await pilot.pause()
-        assert app.pane.submit() == arguments
 
 
 async def test_secrets_are_masked(app: FormApp) -> None:
@@ -441,30 +325,30 @@ async def test_secrets_are_masked(app: FormApp) -> None:
         await show(pilot, spec_of({"api_key": {"type": "string", "default": "swordfish"}}, "api_key"))
         await pilot.press("end", "!")
         assert app.pane.submit() == {"api_key": "swordfish!"}
-        assert "swordfish" not in app.words
+        assert "swordfish" not in app.text
 
 
-async def test_a_tool_without_arguments_says_so_and_sends_none(app: FormApp) -> None:
+async def test_a_tool_without_arguments_shows_a_note_and_sends_none(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({}), focus=False)
-        assert "Takes no arguments." in app.words
+        assert "This tool has no arguments." in app.text
         assert app.pane.submit() == {}
         app.pane.load({"extra": 1})
-        await until(pilot, lambda: "other arguments" in app.words)
+        await until(pilot, lambda: "other arguments" in app.text)
         assert app.pane.submit() == {"extra": 1}
 
 
-async def test_an_unknown_argument_has_its_fault_in_sight(app: FormApp) -> None:
+async def test_the_error_of_an_unknown_argument_is_visible(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"path": {"type": "string"}}, additionalProperties=False))
         app.pane.load({"pth": "x"})
         await settled(pilot)
         assert app.pane.submit() is None
         await pilot.pause()
-        await until(pilot, lambda: "✗ unknown argument; did you mean `path`?" in app.words)
+        await until(pilot, lambda: "✗ unknown argument; did you mean `path`?" in app.text)
 
 
-async def test_a_constant_that_was_left_out_can_be_put_in_again(app: FormApp) -> None:
+async def test_a_missing_constant_can_be_set_again(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"mode": {"const": "fast"}}, "mode"), focus=False)
         app.pane.load({})
@@ -475,33 +359,8 @@ async def test_a_constant_that_was_left_out_can_be_put_in_again(app: FormApp) ->
         assert app.pane.submit() == {"mode": "fast"}
 
 
-async def test_a_text_is_edited_in_the_users_editor(
-    app: FormApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextmanager
-    def suspend() -> Iterator[None]:
-        yield
-
-    editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\nfor file; do :; done\nprintf "%s and\\nmore\\n" "$(cat "$file")" > "$file"\n')
-    editor.chmod(0o755)
-    monkeypatch.setenv("EDITOR", str(editor))
-    monkeypatch.delenv("VISUAL", raising=False)
-    async with app.run_test(size=SIZE) as pilot:
-        monkeypatch.setattr(app, "suspend", suspend)  # a test has no terminal to give away
-        await show(pilot, spec_of({"x": {"type": "string"}}))
-        await pilot.press(*"one", "f4")
-        await until(pilot, lambda: isinstance(app.focused, TextBox))
-        assert app.pane.submit() == {"x": "one and\nmore"}
-        await pilot.press("ctrl+t")
-        await until(pilot, lambda: isinstance(app.focused, JsonBox))
-        await pilot.press("f4")
-        await until(pilot, lambda: app.query_one(JsonBox).text.endswith("} and\nmore"))
-        assert app.pane.submit() is None
-
-
 @pytest.mark.promise("TUI-3")
-async def test_a_sample_of_the_corpus_goes_into_the_pane_and_comes_back(app: FormApp, data_folder: Path) -> None:
+async def test_a_sample_of_the_corpus_is_loaded_and_returned_unchanged(app: FormApp, data_folder: Path) -> None:
     lines = (data_folder / "schemas" / "open.jsonl").read_text(encoding="utf-8").splitlines()[::40]
     lines += (data_folder / "schemas" / "hardcases.jsonl").read_text(encoding="utf-8").splitlines()
     wrong = []
@@ -520,19 +379,19 @@ async def test_a_sample_of_the_corpus_goes_into_the_pane_and_comes_back(app: For
 
 @pytest.mark.promise("TUI-3")
 @pytest.mark.parametrize("fields", range(6, 14))
-async def test_a_fault_below_the_last_line_in_sight_is_brought_into_sight(app: FormApp, fields: int) -> None:
+async def test_an_error_below_the_viewport_is_scrolled_into_view(app: FormApp, fields: int) -> None:
     properties: JsonObject = {f"n{index}": {"type": "integer"} for index in range(fields)}
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of(properties))
         await pilot.press(*["tab"] * (fields - 1), *"soon")
-        await until(pilot, lambda: 'must be an integer, not "soon"' in app.words)
+        await until(pilot, lambda: 'must be an integer, not "soon"' in app.text)
 
 
-async def test_the_way_back_to_unset_is_offered_once_something_is_typed(app: FormApp) -> None:
+async def test_the_unset_command_appears_once_text_is_typed(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"n": {"type": "integer"}}))
-        assert "Unset/null" not in app.words
+        assert "Unset/null" not in app.text
         await pilot.press("1")
-        await until(pilot, lambda: "Unset/null" in app.words)
+        await until(pilot, lambda: "Unset/null" in app.text)
         await pilot.press("ctrl+n")
         assert app.pane.submit() == {}

@@ -1,4 +1,4 @@
-"""Pictures of a form with every kind of container, compared with those kept beside this file."""
+"""Snapshots of a form with every kind of container."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ ARGUMENTS: JsonObject = {
 
 @pytest.fixture
 def app(tmp_path: Path) -> PegboardApp:
-    """The app with one tool that has an argument of every kind, marked."""
+    """App with one tool that has an argument of every kind."""
     tool = ToolSpec(
         name="data.export",
         pack="data",
@@ -97,7 +97,7 @@ def app(tmp_path: Path) -> PegboardApp:
 
 
 def filled(do: Callable[[FormPane], object], seen: str) -> object:
-    """Gives what fills the form, does something with it, and waits until a text is seen."""
+    """Return a function that fills the form, runs `do`, and waits until a text is visible."""
 
     async def run(pilot: Pilot[None]) -> None:
         screen = pilot.app.screen_stack[0]
@@ -110,21 +110,21 @@ def filled(do: Callable[[FormPane], object], seen: str) -> object:
         form.focus_field()
         await until(pilot, lambda: form.has_focus_within)
         do(form)
-        await until(pilot, lambda: seen in words(pilot))
+        await until(pilot, lambda: seen in text_of(pilot))
         await until(pilot, lambda: is_whole(form))
         for field in screen.query("Input, TextArea"):
             assert isinstance(field, Input | TextArea)
             field.cursor_blink = False
-        # the footer follows the focus a little later
+        # the footer is updated after the focus
         before = ""
-        while before != (before := words(pilot)):
+        while before != (before := text_of(pilot)):
             await pilot.pause(0.3)
 
     return run
 
 
 def is_whole(form: FormPane) -> bool:
-    """Whether all of the form that is in sight is on the screen."""
+    """Return whether the viewport of the form is completely mounted."""
     assert form.body is not None
     sight = form.scrollable_content_region
     views = [view for view in form.body.views if view.region.overlaps(sight)]
@@ -134,16 +134,16 @@ def is_whole(form: FormPane) -> bool:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
-    """Waits until something holds, at most twenty seconds."""
+    """Wait until a condition holds, for at most 20 seconds."""
     end = monotonic() + 20
     while not condition():
-        assert monotonic() < end, f"it never came to that; on the screen:\n{words(pilot)}"
+        assert monotonic() < end, f"the condition never held; on the screen:\n{text_of(pilot)}"
         await pilot.pause(0.01)
 
 
-def words(pilot: Pilot[None]) -> str:
-    """Gives what is on the screen."""
-    strips = pilot.app.screen._compositor.render_strips(pilot.app.size)  # the only way to what is really seen
+def text_of(pilot: Pilot[None]) -> str:
+    """Return the text on the screen."""
+    strips = pilot.app.screen._compositor.render_strips(pilot.app.size)  # the only access to the rendered text
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
@@ -154,7 +154,7 @@ def test_a_filled_form(snap_compare: Compare, app: PegboardApp, size: tuple[int,
 
 
 @SIZES
-def test_the_first_of_the_faults(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
+def test_the_first_validation_error(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
     run = filled(lambda form: form.submit(), "✗ must be at least 1")
     assert snap_compare(app, terminal_size=size, run_before=run)
 
@@ -172,10 +172,10 @@ def test_a_variant(snap_compare: Compare, app: PegboardApp, size: tuple[int, int
 
 
 @SIZES
-def test_everything_folded(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
+def test_every_container_folded(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
     def fold(form: FormPane) -> None:
         form.submit()
         form.action_fold_all()
 
-    run = filled(fold, "2 rows  ✗ 1 fault")
+    run = filled(fold, "2 rows  ✗ 1 error")
     assert snap_compare(app, terminal_size=size, run_before=run)

@@ -8,7 +8,8 @@ from textual._xterm_parser import XTermParser
 from textual.dom import DOMNode
 
 from pegboard.tui.form import FormPane
-from pegboard.tui.form.editors import Choices, JsonBox, TextBox, TextLine
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import JsonBox, TextBox, TextLine
 from pegboard.tui.form.field_view import FieldView, RowView
 from pegboard.tui.form.files import FilePicker
 from pegboard.tui.form.multi import MultiChoices
@@ -34,7 +35,7 @@ AROUND_TEXT: list[type[DOMNode]] = [
     PickOne,
     FilePicker,
 ]
-"""Where something is typed into."""
+"""Widgets into which text is typed, and the commands around them."""
 OTHERS: list[type[DOMNode]] = [
     *(AddLine, Fold, Choices, MultiChoices, PickSeveral),
     *(ResultPane, TreeView, TableView, ErrorView, MarkdownView),
@@ -42,7 +43,7 @@ OTHERS: list[type[DOMNode]] = [
 
 SENT = {f"ctrl+{chr(96 + code)}": chr(code) for code in range(1, 27)}
 """What xterm and tmux send, by Textual's name of the key. Alt with a letter is not among them: it comes as an escape
-and a letter, which can't be told from the two keys one after the other."""
+and a letter, which is the same as the two keys in sequence."""
 SENT |= {character: character for character in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 SENT |= {"plus": "+", "minus": "-", "backspace": "\x7f"}
 SENT |= {"slash": "/", "asterisk": "*", "space": " ", "enter": "\r", "tab": "\t", "escape": "\x1b"}
@@ -54,12 +55,12 @@ SENT |= {"f3": "\x1bOR", "f4": "\x1bOS"}
 
 
 def keys_of(place: type[DOMNode]) -> list[str]:
-    """Gives every key that a place declares."""
+    """Return every key that a widget declares."""
     return [key for command in getattr(place, "ACTIONS", ()) for key in command.keys.split(",") if key]
 
 
 def parsed(sent: str) -> list[events.Key]:
-    """Gives the keys that Textual makes of what a terminal sends."""
+    """Return the keys that Textual parses from terminal input."""
     parser = XTermParser()
     found = [*parser.feed(sent), *parser.feed("")]
     return [event for event in found if isinstance(event, events.Key)]
@@ -75,5 +76,5 @@ def test_every_key_is_one_that_terminals_send(place: type[DOMNode]) -> None:
 
 @pytest.mark.promise("TUI-7")
 @pytest.mark.parametrize("place", AROUND_TEXT)
-def test_no_key_of_a_place_where_one_types_is_typed_into_it(place: type[DOMNode]) -> None:
+def test_no_command_around_a_text_editor_has_a_printable_key(place: type[DOMNode]) -> None:
     assert not [key for key in keys_of(place) if any(event.is_printable for event in parsed(SENT[key]))]

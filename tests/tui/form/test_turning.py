@@ -1,4 +1,4 @@
-"""One tool after the other: what shows their fields is the same, and none sees what is another's."""
+"""Editors are reused from one tool to the next, and values never leak between tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from pegboard.models import JsonObject
-from pegboard.tui.form.editors import Choices, TextBox, TextLine
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.rows import Selector
 
 from .form_stage import SIZE, FormApp, settled, show, spec_of, until
@@ -35,7 +36,7 @@ def lines(pilot: Pilot[None]) -> list[TextLine]:
     return [main for main in mains if isinstance(main, TextLine)]
 
 
-async def test_the_fields_of_the_next_tool_stand_in_the_lines_of_the_last_one(pilot: Pilot[None]) -> None:
+async def test_the_next_tool_reuses_the_lines_of_the_previous_one(pilot: Pilot[None]) -> None:
     await show(pilot, spec_of({"a": TEXT, "b": TEXT}, name="pack.one"), focus=False)
     before = set(lines(pilot))
     await show(pilot, spec_of({"c": TEXT, "d": TEXT}, name="pack.two"), focus=False)
@@ -45,19 +46,19 @@ async def test_the_fields_of_the_next_tool_stand_in_the_lines_of_the_last_one(pi
     assert stage(pilot).form.arguments() == {"c": "x", "d": "y"}
 
 
-async def test_a_tool_without_fields_in_between_changes_nothing(pilot: Pilot[None]) -> None:
+async def test_lines_are_reused_after_a_tool_without_fields(pilot: Pilot[None]) -> None:
     await show(pilot, spec_of({"a": TEXT}, name="pack.one"), focus=False)
     before = lines(pilot)
     await show(pilot, spec_of({}, name="pack.none"), focus=False)
-    assert "Takes no arguments." in stage(pilot).words
+    assert "This tool has no arguments." in stage(pilot).text
     await show(pilot, spec_of({"b": TEXT}, name="pack.two"))
     assert lines(pilot) == before
-    assert "Takes no arguments." not in stage(pilot).words
+    assert "This tool has no arguments." not in stage(pilot).text
     await pilot.press("x")
     assert stage(pilot).form.arguments() == {"b": "x"}
 
 
-async def test_keys_that_come_too_late_reach_no_other_tool(pilot: Pilot[None]) -> None:
+async def test_late_keys_never_reach_another_tool(pilot: Pilot[None]) -> None:
     one, two = spec_of({"a": TEXT}, name="pack.one"), spec_of({"b": TEXT}, name="pack.two")
     await show(pilot, one)
     await pilot.press("x")
@@ -73,7 +74,7 @@ async def test_keys_that_come_too_late_reach_no_other_tool(pilot: Pilot[None]) -
     assert str(stage(pilot).form.arguments()["a"]).startswith("x")
 
 
-async def test_what_a_line_has_not_told_yet_is_written_into_its_own_field(pilot: Pilot[None]) -> None:
+async def test_text_typed_last_is_written_into_its_own_field(pilot: Pilot[None]) -> None:
     one, two = spec_of({"a": TEXT}, name="pack.one"), spec_of({"b": TEXT}, name="pack.two")
     await show(pilot, one, focus=False)
     await show(pilot, two, focus=False)
@@ -90,26 +91,26 @@ async def test_what_a_line_has_not_told_yet_is_written_into_its_own_field(pilot:
     assert stage(pilot).form.arguments() == {"a": "typed last"}
 
 
-async def test_a_secret_that_was_revealed_is_hidden_in_the_next_tool_and_no_key_shows_another(
+async def test_a_revealed_secret_is_hidden_in_the_next_tool(
     pilot: Pilot[None],
 ) -> None:
     secret: JsonObject = {"type": "string", "format": "password"}
     await show(pilot, spec_of({"token": secret}, name="pack.one"))
     await pilot.press(*"hush", "ctrl+f")
-    assert "hush" in stage(pilot).words
+    assert "hush" in stage(pilot).text
     other = spec_of({"token": secret, "name": TEXT}, name="pack.two")
     for spec in (other, spec_of({"plain": TEXT}, name="pack.three"), other):
         await show(pilot, spec, focus=False)
-        assert "hush" not in stage(pilot).words
+        assert "hush" not in stage(pilot).text
     token, name = lines(pilot)
     assert (token.password, name.password) == (True, False)
     await until(pilot, lambda: stage(pilot).path == "/token")
     await pilot.press(*"mum", "tab", *"open")
-    assert "mum" not in stage(pilot).words
-    assert "open" in stage(pilot).words
+    assert "mum" not in stage(pilot).text
+    assert "open" in stage(pilot).text
 
 
-async def test_undoing_in_a_box_brings_back_nothing_of_another_tool(pilot: Pilot[None]) -> None:
+async def test_undo_in_a_box_never_restores_text_of_another_tool(pilot: Pilot[None]) -> None:
     await show(pilot, spec_of({"a": LONG}, name="pack.one"))
     await pilot.press(*"mine")
     await show(pilot, spec_of({"b": LONG}, name="pack.two"), focus=False)
@@ -121,13 +122,13 @@ async def test_undoing_in_a_box_brings_back_nothing_of_another_tool(pilot: Pilot
     assert stage(pilot).form.draft() == {}
 
 
-async def test_choices_and_suggestions_are_those_of_the_tool(pilot: Pilot[None]) -> None:
+async def test_choices_and_suggestions_belong_to_the_tool(pilot: Pilot[None]) -> None:
     def spec(name: str, *choices: str) -> JsonObject:
         return {"kind": {"type": "string", "enum": [*choices]}, "word": {**TEXT, "examples": [f"{name} example"]}}
 
     await show(pilot, spec_of(spec("first", "red", "green"), "kind", name="pack.one"), focus=False)
     await show(pilot, spec_of(spec("second", "blue", "white", "black"), "kind", name="pack.two"))
-    assert "red" not in stage(pilot).words
+    assert "red" not in stage(pilot).text
     await pilot.press("w", "tab", *"fir")
     line = lines(pilot)[0]
     assert line._suggestion == ""
@@ -136,7 +137,7 @@ async def test_choices_and_suggestions_are_those_of_the_tool(pilot: Pilot[None])
     assert stage(pilot).form.arguments() == {"kind": "white", "word": "sec"}
 
 
-async def test_variants_of_the_next_tool_are_its_own(pilot: Pilot[None]) -> None:
+async def test_variants_belong_to_the_tool(pilot: Pilot[None]) -> None:
     def either(*names: str) -> JsonObject:
         return {"oneOf": [{"type": "object", "title": name, "properties": {name: TEXT}} for name in names]}
 
@@ -145,10 +146,10 @@ async def test_variants_of_the_next_tool_are_its_own(pilot: Pilot[None]) -> None
     choices = next(view.main for view in stage(pilot).body.views if isinstance(view.main, Choices))
     assert isinstance(choices, Selector)
     assert [text for text, _ in choices.entries] == ["sun", "moon", "star"]
-    assert "cat" not in stage(pilot).words
+    assert "cat" not in stage(pilot).text
 
 
-async def test_a_line_that_became_a_box_is_a_box_for_the_next_tool_and_no_line(pilot: Pilot[None]) -> None:
+async def test_a_line_that_became_a_box_is_reused_as_a_box(pilot: Pilot[None]) -> None:
     await show(pilot, spec_of({"a": TEXT}, name="pack.one"))
     stage(pilot).body.views[0].main.post_message(events.Paste("two\nlines"))
     await until(pilot, lambda: isinstance(stage(pilot).body.views[0].main, TextBox))
@@ -160,7 +161,7 @@ async def test_a_line_that_became_a_box_is_a_box_for_the_next_tool_and_no_line(p
     assert stage(pilot).form.arguments() == {"c": "x"}
 
 
-async def test_many_tools_leave_no_heap_of_hidden_fields(pilot: Pilot[None]) -> None:
+async def test_the_number_of_spare_editors_is_limited(pilot: Pilot[None]) -> None:
     choice: JsonObject = {"type": "string", "enum": ["a", "b"]}
     several: JsonObject = {"type": "array", "items": TEXT}
     for round_ in range(30):

@@ -1,4 +1,4 @@
-"""One item of the form on the screen: its label, what it is edited with, what is wrong with it."""
+"""Widget of one form item: its label, its editor and its validation errors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from pegboard.data.json_text import parse, write
 from pegboard.forms import ChoiceField, Container, Field, JsonField, JsonTextError, TextField, VariantField
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import frame
-from pegboard.tui.form.editors import Choices, Edited, NeedsLines, TextBox, TextLine, in_editor
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import TextBox, TextLine, in_editor
 from pegboard.tui.form.items import Item
+from pegboard.tui.form.messages import ConvertToBox, Edited
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.form.rows import (
     AddLine,
@@ -28,37 +30,42 @@ from pegboard.tui.form.rows import (
     Fold,
     KeyLine,
     Selector,
-    editor_for,
-    exchanged,
-    has_lines,
-    kind_of,
+    editor_class,
+    make_editor,
+    needs_box,
+    replace_with_box,
 )
 
-Main: TypeAlias = Editor | Fold | AddLine | Selector
-"""What an item is worked with."""
+MainWidget: TypeAlias = Editor | Fold | AddLine | Selector
+"""The interactive widget of an item."""
 
 _KEY_SHARE = 0.4
 _KEY_WIDTH = range(10, 25)
-"""How wide the key of an entry may be."""
+"""Widths of an entry's key in columns."""
 
 
 class FieldView(Widget):
-    """An item of the form.
+    """Widget of a form item.
 
     Args:
         item: The item.
-        room: What it has to draw in.
+        space: The space available to it.
     """
 
     PAGE = "Field"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
-            "field.state", "ctrl+n", "next_state", "Unset/null", "Go on to unset, empty, null, what was typed.", True
+            "field.state",
+            "ctrl+n",
+            "next_state",
+            "Unset/null",
+            "Switch between unset, empty, null and the typed value.",
+            True,
         ),
         Command("field.unset", "", "unset", "Unset", "Leave the argument out."),
         Command("field.empty", "", "empty", "Send empty", "Send the empty text, list or object."),
         Command("field.null", "", "set_null", "Send null", "Send null."),
-        Command("field.editor", "f4", "editor", "Editor", "Edit the text in $EDITOR; of a container, its JSON."),
+        Command("field.editor", "f4", "editor", "Editor", "Edit the text, or the JSON of a container, in $EDITOR."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -66,90 +73,90 @@ class FieldView(Widget):
     """
 
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)
-    """Textual's own, which lays the screen out once more whenever it changes; this doesn't scroll."""
+    """Textual's reactive without its second layout on change, since a field doesn't scroll."""
 
-    class Stands(Message):
-        """The view has been put on the screen with all that is in it."""
+    class Mounted(Message):
+        """The view and its children are mounted."""
 
         def __init__(self, view: FieldView) -> None:
             super().__init__()
             self.view = view
 
-    def __init__(self, item: Item, room: frame.Room) -> None:
+    def __init__(self, item: Item, space: frame.Space) -> None:
         self.key = KeyLine(item) if item.entry is not None else None
-        self.main: Main = _main(item)
+        self.main: MainWidget = _make_main(item)
         super().__init__(*filter(None, (self.key, self.main)))
         self.item = item
-        self.room = room
-        self.kind = kind(item)
-        """Of what kind it is; None if it can show no item of another form."""
-        self.stands = asyncio.Event()
-        """Set once it is on the screen with all that is in it, or never will be."""
+        self.space = space
+        self.kind = view_kind(item)
+        """Class of its main widget if it can show the items of other forms, else None."""
+        self.mounted = asyncio.Event()
+        """Set once the view and its children are mounted, or were removed."""
         self._has_focus = False
         self._had_states = False
         self._above: list[Content] = []
         self._below: list[Content] = []
-        self._beside = _Beside()
+        self._layout = _FieldLayout()
         self._draw()
 
     @property
     def layout(self) -> Layout:
-        """The editor stands beneath the label, moved to the right."""
-        return self._beside
+        """A layout that asks the view to place its children."""
+        return self._layout
 
     @property
     def stops(self) -> list[Widget]:
-        """What can have the focus, in its order."""
+        """The focusable children, in tab order."""
         return [part for part in (self.key, self.main) if part is not None and part.can_focus]
 
-    def take(self, item: Item, room: frame.Room) -> None:
-        """Shows the item as it is now.
+    def update_item(self, item: Item, space: frame.Space) -> None:
+        """Show the current state of the item.
 
         Args:
-            item: One of the same key.
-            room: What it has to draw in.
+            item: An item with the same key.
+            space: The space available to it.
         """
-        before, self.item, self.room = self.item, item, room
+        before, self.item, self.space = self.item, item, space
         if self.key is not None:
             self.key.item = item
         if before.field is not item.field:
             self.call_later(self._replace_main)
         elif isinstance(self.main, Fold | AddLine):
-            self.main.take(item)
+            self.main.update_item(item)
         self.redraw()
 
-    def turn_to(self, item: Item, room: frame.Room) -> None:
-        """Shows an item of another form, as if it were new.
+    def show_item(self, item: Item, space: frame.Space) -> None:
+        """Show an item of another form, as if the view were new.
 
         Args:
-            item: One of the same kind, as `kind` tells.
-            room: What it has to draw in.
+            item: An item of the same kind (see `view_kind`).
+            space: The space available to it.
         """
-        self.item, self.room = item, room
+        self.item, self.space = item, space
         self._has_focus = False
         match self.main, item.field:
             case Fold() | AddLine() as line, _:
-                line.take(item)
+                line.update_item(item)
             case Selector() as selector, VariantField() as variant:
-                selector.turn_to_variants(variant)
+                selector.show_variants(variant)
             case Choices() as choices, ChoiceField() as choice:
-                choices.turn_to(choice)
+                choices.show_field(choice)
             case TextLine() | TextBox() as editor, field:
-                editor.turn_to(field)
+                editor.show_field(field)
         self.redraw()
 
     def sync(self) -> None:
-        """Shows what is in the field."""
+        """Show the current value of the field."""
         if self.key is not None:
             self.key.sync()
-        if isinstance(self.main, TextLine) and not self.main.password and has_lines(self.item.field.text):
-            self.call_later(self._take_lines, self.item.field, self.item.field.text)
+        if isinstance(self.main, TextLine) and not self.main.password and needs_box(self.item.field.text):
+            self.call_later(self._convert_to_box, self.item.field, self.item.field.text)
         else:
             self.main.sync()
         self.redraw()
 
     def redraw(self) -> None:
-        """Shows state and faults as they are now; lays the form out again only where lines were added or fell away."""
+        """Redraw status and validation errors; request a layout only if the number of lines changed."""
         before = len(self._above), len(self._below)
         self._draw()
         self.refresh(layout=before != (len(self._above), len(self._below)))
@@ -160,97 +167,87 @@ class FieldView(Widget):
             self._had_states = has_states
             self.refresh_bindings()
 
-    # Where it stands
-
     def lines(self, width: int) -> int:
-        """Gives how many lines it takes.
-
-        Args:
-            width: The columns it has.
-        """
-        placed = self._beside.arrange(self, list(self.displayed_children), Size(width, 0))
+        """Return the height of the view in lines, given its width in columns."""
+        placed = self._layout.arrange(self, list(self.displayed_children), Size(width, 0))
         return max([len(self._above), *(placement.region.bottom for placement in placed)]) + len(self._below)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Gives how many lines it takes."""
+        """Return the height of the view in lines."""
         return self.lines(width)
 
     def place(self, children: Sequence[Widget], width: int) -> ArrangeResult:
-        """Places the key, and the editor beside it or where a key would be; a constant beside its label."""
-        aside = frame.beside(self.item, self.room)
-        left, top = frame.indent(self.item, self.room) + len(frame.number(self.item)), len(self._above)
+        """Place the key and the editor next to it; a constant goes beside its label."""
+        aside = frame.beside(self.item, self.space)
+        left, top = frame.indent(self.item, self.space) + len(frame.number(self.item)), len(self._above)
         placed: ArrangeResult = []
         for child in children:
             if aside is not None:
                 column, line, columns = aside
-                placed += _placed(self, child, Region(left + column, line, columns, 0))
+                placed += _place(self, child, Region(left + column, line, columns, 0))
             elif child is self.key:
                 columns = min(max(round((width - left) * _KEY_SHARE), _KEY_WIDTH.start), _KEY_WIDTH.stop - 1)
-                placed += _placed(self, child, Region(left, top, columns, 0))
+                placed += _place(self, child, Region(left, top, columns, 0))
                 left += columns + 1
             else:
-                placed += _placed(self, child, Region(left, top, max(width - left, 1), 0))
+                placed += _place(self, child, Region(left, top, max(width - left, 1), 0))
         return placed
 
     def render(self) -> Content:
-        """Draws what is around the editor."""
-        guides = frame.guides(self.item, self.room)
+        """Render the text around the editor."""
+        guides = frame.guides(self.item, self.space)
         number = Content.styled(frame.number(self.item), "$text-muted")
         middle = max(self.size.height - len(self._above) - len(self._below), 0)
         lines = [*self._above, *([number] + [Content("")] * (middle - 1) if middle else []), *self._below]
         return Content("\n").join(guides + line for line in lines)
 
     def _draw(self) -> None:
-        self._above = frame.above(self.item, self.room, has_focus=self._has_focus)
-        self._below = frame.below(self.item, self.room, has_focus=self._has_focus)
-
-    # What happens to it
+        self._above = frame.above(self.item, self.space, has_focus=self._has_focus)
+        self._below = frame.below(self.item, self.space, has_focus=self._has_focus)
 
     def on_mount(self) -> None:
-        """Tells that it stands."""
-        self.stands.set()
-        self.post_message(self.Stands(self))
+        """Announce that the view is mounted."""
+        self.mounted.set()
+        self.post_message(self.Mounted(self))
 
     def on_unmount(self) -> None:
-        """Lets nobody wait for it any more, and what was drawn go.
+        """Release waiting tasks, and drop what Textual would keep of this widget.
 
-        Textual keeps what listens for selections until somebody selects, and what the last thousand widgets drew. Over
-        a few forms that becomes so much that each full garbage collection is felt.
+        Textual keeps subscribers to text selection until the next selection, and the strips of the last thousand
+        widgets. After a few forms, that makes every full garbage collection noticeable.
         """
-        self.stands.set()
+        self.mounted.set()
         parts: list[Widget] = [self, self.main, *filter(None, [self.key])]
         for part in parts:
             self.screen.text_selection_started_signal.unsubscribe(part)
-            part._styles_cache.clear()  # noqa: SLF001 - nothing public lets go of it
+            part._styles_cache.clear()  # noqa: SLF001 - Textual has no public way to clear it
 
     def show_focus(self, has_focus: bool) -> None:
-        """Says all there is to say of the field while it has the focus, and the most important while it hasn't."""
+        """Show all notes of the field while it is focused, and only the first lines otherwise."""
         if has_focus != self._has_focus:
             self._has_focus = has_focus
             self.redraw()
 
-    async def on_needs_lines(self, event: NeedsLines) -> None:
-        """Makes the line a box."""
+    async def on_convert_to_box(self, event: ConvertToBox) -> None:
+        """Replace the line by a box."""
         event.stop()
-        await self._take_lines(event.field, event.text)
+        await self._convert_to_box(event.field, event.text)
 
-    async def _take_lines(self, field: Field, text: str) -> None:
+    async def _convert_to_box(self, field: Field, text: str) -> None:
         if isinstance(self.main, TextLine) and self.main.field is field:
-            self.main = await exchanged(self.main, text)
+            self.main = await replace_with_box(self.main, text)
             self.kind = TextBox
 
     async def _replace_main(self) -> None:
-        """Puts another editor in the place of the one whose field is gone."""
-        before, self.main, self.kind = self.main, _main(self.item), kind(self.item)
+        """Replace the editor after its field was replaced."""
+        before, self.main, self.kind = self.main, _make_main(self.item), view_kind(self.item)
         with self.app.batch_update():
             await self.mount(self.main)
             await before.remove()
 
-    # What the user does
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers only what the field can do."""
-        target = self._target
+        """Enable the commands that apply to the field."""
+        target = self._state_field
         match action:
             case "next_state":
                 return len(self._states()) > 1
@@ -265,26 +262,26 @@ class FieldView(Widget):
         return True
 
     def action_next_state(self) -> None:
-        """Goes on to the next of the states that the field can have, the value that was typed among them."""
-        target, states = self._target, self._states()
+        """Switch to the next possible state of the field."""
+        target, states = self._state_field, self._states()
         now = "empty" if target.state == "value" and not target.is_filled and "empty" in states else target.state
-        self._go(states[(states.index(now) + 1) % len(states)] if now in states else states[0])
+        self._set_state(states[(states.index(now) + 1) % len(states)] if now in states else states[0])
 
     def action_unset(self) -> None:
-        """Leaves the argument out."""
-        self._go("unset")
+        """Unset the argument."""
+        self._set_state("unset")
 
     def action_empty(self) -> None:
-        """Sends the empty text, list or object."""
-        self._go("empty")
+        """Send an empty text, list or object."""
+        self._set_state("empty")
 
     def action_set_null(self) -> None:
-        """Sends null."""
-        self._go("null")
+        """Send null."""
+        self._set_state("null")
 
     async def action_editor(self) -> None:
-        """Edits the text in the user's editor; of a container its JSON, in which secrets are dots."""
-        target = self._target
+        """Edit the text, or the JSON of a container with masked secrets, in the user's editor."""
+        target = self._state_field
         as_json = _is_json(target)
         is_whole = as_json and isinstance(target, Container) and not target.is_raw and target.state == "value"
         shown = target.draft(masked=True)
@@ -296,17 +293,17 @@ class FieldView(Widget):
             target.update(parse(after), shown) if is_whole else target.write(after)
         except JsonTextError:
             target.write(after)
-        self._tell()
+        self._show_edit()
 
     def _states(self) -> list[str]:
-        target = self._target
+        target = self._state_field
         states = [] if target.in_list else ["unset"]
         states += ["empty"] if _can_empty(target) else []
         states += ["null"] if target.nullable else []
         return states + (["value"] if target.can_recall or target.is_filled else [])
 
-    def _go(self, state: str) -> None:
-        target = self._target
+    def _set_state(self, state: str) -> None:
+        target = self._state_field
         match state:
             case "unset":
                 target.unset()
@@ -316,15 +313,15 @@ class FieldView(Widget):
                 target.recall()
             case _ if isinstance(target, TextField | Container):
                 target.empty()
-        self._tell()
+        self._show_edit()
 
-    def _tell(self) -> None:
+    def _show_edit(self) -> None:
         self.sync()
-        self.post_message(Edited(self._target))
+        self.post_message(Edited(self._state_field))
 
     @property
-    def _target(self) -> Field:
-        """The field that has the states: of a variant's field the variant, since its null is that of all."""
+    def _state_field(self) -> Field:
+        """The field whose state changes: for the field of a variant, the outermost variant field."""
         found = self.item.field
         while isinstance(found.parent, VariantField):
             found = found.parent
@@ -332,7 +329,7 @@ class FieldView(Widget):
 
 
 class RowView(FieldView):
-    """An item that is a row of a list or an entry of a map, and can be moved."""
+    """Widget of a row of a list or an entry of a map, which can be moved and removed."""
 
     PAGE = "Row"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -343,41 +340,43 @@ class RowView(FieldView):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS[len(FieldView.ACTIONS) :])
 
-    class Asked(Message):
-        """The row is to be moved, or to go where `by` is None."""
+    class Moved(Message):
+        """The user moved the row by a number of positions."""
 
-        def __init__(self, item: Item, by: int | None) -> None:
+        def __init__(self, item: Item, by: int) -> None:
             super().__init__()
             self.item = item
             self.by = by
 
+    class Removed(Message):
+        """The user removed the row."""
+
+        def __init__(self, item: Item) -> None:
+            super().__init__()
+            self.item = item
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers only what the row can do."""
+        """Enable the commands that apply to the row."""
         if action in ("remove_row", "move_row"):
             return self.item.index >= getattr(self.item.holder, "fixed", 0)
         return super().check_action(action, parameters)
 
     def action_remove_row(self) -> None:
-        """Asks for the row to go."""
-        self.post_message(self.Asked(self.item, None))
+        """Remove the row."""
+        self.post_message(self.Removed(self.item))
 
     def action_move_row(self, by: int) -> None:
-        """Asks for the row to be moved."""
-        self.post_message(self.Asked(self.item, by))
+        """Move the row by a number of positions."""
+        self.post_message(self.Moved(self.item, by))
 
 
-def view_of(item: Item, room: frame.Room) -> FieldView:
-    """Builds the view of an item.
-
-    Args:
-        item: The item.
-        room: What it has to draw in.
-    """
-    return FieldView(item, room) if item.holder is None else RowView(item, room)
+def view_of(item: Item, space: frame.Space) -> FieldView:
+    """Return a new view of an item."""
+    return FieldView(item, space) if item.holder is None else RowView(item, space)
 
 
-def kind(item: Item) -> type[Main] | None:
-    """Says of what kind the view of an item is: one of the same can show it later. None if it can show no other."""
+def view_kind(item: Item) -> type[MainWidget] | None:
+    """Return the class of an item's main widget if views of that kind are reusable for other forms, else None."""
     if item.holder is not None:
         return None
     match item.part, item.field:
@@ -388,30 +387,30 @@ def kind(item: Item) -> type[Main] | None:
         case "choice", VariantField():
             return Selector
         case _, one:
-            found = kind_of(one)
+            found = editor_class(one)
             return None if found is MultiChoices else found
 
 
-class _Beside(Layout):
-    """Leaves the view of an item to say where its parts stand."""
+class _FieldLayout(Layout):
+    """Layout that delegates to `FieldView.place`."""
 
-    name = "beside"
+    name = "field"
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
-        """Places the parts."""
-        assert isinstance(parent, FieldView), "the layout of those"
+        """Place the children."""
+        assert isinstance(parent, FieldView), "used by FieldView only"
         return parent.place(children, size.width)
 
 
-def _placed(parent: Widget, child: Widget, where: Region) -> list[WidgetPlacement]:
-    """Places a widget, as high as it wants to be, where it is said to stand."""
+def _place(parent: Widget, child: Widget, where: Region) -> list[WidgetPlacement]:
+    """Place a widget at a position and width, with the height that it needs."""
     if not isinstance(child, TextBox | MultiChoices):
         return [WidgetPlacement(Region(where.x, where.y, where.width, 1), NULL_OFFSET, NULL_SPACING, child)]
     own = VerticalLayout().arrange(parent, [child], Size(where.width, 0))
     return [placement._replace(region=placement.region.translate(where.offset)) for placement in own]
 
 
-def _main(item: Item) -> Main:
+def _make_main(item: Item) -> MainWidget:
     match item.part, item.field:
         case "header", _:
             return Fold(item)
@@ -420,7 +419,7 @@ def _main(item: Item) -> Main:
         case "choice", VariantField() as variant:
             return Selector(variant)
         case _, one:
-            return editor_for(one)
+            return make_editor(one)
 
 
 def _can_empty(one: Field) -> bool:

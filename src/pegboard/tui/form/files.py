@@ -1,4 +1,4 @@
-"""A list of files and folders to pick a path from."""
+"""Popup list of files and folders, from which users pick a path."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _HERE = "./"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """Something in a folder."""
+class FolderEntry:
+    """File or folder in a folder."""
 
     name: str
     is_folder: bool
 
     @property
     def can_be_sent(self) -> bool:
-        """Whether its name is text; the name of a file may be any bytes."""
+        """Whether its name is valid Unicode; file names may be arbitrary bytes."""
         try:
             self.name.encode()
         except UnicodeEncodeError:
@@ -42,35 +42,35 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """What is in a folder, folders first."""
+class FolderListing:
+    """Content of a folder, folders first."""
 
     folder: Path
-    entries: tuple[Entry, ...]
-    trouble: str
-    """Why not all of it is there; empty if all is."""
+    entries: tuple[FolderEntry, ...]
+    problem: str
+    """Why the listing is incomplete, or an empty string."""
 
 
-def listing(folder: Path) -> Listing:
-    """Reads a folder; what can't be read is told, not raised."""
+def read_folder(folder: Path) -> FolderListing:
+    """List a folder; an error becomes the `problem` of the listing."""
     try:
         with os.scandir(folder) as found:
-            some = [Entry(entry.name, _is_folder(entry)) for entry in islice(found, _MOST_ENTRIES + 1)]
+            some = [FolderEntry(entry.name, _is_folder(entry)) for entry in islice(found, _MOST_ENTRIES + 1)]
     except OSError as error:
-        return Listing(folder, (), f"It can't be read: {error.strerror or error}.")
-    trouble = f"Only {_MOST_ENTRIES:,} of its entries are listed." if len(some) > _MOST_ENTRIES else ""
+        return FolderListing(folder, (), f"Can't read this folder: {error.strerror or error}.")
+    problem = f"Only the first {_MOST_ENTRIES:,} entries are listed." if len(some) > _MOST_ENTRIES else ""
     some = sorted(some[:_MOST_ENTRIES], key=lambda entry: (not entry.is_folder, entry.name.casefold()))
-    return Listing(folder, tuple(some), trouble)
+    return FolderListing(folder, tuple(some), problem)
 
 
-def beginning(text: str, folder: Path) -> tuple[Path, str]:
-    """Gives the folder to begin in, and what to look for there.
+def starting_point(text: str, folder: Path) -> tuple[Path, str]:
+    """Return the folder to list first, and the initial filter.
 
     Args:
-        text: What is typed, which may be the beginning of a path.
-        folder: What a relative path begins at.
+        text: The typed text, possibly the prefix of a path.
+        folder: The folder that relative paths start from.
     """
-    path = folder / os.path.expanduser(text)  # noqa: PTH111 - Path's raises where there is no such user
+    path = folder / os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser may raise
     if _is_folder(path):
         return path, ""
     if _is_folder(path.parent):
@@ -79,52 +79,58 @@ def beginning(text: str, folder: Path) -> tuple[Path, str]:
 
 
 class FilePicker(Popup[str | None]):
-    """Closes with a path, or None; relative where that is how one got there.
+    """List of files that closes with a path, or None; the path is relative inside the working directory.
 
     Args:
-        beside: Where on the screen what asked for it stands.
-        title: What the path is for.
-        text: What is typed so far.
-        folders_only: Whether a folder is asked for.
+        beside: Region of the widget that opened it, on the screen.
+        title: Title of the box.
+        text: The text typed in the editor.
+        folders_only: Whether to list folders only.
     """
 
     PAGE = "Files"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("files.into", "right", "into", "Open", "Go into the marked folder."),
-        Command("files.out", "left,backspace", "out", "Up", "Go to the folder around this one."),
-        Command("files.hidden", "ctrl+t", "hidden", "Hidden files", "Show or hide what begins with a dot."),
-        Command("files.close", "escape", "close", "Close", "Close the list and keep what was typed."),
+        Command("files.into", "right", "into", "Open", "Open the marked folder."),
+        Command("files.out", "left,backspace", "out", "Go up", "Open the parent folder."),
+        Command(
+            "files.hidden",
+            "ctrl+t",
+            "hidden",
+            "Toggle hidden files",
+            "Show or hide files whose names start with a dot.",
+        ),
+        Command("files.close", "escape", "close", "Close", "Close the list and keep the typed text."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, beside: Region, title: str, text: str, *, folders_only: bool) -> None:
-        super().__init__(beside, title, "enter takes · ← out · → in · ctrl+t hidden")
+        super().__init__(beside, title, "enter chooses · ← up · → open · ctrl+t hidden")
         self._text = text
         self._folders_only = folders_only
         self._shows_hidden = False
-        self._listing: Listing | None = None
-        self._entries: list[Entry] = []
+        self._listing: FolderListing | None = None
+        self._entries: list[FolderEntry] = []
         self._absolute = Path(text).is_absolute() or text.startswith("~")
         self._base = Path()
 
     def on_mount(self) -> None:
-        """Lists the folder of what is typed."""
+        """List the folder of the typed path."""
         self.list.empty = "Reading…"
-        self._begin()
+        self._open_first()
 
     @work(exclusive=True, group="listing")
-    async def _begin(self) -> None:
+    async def _open_first(self) -> None:
         self._base = await asyncio.to_thread(_working_folder)
-        folder, sought = await asyncio.to_thread(beginning, self._text, self._base)
+        folder, sought = await asyncio.to_thread(starting_point, self._text, self._base)
         self._shows_hidden = sought.startswith(".")
-        self._take(await asyncio.to_thread(listing, folder), sought=clean_line(sought))
+        self._show_listing(await asyncio.to_thread(read_folder, folder), sought=clean_line(sought))
 
     @work(exclusive=True, group="listing")
     async def _open(self, folder: Path, marked: str = "") -> None:
-        """Lists another folder, the entry of that name marked."""
-        self._take(await asyncio.to_thread(listing, folder), marked=marked)
+        """List a folder and mark the entry with a name."""
+        self._show_listing(await asyncio.to_thread(read_folder, folder), marked=marked)
 
-    def _take(self, found: Listing, *, marked: str = "", sought: str = "") -> None:
+    def _show_listing(self, found: FolderListing, *, marked: str = "", sought: str = "") -> None:
         self._listing = found
         self._entries = [
             entry
@@ -132,10 +138,10 @@ class FilePicker(Popup[str | None]):
             if (entry.is_folder or not self._folders_only)
             and (self._shows_hidden or entry.name == marked or not entry.name.startswith("."))
         ]
-        self.list.empty = "There is nothing here."
-        lines = [PickLine(f"{_HERE}  {found.trouble}".rstrip(), "this folder", pinned=True)]
+        self.list.empty = "No matching files."
+        lines = [Line(f"{_HERE}  {found.problem}".rstrip(), "this folder", pinned=True)]
         lines += [
-            PickLine(label(entry.name) + "/" * entry.is_folder, "" if entry.can_be_sent else "its name is no text")
+            Line(label(entry.name) + "/" * entry.is_folder, "" if entry.can_be_sent else "name isn't valid Unicode")
             for entry in self._entries
         ]
         names = [entry.name for entry in self._entries]
@@ -144,53 +150,56 @@ class FilePicker(Popup[str | None]):
         self.show(lines, place, sought=sought)
 
     def _show_folder(self, folder: Path) -> None:
-        """Names the folder in the title, its end where there is no room for all of it."""
+        """Show the folder in the title, shortened at the start."""
         box = self.query_one("#box", Vertical)
-        name, room = clean_line(str(folder)), max(self._beside.width, 36) - len(self._title) - 12
-        box.border_title = Content(f"{self._title} · {name if len(name) <= room else '…' + name[-room:]}")
+        name, space = clean_line(str(folder)), max(self._beside.width, 36) - len(self._title) - 12
+        box.border_title = Content(f"{self._title} · {name if len(name) <= space else '…' + name[-space:]}")
 
     def action_into(self) -> None:
-        """Goes into the marked folder."""
+        """Open the marked folder."""
         entry = self._marked()
         if self._listing is not None and entry is not None and entry.is_folder:
             self._open(self._listing.folder / entry.name)
 
     def action_out(self) -> None:
-        """Goes to the folder around this one."""
+        """Open the parent folder."""
         if self._listing is not None:
-            folder = _whole(self._listing.folder)
+            folder = _absolute_path(self._listing.folder)
             self._open(folder.parent, marked=folder.name)
 
     def action_hidden(self) -> None:
-        """Shows or hides what begins with a dot."""
+        """Show or hide files whose names start with a dot."""
         entry = self._marked()
         self._shows_hidden = not self._shows_hidden
         if self._listing is not None:
-            self._take(self._listing, marked=entry.name if entry is not None else "", sought=self.list.sought)
+            self._show_listing(self._listing, marked=entry.name if entry is not None else "", sought=self.list.sought)
 
     @on(PickList.Chosen)
-    def _chosen(self, event: PickList.Chosen) -> None:
+    def _choose(self, event: PickList.Chosen) -> None:
         event.stop()
         if self._listing is None:
             return
         entry = self._marked()
         if entry is None:
-            self.dismiss(self._said(self._listing.folder))
+            self.dismiss(self._sent_path(self._listing.folder))
         elif entry.is_folder and not self._folders_only:
             self._open(self._listing.folder / entry.name)
         elif entry.can_be_sent:
-            self.dismiss(self._said(self._listing.folder / entry.name))
+            self.dismiss(self._sent_path(self._listing.folder / entry.name))
         else:
-            self.notify("The name of this file is no text, so no argument can hold it.", severity="warning")
+            self.notify(
+                "This file can't be sent because its name isn't valid Unicode. Rename it or choose another.",
+                severity="warning",
+            )
 
-    def _marked(self) -> Entry | None:
-        """Gives the marked entry; None for the folder itself."""
+    def _marked(self) -> FolderEntry | None:
+        """Return the marked entry, or None for the folder itself."""
         marked = self.list.marked
         return self._entries[marked - 1] if marked else None
 
-    def _said(self, path: Path) -> str:
-        """Gives the path as it is sent: relative to the working folder where it is in it, unless it began otherwise."""
-        whole = _whole(path)
+    def _sent_path(self, path: Path) -> str:
+        """Return the path to send: relative in the working directory unless an absolute path was typed."""
+        whole = _absolute_path(path)
         is_inside = whole.is_relative_to(self._base) and not self._absolute
         return str(whole.relative_to(self._base) if is_inside else whole)
 
@@ -198,16 +207,16 @@ class FilePicker(Popup[str | None]):
 def _working_folder() -> Path:
     try:
         return Path.cwd()
-    except FileNotFoundError:  # it was removed under our feet
+    except FileNotFoundError:  # the working directory was deleted
         return Path("/")
 
 
-def _whole(path: Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 - a link is sent as it is called, not as what it leads to
+def _absolute_path(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links
 
 
 def _is_folder(place: Path | os.DirEntry[str]) -> bool:
     try:
         return place.is_dir()
-    except (OSError, ValueError):  # it can't be looked at, or no path is like that
+    except (OSError, ValueError):  # no permission, or not a valid path
         return False

@@ -1,7 +1,7 @@
-"""What of a form is in sight: its tree, as far as it is unfolded, as a row of items from top to bottom.
+"""The unfolded part of a form's field tree, flattened into a list of items from top to bottom.
 
-An item is what the screen shows in one piece: a field with its label, the line above what a container holds, the choice
-of a variant, the line that adds a row.
+An item is a unit of display: a field with its label, the header of a container, the choice of a variant, or the line
+that adds a row.
 """
 
 from __future__ import annotations
@@ -25,62 +25,59 @@ from pegboard.forms import (
     VariantField,
 )
 
-Part: TypeAlias = Literal["field", "header", "choice", "raw", "add"]
-"""A field with its editor; the line above what a container holds; the choice of a variant; the JSON of a container that
-holds what fits no part of it; the line that adds a row."""
+ItemPart: TypeAlias = Literal["field", "header", "choice", "raw", "add"]
+"""Kind of an item: a field with its editor, the header of a container, the choice of a variant, the JSON of a container
+whose value doesn't fit its fields, or the line that adds a row."""
 
-Key: TypeAlias = tuple[Part, Field | MapEntry, bool]
-"""What tells one item from the others."""
+ItemKey: TypeAlias = tuple[ItemPart, Field | MapEntry, bool]
+"""Identity of an item."""
 
 _FEW_PARTS, _FEW_PARTS_INSIDE = 12, 3
-"""Up to so many fields an optional section starts unfolded: one of the tool's own, and one inside of another."""
+"""Most fields of an optional section that starts unfolded: at the top level, and inside another section."""
 _FEW_ROWS = 3
-"""Up to so many rows that hold fields of their own start unfolded."""
+"""Most rows of a list or map whose rows start unfolded."""
 _DEEPEST = 40
-"""Levels down to which sections unfold by themselves; a schema that requires itself would go on for ever."""
+"""Most levels that unfold by default; a schema that requires itself is infinitely deep."""
 
 
 @dataclass(eq=False)
 class Item:
-    """One piece of the form.
+    """Unit of display of a form; its `key` identifies it across rebuilds."""
 
-    Items of the same `key` are the same piece, whatever has changed around it.
-    """
-
-    part: Part
+    part: ItemPart
     field: Field
-    """What it shows, or of which it shows a part."""
+    """The field of which it shows all or a part."""
     depth: int
-    """How many containers are around it."""
+    """Number of enclosing containers."""
     is_named: bool = True
     """Whether it has a label."""
     holder: ListField | MapField | None = None
-    """What it is a row of."""
+    """The list or map of which it is a row, or None."""
     index: int = 0
-    """Which row it is."""
+    """Index of the row."""
     entry: MapEntry | None = None
-    """What it is the value of."""
+    """The map entry whose value it shows, or None."""
     is_open: bool = True
-    """Whether what is inside is in sight."""
+    """Whether the container is unfolded."""
     is_first: bool = False
-    """Whether nothing of the form stands above it."""
+    """Whether it is the first item of the form."""
     follows_header: bool = False
-    """Whether the line above what it is in stands right before it."""
+    """Whether the previous item is the header of its container."""
     messages: tuple[str, ...] = ()
-    """What is wrong with it."""
-    hidden_faults: int = 0
-    """How much is wrong with what is folded away in it."""
-    lines: tuple[object, int] = (None, 0)
-    """How many lines it takes where it isn't mounted, and for what that was found."""
+    """Validation errors of the field."""
+    hidden_errors: int = 0
+    """Number of validation errors in the folded content."""
+    cached_lines: tuple[object, int] = (None, 0)
+    """Key of a cached height, and the height in lines while the item isn't mounted."""
 
     @property
-    def key(self) -> Key:
-        """What makes it the same piece: a row keeps its own wherever it moves, an entry whatever value it is given."""
+    def key(self) -> ItemKey:
+        """Identity of the item: a moved row keeps its key, and so does an entry whose value changes."""
         return self.part, self.entry or self.field, self.holder is not None
 
     @property
     def is_stop(self) -> bool:
-        """Whether something in it can have the focus."""
+        """Whether it can be focused."""
         if self.entry is not None:
             return True
         match self.part, self.field:
@@ -91,70 +88,65 @@ class Item:
 
 
 class Folds:
-    """Which containers of a form are folded: what the user asked for, else what suits them."""
+    """Fold state of the containers of a form: the choice of the user, else the default."""
 
     as_json: Field | None = None
-    """The container that is being edited as JSON, whether or not that can be read meanwhile."""
+    """The container that is being edited as JSON, even while the text is invalid."""
 
     def __init__(self) -> None:
-        self._asked: WeakKeyDictionary[Field, bool] = WeakKeyDictionary()
-        self._suiting: WeakKeyDictionary[Field, bool] = WeakKeyDictionary()
+        self._chosen: WeakKeyDictionary[Field, bool] = WeakKeyDictionary()
+        self._defaults: WeakKeyDictionary[Field, bool] = WeakKeyDictionary()
 
     @property
-    def were_asked(self) -> bool:
-        """Whether somebody folded or unfolded anything."""
-        return bool(self._asked)
+    def were_changed(self) -> bool:
+        """Whether the user folded or unfolded a container."""
+        return bool(self._chosen)
 
     def is_open(self, container: Field) -> bool:
-        """Whether what is in a container is in sight; it stays so until somebody asks otherwise."""
+        """Return whether a container is unfolded; its default is kept until the user changes it."""
         if container.state == "null":
             return False
-        asked = self._asked.get(container)
-        if asked is not None:
-            return asked
-        if container not in self._suiting:
-            self._suiting[container] = _suits(container)
-        return self._suiting[container]
+        chosen = self._chosen.get(container)
+        if chosen is not None:
+            return chosen
+        if container not in self._defaults:
+            self._defaults[container] = _is_open_by_default(container)
+        return self._defaults[container]
 
-    def put(self, container: Field, is_open: bool) -> None:
-        """Folds or unfolds a container."""
-        self._asked[container] = is_open
+    def set_open(self, container: Field, is_open: bool) -> None:
+        """Fold or unfold a container."""
+        self._chosen[container] = is_open
 
-    def put_all(self, form: Form, is_open: bool) -> None:
-        """Folds or unfolds every container; of those that go on for ever as much as is there."""
+    def set_all(self, form: Form, is_open: bool) -> None:
+        """Fold or unfold every container; sections that aren't built yet stay folded, since they may be recursive."""
         for one in form.walk():
-            if _holds(one):
-                self._asked[one] = is_open and not (isinstance(one, SectionField) and not one.is_built)
+            if _has_foldable_content(one):
+                self._chosen[one] = is_open and not (isinstance(one, SectionField) and not one.is_built)
 
-    def forget_suiting(self) -> None:
-        """Looks again at what suits the containers that nobody folded or unfolded."""
-        self._suiting.clear()
+    def forget_defaults(self) -> None:
+        """Recompute the defaults of containers that the user didn't fold or unfold."""
+        self._defaults.clear()
 
     def take_over(self, other: Folds, form: Form) -> None:
-        """Folds the containers of another form as those of the same paths were.
+        """Apply the folds of an earlier form to the containers with the same paths.
 
         Args:
-            other: How the earlier form was folded.
-            form: The form that took the earlier one's place.
+            other: The folds of the earlier form.
+            form: The form that replaces it.
         """
-        for mine, theirs in ((self._asked, other._asked), (self._suiting, other._suiting)):
+        for mine, theirs in ((self._chosen, other._chosen), (self._defaults, other._defaults)):
             for before, is_open in theirs.items():
                 now = form.field_at(before.path)
-                if now is not None and now.path == before.path and _holds(now):
+                if now is not None and now.path == before.path and _has_foldable_content(now):
                     mine[now] = is_open
 
 
 def items_of(form: Form, folds: Folds) -> list[Item]:
-    """Gives the items of a form as far as it is unfolded.
-
-    Args:
-        form: The form.
-        folds: Which of its containers are folded.
-    """
+    """Return the items of the unfolded part of a form."""
     if isinstance(form.root, VariantField):
-        found = [Item("choice", form.root, 0), *_inside(form.root.inner, folds, 0)]
+        found = [Item("choice", form.root, 0), *_items_of_variant(form.root.inner, folds, 0)]
     else:
-        found = [item for one in form.fields for item in _items(one, folds, 0)]
+        found = [item for one in form.fields for item in _items_of_field(one, folds, 0)]
     for item in found[:1]:
         item.is_first = True
     for before, item in pairwise(found):
@@ -163,38 +155,38 @@ def items_of(form: Form, folds: Folds) -> list[Item]:
 
 
 def is_folding(one: Field) -> bool:
-    """Whether a field is shown as a header with what it holds beneath, which folds."""
+    """Return whether a field is shown as a header with foldable content below."""
     if isinstance(one, VariantField):
         return one.is_raw or is_folding(one.inner)
-    return _holds(one)
+    return _has_foldable_content(one)
 
 
-def _holds(one: Field) -> bool:
+def _has_foldable_content(one: Field) -> bool:
     return isinstance(one, Container) and not isinstance(one, MultiChoiceField)
 
 
-def _items(one: Field, folds: Folds, depth: int, row: Item | None = None) -> Iterator[Item]:
-    """Gives the items of a field: its own, and those of what is in it."""
-    facts = row or Item("field", one, depth)
+def _items_of_field(one: Field, folds: Folds, depth: int, row: Item | None = None) -> Iterator[Item]:
+    """Yield the items of a field and of its content; `row` is the template of a row's items."""
+    template = row or Item("field", one, depth)
     if not is_folding(one) and one is not folds.as_json:
         if isinstance(one, VariantField) and one.state != "null":
-            yield _like(facts, "choice", one, depth)
-            yield from _inside(one.inner, folds, depth)
+            yield _item_like(template, "choice", one, depth)
+            yield from _items_of_variant(one.inner, folds, depth)
         else:
-            yield _like(facts, "choice" if isinstance(one, VariantField) else "field", one, depth)
+            yield _item_like(template, "choice" if isinstance(one, VariantField) else "field", one, depth)
         return
-    if _is_bare(one) and one is not folds.as_json:
-        yield _like(facts, "add", one, depth)
+    if _shows_only_add_line(one) and one is not folds.as_json:
+        yield _item_like(template, "add", one, depth)
         return
-    header = _like(facts, "header", one, depth)
+    header = _item_like(template, "header", one, depth)
     header.is_open = folds.is_open(one)
     yield header
     if header.is_open and one.state != "null":
-        yield from _parts(one, folds, depth + 1)
+        yield from _items_within(one, folds, depth + 1)
 
 
-def _parts(one: Field, folds: Folds, depth: int) -> Iterator[Item]:
-    """Gives the items of what is in a container whose own line has been given."""
+def _items_within(one: Field, folds: Folds, depth: int) -> Iterator[Item]:
+    """Yield the items below the header of a container."""
     assert isinstance(one, Container), "only containers have parts"
     if one.is_raw or one is folds.as_json:
         yield Item("raw", one, depth, is_named=False)
@@ -202,41 +194,41 @@ def _parts(one: Field, folds: Folds, depth: int) -> Iterator[Item]:
     match one:
         case SectionField():
             for inner in one.children:
-                yield from _items(inner, folds, depth)
+                yield from _items_of_field(inner, folds, depth)
         case MapField():
             for index, entry in enumerate(one.entries):
                 row = Item("field", entry.field, depth, is_named=False, holder=one, index=index, entry=entry)
-                yield from _items(entry.field, folds, depth, row)
+                yield from _items_of_field(entry.field, folds, depth, row)
             yield Item("add", one, depth, is_named=False)
         case ListField():
             for index, inner in enumerate(one.rows):
                 named = index < one.fixed
                 row = Item("field", inner, depth, is_named=named, holder=one, index=index)
-                yield from _items(inner, folds, depth, row)
+                yield from _items_of_field(inner, folds, depth, row)
             if one.can_add:
                 yield Item("add", one, depth, is_named=False)
         case VariantField():
             yield Item("choice", one, depth, is_named=False)
-            yield from _inside(one.inner, folds, depth)
+            yield from _items_of_variant(one.inner, folds, depth)
 
 
-def _inside(inner: Field, folds: Folds, depth: int) -> Iterator[Item]:
-    """Gives the items of a variant's field, which needs no line of its own."""
+def _items_of_variant(inner: Field, folds: Folds, depth: int) -> Iterator[Item]:
+    """Yield the items of a variant's field, which has no header of its own."""
     if isinstance(inner, VariantField):
         yield Item("choice", inner, depth, is_named=False)
-        yield from _inside(inner.inner, folds, depth)
-    elif _holds(inner):
-        yield from _parts(inner, folds, depth)
+        yield from _items_of_variant(inner.inner, folds, depth)
+    elif _has_foldable_content(inner):
+        yield from _items_within(inner, folds, depth)
     else:
         yield Item("field", inner, depth, is_named=False)
 
 
-def _like(facts: Item, part: Part, one: Field, depth: int) -> Item:
-    return Item(part, one, depth, is_named=facts.is_named, holder=facts.holder, index=facts.index, entry=facts.entry)
+def _item_like(row: Item, part: ItemPart, one: Field, depth: int) -> Item:
+    return Item(part, one, depth, is_named=row.is_named, holder=row.holder, index=row.index, entry=row.entry)
 
 
-def _is_bare(one: Field) -> bool:
-    """Whether a container is shown by the line that adds its first row alone."""
+def _shows_only_add_line(one: Field) -> bool:
+    """Return whether a container is empty and shown only by the line that adds its first row."""
     if one.state == "null" or (isinstance(one, Container) and one.is_raw):
         return False
     match one:
@@ -247,23 +239,23 @@ def _is_bare(one: Field) -> bool:
     return False
 
 
-def _suits(one: Field) -> bool:
-    """Whether a container that nobody folded or unfolded is open."""
-    around = _around(one)
+def _is_open_by_default(one: Field) -> bool:
+    """Return whether a container starts unfolded."""
+    around = _ancestors(one)
     if one.is_filled and not one.is_prefilled:
         holder = one.parent
         many = isinstance(holder, ListField | MapField) and len(holder.children) > _FEW_ROWS
         return not many
-    if _is_within_itself(one, around):
+    if _is_recursive(one, around):
         return False
     if one.required and not one.in_list:
         return True
     few = _FEW_PARTS_INSIDE if around[1:] else _FEW_PARTS
-    return _count(one) <= few
+    return _count_fields(one) <= few
 
 
-def _around(one: Field) -> list[Field]:
-    """Gives the fields around one, inner ones first; last the whole."""
+def _ancestors(one: Field) -> list[Field]:
+    """Return the ancestors of a field, innermost first."""
     found: list[Field] = []
     outer = one.parent
     while outer is not None:
@@ -272,7 +264,7 @@ def _around(one: Field) -> list[Field]:
     return found
 
 
-def _is_within_itself(one: Field, around: list[Field]) -> bool:
+def _is_recursive(one: Field, around: list[Field]) -> bool:
     if len(around) > _DEEPEST:
         return True
     return isinstance(one, SectionField) and any(
@@ -280,11 +272,11 @@ def _is_within_itself(one: Field, around: list[Field]) -> bool:
     )
 
 
-def _count(one: Field) -> int:
-    """Counts the fields that a container would show, without building them."""
+def _count_fields(one: Field) -> int:
+    """Count the fields that a container would show, without building them."""
     match one:
         case VariantField():
-            return _count(one.inner)
+            return _count_fields(one.inner)
         case SectionField():
             return len(one.names) + one.is_open
         case ListField():

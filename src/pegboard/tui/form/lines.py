@@ -1,4 +1,4 @@
-"""A box of several lines, which shows as much of a very long text as it can without keeping the keys waiting."""
+"""Text area that stays responsive with very long texts by showing only an excerpt."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from textual.widgets.text_area import EditResult, Location
 from pegboard.tui.commands import key_in_reach
 
 MOST_IN_PLACE, _LONGEST_LINE = 60_000, 20_000
-"""Characters of a text, and of a line of it, that is edited where it stands; wrapping more of them takes too long."""
+"""Most characters of a text, and of one of its lines, that is edited in place; wrapping more is too slow."""
 _TYPED = 100
-"""Characters that somebody puts in at once by typing; a text grows by them without being cut all of a sudden."""
+"""Most characters of an edit that counts as typing; only larger ones can turn the text into an excerpt."""
 _HEAD, _HEAD_LINES = 300, 6
-"""Characters and lines shown of a longer one, few enough for the smallest box."""
+"""Characters and lines of an excerpt, few enough for the smallest box."""
 _EDITORS = ("field.editor", "form.text_editor", "script.editor")
-"""The commands that edit a text in the user's editor."""
+"""Commands that open the user's editor."""
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}} | {0x7F: "␡"}
 _PICTURES |= dict.fromkeys([*range(0x80, 0xA0), 0x00AD, 0x061C, 0x180E, 0x200B, *range(0x200E, 0x2010)], "\ufffd")
@@ -31,26 +31,26 @@ _PICTURES |= dict.fromkeys([*range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE00
 
 
 def _own_bindings() -> Iterator[BindingType]:
-    """Gives the keys of a text area, but for those that go to a place of the app from wherever one is."""
+    """Yield the bindings of `TextArea`, except for keys that switch pages."""
     for binding in TextArea.BINDINGS:
         if not isinstance(binding, Binding) or binding.key not in {"f6", "f7"}:
             yield binding
     yield Binding("alt+a", "select_all", "Select all", show=False)
 
 
-def pictured(text: str) -> str:
-    """Gives text that can be shown, character by character: an editor's cursor counts on the length."""
+def with_control_pictures(text: str) -> str:
+    """Replace control characters by visible ones; the length, on which cursors depend, stays the same."""
     return text.translate(_PICTURES)
 
 
 class Lines(TextArea, inherit_bindings=False):
-    """Several lines in the dress of the form.
+    """Text area in the style of the form.
 
-    `text` is always the whole text. Of a very long one only the beginning is shown, and can't be typed into.
+    `text` is always the whole text. A very long text is shown as a read-only excerpt.
 
     Args:
-        text: What it begins with.
-        placeholder: What stands in it while it is empty.
+        text: The initial text.
+        placeholder: The text shown while it is empty.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*_own_bindings()]
@@ -73,7 +73,7 @@ class Lines(TextArea, inherit_bindings=False):
         self._long = text if _is_long(text) else None
         self._before: str | None = None
         super().__init__(
-            _head(text, "") if self.is_cut else text,
+            _excerpt(text, "") if self.is_cut else text,
             read_only=self.is_cut,
             soft_wrap=True,
             tab_behavior="focus",
@@ -83,7 +83,7 @@ class Lines(TextArea, inherit_bindings=False):
 
     @property
     def text(self) -> str:
-        """The whole text, whether all of it is shown or not."""
+        """The whole text, even if only an excerpt is shown."""
         return self.document.text if self._long is None else self._long
 
     @text.setter
@@ -92,20 +92,20 @@ class Lines(TextArea, inherit_bindings=False):
 
     @property
     def is_cut(self) -> bool:
-        """Whether only the beginning is shown."""
+        """Whether only an excerpt is shown."""
         return self._long is not None
 
     def load_text(self, text: str) -> None:
-        """Shows another text; what was typed before can't be brought back."""
+        """Show another text and clear the undo history."""
         self._before = None
         self._long = text if _is_long(text) else None
         self.read_only = self.is_cut
-        super().load_text(_head(text, key_in_reach(self, _EDITORS)) if self.is_cut else text)
+        super().load_text(_excerpt(text, key_in_reach(self, _EDITORS)) if self.is_cut else text)
 
     def replace(
         self, insert: str, start: Location, end: Location, *, maintain_selection_offset: bool = True
     ) -> EditResult:
-        """Puts text in the place of what is between two locations, of a text that is cut in the place of all of it."""
+        """Replace the text between two locations; an excerpt is replaced as a whole."""
         whole = insert
         if not self.is_cut and len(insert) > _TYPED:
             first, last = sorted((start, end))
@@ -118,7 +118,7 @@ class Lines(TextArea, inherit_bindings=False):
         return EditResult(self.document.end, before)
 
     def action_undo(self) -> None:
-        """Takes the last edit back; without one, the key is for whoever is around the box."""
+        """Undo the last edit; without one, leave the key to the parent."""
         if self._before is not None:
             self.load_text(self._before)
             return
@@ -128,17 +128,17 @@ class Lines(TextArea, inherit_bindings=False):
             raise SkipAction
 
     def on_mount(self) -> None:
-        """Says which key edits a text that is cut, once that is known."""
+        """Redraw an excerpt, whose first line names a key that is known only now."""
         if self._long is not None:
             self.load_text(self._long)
 
     def render_line(self, y: int) -> Strip:
-        """Render a line; one without columns is empty, where Textual fails to wrap the placeholder."""
+        """Render a line; without columns, return an empty one, since Textual fails to wrap the placeholder."""
         return super().render_line(y) if self.content_size.width else Strip.blank(self.size.width)
 
     def get_line(self, line_index: int) -> Text:
-        """Gives a line as it can be shown."""
-        return Text(pictured(self.document.get_line(line_index)), end="", no_wrap=True)
+        """Return a line with visible control characters."""
+        return Text(with_control_pictures(self.document.get_line(line_index)), end="", no_wrap=True)
 
 
 def _is_long(text: str) -> bool:
@@ -147,7 +147,7 @@ def _is_long(text: str) -> bool:
     return len(text) > MOST_IN_PLACE or max(map(len, text.split("\n"))) > _LONGEST_LINE
 
 
-def _head(text: str, key: str) -> str:
+def _excerpt(text: str, key: str) -> str:
     head = "\n".join(text[:_HEAD].split("\n")[:_HEAD_LINES])
-    more = f"… {len(text) - len(head):,} more characters: {f'{key} edits' if key else 'edit'} all of them in $EDITOR"
+    more = f"… {len(text) - len(head):,} more characters: edit in $EDITOR{f' ({key})' if key else ''}"
     return f"{more}\n{head}"

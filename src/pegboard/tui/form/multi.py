@@ -1,4 +1,4 @@
-"""Several of many values: side by side with a box to tick each, or as a line that opens a list."""
+"""Editor of a multiple choice: checkboxes side by side, or one line that opens a list."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from textual.widget import Widget
 from pegboard.data.json_text import same
 from pegboard.forms import MultiChoiceField
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.editors import Edited
+from pegboard.tui.form.messages import Edited
 from pegboard.tui.form.popups import PickSeveral, label
 from pegboard.tui.form.ticks import GAP, Ticks
 from pegboard.tui.widgets.pick_list import PickLine
 
 
 class MultiChoices(Widget, can_focus=True):
-    """Values to tick, in the order they are ticked.
+    """Checkboxes whose values are sent in the order in which they are ticked.
 
     Args:
-        field: What it edits.
+        field: The field that it edits.
     """
 
     PAGE = "Several choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("multi.toggle", "space,enter", "tick", "Tick", "Pick the marked value or no longer; or list all."),
-        Command("multi.more", "plus", "change(1)", "Once more", "Pick the marked value once more."),
-        Command("multi.less", "minus", "change(-1)", "Once less", "Take the last pick of the marked value back."),
-        Command("multi.list", "ctrl+f", "list", "List", "List all values, to be filtered and ticked."),
-        Command("multi.left", "left", "move(-1)", "Left", "Mark the value before."),
+        Command("multi.toggle", "space,enter", "tick", "Tick", "Tick or untick the marked value, or open the list."),
+        Command("multi.more", "plus", "change(1)", "Add again", "Add the marked value once more."),
+        Command("multi.less", "minus", "change(-1)", "Remove one", "Remove the marked value once."),
+        Command("multi.list", "ctrl+f", "list", "List all", "Open a list of all values to filter and tick."),
+        Command("multi.left", "left", "move(-1)", "Left", "Mark the previous value."),
         Command("multi.right", "right", "move(1)", "Right", "Mark the next value."),
         Command("multi.up", "up", "row(-1)", "Up", "Mark the value above."),
         Command("multi.down", "down", "row(1)", "Down", "Mark the value below."),
@@ -72,7 +72,7 @@ class MultiChoices(Widget, can_focus=True):
     """
 
     cursor: reactive[int] = reactive(0, init=False)
-    """Which value is marked."""
+    """Index of the marked value."""
 
     def __init__(self, field: MultiChoiceField) -> None:
         super().__init__()
@@ -81,37 +81,35 @@ class MultiChoices(Widget, can_focus=True):
         self._height = 1
 
     def sync(self) -> None:
-        """Shows what is in the field."""
+        """Show the current value of the field."""
         self._show(())
 
     def _show(self, kept: Sequence[JsonValue]) -> None:
         self._ticks = Ticks(self.field, kept)
         self.cursor = min(self.cursor, max(len(self._ticks.values) - 1, 0))
-        height = self._ticks.lines(self._room)
+        height = self._ticks.lines(self._space)
         self.refresh(layout=height != self._height)
         self._height = height
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Gives the lines that the values take, and that which tells their order."""
+        """Return the height of the checkboxes in lines."""
         self._height = self._ticks.lines(width)
         return self._height
 
-    # What the user does
-
     def action_tick(self) -> None:
-        """Ticks the marked value, or takes its tick away; opens the list where not all are in sight."""
-        if self._rows(self._room) is None:
+        """Tick or untick the marked value, or open the list if it is folded."""
+        if self._rows(self._space) is None:
             self.action_list()
         elif self._ticks.values:
             self._change(self.cursor, 0)
 
     def action_change(self, by: int) -> None:
-        """Ticks the marked value once more or less."""
-        if self._rows(self._room) is not None and self._ticks.values:
+        """Add the marked value once more, or remove it once."""
+        if self._rows(self._space) is not None and self._ticks.values:
             self._change(self.cursor, by)
 
     def action_list(self) -> None:
-        """Lists all values."""
+        """Open a list of all values."""
         self._list("")
 
     def _list(self, sought: str) -> None:
@@ -128,12 +126,12 @@ class MultiChoices(Widget, can_focus=True):
         )
 
     def action_move(self, by: int) -> None:
-        """Marks a neighbour."""
+        """Move the mark by a number of values."""
         self.cursor = min(max(self.cursor + by, 0), max(len(self._ticks.values) - 1, 0))
 
     def action_row(self, by: int) -> None:
-        """Marks the value above or below; from the first and the last row, the key leads out."""
-        rows = self._rows(self._room)
+        """Mark the value above or below; in the first and last line, leave the key to the form."""
+        rows = self._rows(self._space)
         here = next((place for place, row in enumerate(rows or ()) if self.cursor in row), 0)
         if rows is None or not 0 <= here + by < len(rows):
             raise SkipAction
@@ -141,16 +139,16 @@ class MultiChoices(Widget, can_focus=True):
         self.cursor = min(row, key=lambda index: abs(self._column(row, index) - column))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers to pick once more only where that may be."""
+        """Enable adding a value again where the schema allows duplicates."""
         return self.field.allows_twice if action == "change" else True
 
     def on_key(self, event: events.Key) -> None:
-        """Marks the next value that begins with the letter typed; lists them all where not all are in sight."""
+        """Mark the next value that starts with the typed letter, or open the filtered list."""
         letter = (event.character or "").lower()
         if not event.is_printable or letter.isspace() or (letter in "+-" and self.field.allows_twice):
             return
         event.stop()
-        if self._rows(self._room) is None:
+        if self._rows(self._space) is None:
             self._list(event.character or "")
             return
         for offset in range(1, len(self._ticks.labels) + 1):
@@ -160,8 +158,8 @@ class MultiChoices(Widget, can_focus=True):
                 return
 
     def on_click(self, event: events.Click) -> None:
-        """Ticks the value that was clicked."""
-        rows = self._rows(self._room)
+        """Tick the clicked value."""
+        rows = self._rows(self._space)
         if rows is None:
             self.action_list()
             return
@@ -175,19 +173,17 @@ class MultiChoices(Widget, can_focus=True):
                 self._change(index, 0)
                 return
 
-    # What is seen
-
     def render(self) -> Content:
-        """Draws the values with their boxes, or how many are ticked and which."""
+        """Render the checkboxes, or the number of ticked values and their labels."""
         note = self.get_visual_style("multi-choices--note")
-        rows = self._rows(self._room)
+        rows = self._rows(self._space)
         picked = ", ".join(self._ticks.picked)
         if rows is None:
-            said = f"▾ {len(self._ticks.picked):,} of {len(self.field.options):,}{': ' if picked else ''}"
+            count = f"▾ {len(self._ticks.picked):,} of {len(self.field.options):,}{': ' if picked else ''}"
             style = self.get_visual_style("multi-choices--picked" if picked else "multi-choices--other")
-            return Content.styled(said + picked, style).truncate(max(self.content_size.width, 1), ellipsis=True)
+            return Content.styled(count + picked, style).truncate(max(self.content_size.width, 1), ellipsis=True)
         lines = [Content(" " * GAP).join(self._box(index) for index in row) for row in rows]
-        if self._ticks.tells_order:
+        if self._ticks.shows_order:
             lines.append(
                 Content.styled(f"in this order: {picked}", note).truncate(self.content_size.width, ellipsis=True)
             )
@@ -206,8 +202,8 @@ class MultiChoices(Widget, can_focus=True):
         return self._ticks.sign(index)
 
     @property
-    def _room(self) -> int:
-        """The columns there are; a key may come before the first layout."""
+    def _space(self) -> int:
+        """The available columns, even before the first layout."""
         return self.content_size.width or self.app.size.width
 
     def _rows(self, width: int) -> Sequence[Sequence[int]] | None:
@@ -217,10 +213,8 @@ class MultiChoices(Widget, can_focus=True):
         before = row[: row.index(index)]
         return sum(self._ticks.width(other) + GAP for other in before)
 
-    # What is in the field
-
     def _change(self, index: int, by: int) -> None:
-        """Ticks a value or takes its tick away (0), or picks it once more (1) or less (-1)."""
+        """Tick or untick a value (0), add it again (1), or remove it once (-1)."""
         field, picked, value = self.field, self.field.picked, self._ticks.values[index]
         is_option = index < len(field.options)
         places = [place for place, other in enumerate(picked) if same(value, other)]
@@ -229,14 +223,14 @@ class MultiChoices(Widget, can_focus=True):
         elif is_option and by > 0:
             field.add(index)
         elif not places:
-            self._put([*picked, value] if by >= 0 else [*picked])
+            self._load([*picked, value] if by >= 0 else [*picked])
         else:
             gone = places[-1:] if by < 0 else places
-            self._put([other for place, other in enumerate(picked) if place not in gone])
+            self._load([other for place, other in enumerate(picked) if place not in gone])
         self._show(self._ticks.values[len(field.options) :])
         self.post_message(Edited(field))
 
-    def _put(self, values: list[JsonValue]) -> None:
+    def _load(self, values: list[JsonValue]) -> None:
         if values or self.field.required:
             self.field.load(values)
         else:

@@ -1,28 +1,68 @@
-"""What a field has to offer to whoever doesn't want to type: its default, its examples, files and folders."""
+"""Values offered for a field: its default, its examples, files and folders, or a call that was pasted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pydantic import JsonValue
+from textual.app import App
+from textual.geometry import Region
 
 from pegboard.data.json_text import same, write
 from pegboard.forms import Field, TextField
 from pegboard.tui.form.popups import PickOne, label
 from pegboard.tui.widgets.pick_list import PickLine
 
-if TYPE_CHECKING:
-    from pegboard.tui.form.editors import TextBox, TextLine
+
+class OfferEditor(Protocol):
+    """Editor that accepts an offered value."""
+
+    field: Field
+    """The field that it edits."""
+
+    @property
+    def app(self) -> App[object]:
+        """The running app."""
+
+    @property
+    def region(self) -> Region:
+        """Its region on the screen."""
+
+    def replace_text(self, text: str) -> None:
+        """Replace the whole text."""
+
+    def set_value(self, value: JsonValue) -> None:
+        """Replace the whole value."""
+
+
+class PastedCall:
+    """Call that was pasted into an editor as text; it can fill the form until the text changes."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._fill: Callable[[], object] | None = None
+
+    def offer(self, text: str, fill: Callable[[], object]) -> None:
+        """Offer `fill` while the editor contains `text`."""
+        self._text, self._fill = text, fill
+
+    def forget(self) -> None:
+        """Withdraw the offer."""
+        self._fill = None
+
+    def fill_for(self, text: str) -> Callable[[], object] | None:
+        """Return the function that fills the form, or None if the text changed."""
+        return self._fill if text == self._text else None
 
 
 def has_offers(field: Field) -> bool:
-    """Whether there is something to pick for a field."""
+    """Return whether values can be picked for a field."""
     return bool(_picks(field)) or bool(_values(field))
 
 
-def offer(editor: TextLine | TextBox) -> None:
-    """Lists what there is to pick for a field, beside its editor, which is given what is picked."""
+def offer(editor: OfferEditor) -> None:
+    """Open a list of the values offered for a field, next to its editor."""
     values, title = _values(editor.field), label(editor.field.label)
     if not values:
         _browse(editor)
@@ -31,35 +71,14 @@ def offer(editor: TextLine | TextBox) -> None:
     if _picks(editor.field):
         lines.append(PickLine("browse…", pinned=True))
 
-    def take(index: int | None) -> None:
+    def pick(index: int | None) -> None:
         if index is not None and index < len(values):
-            editor.put_value(values[index])
+            editor.set_value(values[index])
         elif index is not None:
             _browse(editor)
 
-    now = next((place for place, value in enumerate(values) if _written(editor.field, value) == editor.field.text), 0)
-    editor.app.push_screen(PickOne(editor.region, title, lines, now), take)
-
-
-class Offering:
-    """What an editor of a text remembers of a call that was pasted into it: it can fill the whole form instead."""
-
-    field: Field
-    """What is edited."""
-    _call: tuple[str, Callable[[], object]] | None = None
-
-    def offer_call(self, fill: Callable[[], object]) -> None:
-        """Offers `fill` as long as the text stays as it is."""
-        self._call = (self.field.text, fill)
-
-    def forget_call(self) -> None:
-        """Offers none any more."""
-        self._call = None
-
-    @property
-    def offered_call(self) -> Callable[[], object] | None:
-        """What fills the form with the call that was pasted; None if there is none, or was something typed since."""
-        return self._call[1] if self._call is not None and self._call[0] == self.field.text else None
+    current = next((at for at, value in enumerate(values) if _written(editor.field, value) == editor.field.text), 0)
+    editor.app.push_screen(PickOne(editor.region, title, lines, current), pick)
 
 
 def _picks(field: Field) -> str:
@@ -67,7 +86,7 @@ def _picks(field: Field) -> str:
 
 
 def _values(field: Field) -> list[JsonValue]:
-    """Gives the default and the examples, none twice; a secret's are nobody's business."""
+    """Return the default and the examples without duplicates; those of secrets are never shown."""
     if isinstance(field, TextField) and field.secret:
         return []
     found: list[JsonValue] = []
@@ -87,13 +106,13 @@ def _written(field: Field, value: JsonValue) -> str:
     return value if isinstance(value, str) and isinstance(field, TextField) else write(value)
 
 
-def _browse(editor: TextLine | TextBox) -> None:
+def _browse(editor: OfferEditor) -> None:
     from pegboard.tui.form.files import FilePicker
 
-    def take(path: str | None) -> None:
+    def pick(path: str | None) -> None:
         if path is not None:
-            editor.put(path)
+            editor.replace_text(path)
 
     title = label(editor.field.label)
     picker = FilePicker(editor.region, title, editor.field.text, folders_only=_picks(editor.field) == "folder")
-    editor.app.push_screen(picker, take)
+    editor.app.push_screen(picker, pick)

@@ -1,4 +1,4 @@
-"""Lists that open beside an editor: one of many choices, several of many, an example."""
+"""Popup lists next to an editor, from which users pick one or several entries."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.dialog import Overlay
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
-Answer = TypeVar("Answer")
-"""What a list closes with."""
+ResultT = TypeVar("ResultT")
+"""Result of a popup."""
 
 _MOST_LINES = 12
 _NARROWEST, _WIDEST = 36, 100
 _LONGEST_LABEL = 300
 _EDGES = 3
-"""Lines of the box that list nothing: its border and what is typed."""
+"""Lines of the box besides the list: its border and the filter."""
 
 
 def label(text: str) -> str:
-    """Gives an untrusted text as a line of a list shows it."""
+    """Return an untrusted text cleaned and shortened for a line of a list."""
     return clean_line(text[:_LONGEST_LABEL] + ("…" if len(text) > _LONGEST_LABEL else ""))
 
 
-class Popup(Overlay[Answer]):
-    """A list to pick from, beside what asked for it; what is typed filters it.
+class Popup(Dialog[ResultT]):
+    """List to pick from, next to the widget that opened it; typing filters it.
 
     Args:
-        beside: Where on the screen what asked for it stands.
-        title: What is picked.
-        hint: What the keys do.
+        beside: Region of the widget that opened it, on the screen.
+        title: Title of the box.
+        hint: Keys shown at the bottom of the box.
     """
 
     AUTO_FOCUS = "PickList"
@@ -67,7 +67,7 @@ class Popup(Overlay[Answer]):
         self._wanted = 0
 
     def compose(self) -> ComposeResult:
-        """What is typed, above the list."""
+        """Compose the filter and the list."""
         with Vertical(id="box") as box:
             box.border_title = Content(self._title)
             box.border_subtitle = Content(self._hint)
@@ -75,47 +75,47 @@ class Popup(Overlay[Answer]):
             yield self.make_list()
 
     def make_list(self) -> PickList:
-        """Builds the list."""
+        """Return a new list."""
         return PickList()
 
-    def show(self, lines: Sequence[PickLine], marked: int = 0, *, sought: str = "") -> None:
-        """Lists these lines, in a box that has room for them as far as the screen has."""
+    def show(self, lines: Sequence[Line], marked: int = 0, *, sought: str = "") -> None:
+        """Show lines, in a box that is as high as they need and the screen allows."""
         self._wanted = max(self._wanted, len(lines))
-        self._place()
+        self._place_box()
         self.list.show(lines, marked, sought=sought)
 
     def on_resize(self) -> None:
-        """Stays on the screen."""
-        self._place()
+        """Keep the box on the screen."""
+        self._place_box()
 
     def on_click(self, event: events.Click) -> None:
-        """Closes where something beside the box is clicked."""
+        """Close on a click outside the box."""
         if event.widget is self:
             self.close()
 
     def close(self) -> None:
-        """Leaves everything as it is."""
+        """Close without a result."""
         self.dismiss(None)
 
     def action_close(self) -> None:
-        """Closes."""
+        """Close without a result."""
         self.close()
 
     @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
+    def _show_filter(self, event: PickList.Filtered) -> None:
         event.stop()
         if not event.query:
-            said = Content(f"type to filter · {event.total:,}")
+            text = Content(f"type to filter · {event.total:,}")
         else:
-            said = Content.assemble(
+            text = Content.assemble(
                 (clean_line(event.query), "$foreground bold"),
                 ("▏", "$text-primary"),
                 f" {event.found:,} of {event.total:,}",
             )
-        self.query_one("#sought", Static).update(said, layout=False)
+        self.query_one("#sought", Static).update(text, layout=False)
 
-    def _place(self) -> None:
-        """Puts the box below what asked for it, or above where there is more room."""
+    def _place_box(self) -> None:
+        """Place the box below the widget that opened it, or above if more lines are free there."""
         screen, beside = self.size, self._beside
         box = self.query_one("#box", Vertical)
         width = min(max(beside.width, _NARROWEST), _WIDEST, screen.width)
@@ -132,19 +132,19 @@ class Popup(Overlay[Answer]):
 
 
 class PickOne(Popup[int | None]):
-    """Closes with the index of the line that was picked, or None.
+    """List that closes with the index of the chosen line, or None.
 
     Args:
-        beside: Where on the screen what asked for it stands.
-        title: What is picked.
-        lines: What there is to pick.
-        marked: The line that is marked at first.
-        sought: What is typed already.
+        beside: Region of the widget that opened it, on the screen.
+        title: Title of the box.
+        lines: The lines to pick from.
+        marked: Index of the line that is marked at first.
+        sought: Initial filter.
     """
 
     PAGE = "Choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("choice.close", "escape", "close", "Close", "Close the list and keep what was chosen."),
+        Command("choice.close", "escape", "close", "Close", "Close the list without a change."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -157,34 +157,34 @@ class PickOne(Popup[int | None]):
         self._sought = sought
 
     def on_mount(self) -> None:
-        """Lists what there is."""
+        """Show the lines."""
         self.show(self._lines, self._marked, sought=self._sought)
 
     @on(PickList.Chosen)
-    def _chosen(self, event: PickList.Chosen) -> None:
+    def _choose(self, event: PickList.Chosen) -> None:
         event.stop()
         self.dismiss(event.index)
 
 
 class PickSeveral(Popup[None]):
-    """Ticks lines, each as soon as it is asked for.
+    """List whose lines are ticked; every tick takes effect immediately.
 
     Args:
-        beside: Where on the screen what asked for it stands.
-        title: What is picked.
-        lines: What there is to pick.
-        sign: Says how often a line is picked, as it stands before the line.
-        change: Called with the index of a line: 0 to tick it or to take the tick away, 1 for once more, -1 for less.
+        beside: Region of the widget that opened it, on the screen.
+        title: Title of the box.
+        lines: The lines to tick.
+        sign: Return the checkbox of a line, given its index.
+        change: Called with the index of a line and 0 to tick or untick it, 1 to add it again, -1 to remove it once.
         twice: Whether a line can be picked more than once.
-        sought: What is typed already.
+        sought: Initial filter.
     """
 
     PAGE = "Several choices"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("several.toggle", "space", "change(0)", "Tick", "Pick the marked line, or no longer."),
-        Command("several.more", "plus", "change(1)", "Once more", "Pick the marked line once more."),
-        Command("several.less", "minus", "change(-1)", "Once less", "Take the line's last pick back."),
-        Command("several.close", "escape", "close", "Close", "Close the list; what is ticked stays."),
+        Command("several.toggle", "space", "change(0)", "Tick", "Tick or untick the marked line."),
+        Command("several.more", "plus", "change(1)", "Add again", "Add the marked line once more."),
+        Command("several.less", "minus", "change(-1)", "Remove one", "Remove the marked line once."),
+        Command("several.close", "escape", "close", "Close", "Close the list and keep the ticks."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -207,25 +207,25 @@ class PickSeveral(Popup[None]):
         self._sought = sought
 
     def make_list(self) -> PickList:
-        """Builds the list."""
+        """Return a new list."""
         return PickList(sign=self._sign, own_keys=" +-" if self._twice else " ")
 
     def on_mount(self) -> None:
-        """Lists what there is."""
+        """Show the lines."""
         self.show(self._lines, sought=self._sought)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers to pick once more only where that may be."""
+        """Enable adding a line again where the schema allows duplicates."""
         return self._twice or action != "change" or parameters == (0,)
 
     def action_change(self, by: int) -> None:
-        """Picks the marked line, or no longer."""
+        """Change the picks of the marked line."""
         if self.list.marked is not None:
             self._change(self.list.marked, by)
             self.list.refresh()
 
     @on(PickList.Chosen)
-    def _chosen(self, event: PickList.Chosen) -> None:
+    def _tick(self, event: PickList.Chosen) -> None:
         event.stop()
         self._change(event.index, 0)
         self.list.refresh()

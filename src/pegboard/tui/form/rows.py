@@ -1,4 +1,4 @@
-"""What stands in an item of the form: the editor of a field, the line of a container, the key of an entry."""
+"""Widgets inside a form item: the header of a container, the line that adds a row, the key of an entry."""
 
 from __future__ import annotations
 
@@ -27,68 +27,72 @@ from pegboard.forms import (
 from pegboard.forms.fields import FieldFacts, FieldPosition
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.editors import Choices, Edited, Entered, Pictures, TextBox, TextLine
+from pegboard.tui.form.choices import Choices
+from pegboard.tui.form.editors import ControlPictures, TextBox, TextLine
 from pegboard.tui.form.frame import add_line, header
 from pegboard.tui.form.items import Item
+from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.multi import MultiChoices
 
 Editor: TypeAlias = TextLine | TextBox | Choices | MultiChoices
 
 _LONGEST_LINE = 10_000
-"""Characters of a text that is edited in a line."""
+"""Most characters of a text that is edited in one line."""
 
 
-def kind_of(field: Field) -> type[Editor]:
-    """Says what a field that is shown in one piece is edited with, or the JSON of a container."""
+def editor_class(field: Field) -> type[Editor]:
+    """Return the class of the editor of a field, or of a container's JSON."""
     if isinstance(field, ChoiceField):
         return Choices
     if isinstance(field, MultiChoiceField) and not field.is_raw:
         return MultiChoices
     lines = isinstance(field, JsonField | Container) or (isinstance(field, TextField) and field.multiline)
-    if lines or (isinstance(field, TextField) and not field.secret and has_lines(field.text)):
+    if lines or (isinstance(field, TextField) and not field.secret and needs_box(field.text)):
         return TextBox
     return TextLine
 
 
-def editor_for(field: Field) -> Editor:
-    """Gives the editor for a field that is shown in one piece, or for the JSON of a container."""
+def make_editor(field: Field) -> Editor:
+    """Return a new editor for a field, or for a container's JSON."""
     if isinstance(field, ChoiceField):
         return Choices(field)
     if isinstance(field, MultiChoiceField) and not field.is_raw:
         return MultiChoices(field)
-    return TextBox(field) if kind_of(field) is TextBox else TextLine(field)
+    return TextBox(field) if editor_class(field) is TextBox else TextLine(field)
 
 
-def has_lines(text: str) -> bool:
-    """Whether a text doesn't fit into one line."""
+def needs_box(text: str) -> bool:
+    """Return whether a text doesn't fit into one line."""
     return "\n" in text or "\r" in text or len(text) > _LONGEST_LINE
 
 
-async def exchanged(line: TextLine, text: str) -> TextBox:
-    """Puts a box with `text` in the place of a line, and gives it."""
-    assert isinstance(line.parent, Widget), "a line stands in the view of its item"
+async def replace_with_box(line: TextLine, text: str) -> TextBox:
+    """Replace a line by a box with `text`, and return the box."""
+    assert isinstance(line.parent, Widget), "a line is a child of a FieldView"
     box = TextBox(line.field)
     with line.app.batch_update():
         await line.parent.mount(box, after=line)
         await line.remove()
-    box.put(text)
+    box.replace_text(text)
     box.move_cursor(box.document.end)
     box.focus()
     return box
 
 
 class Fold(Widget, can_focus=True):
-    """The line of a container: what it is, and what is in it where that is folded away.
+    """Header of a container, with a summary of its content while it is folded.
 
     Args:
-        item: What it shows.
+        item: The item that it shows.
     """
 
     PAGE = "Section"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("fold.toggle", "enter,space", "fold", "Fold", "Fold what is in it away, or unfold it.", True),
-        Command("fold.close", "left", "close", "Fold away", "Fold it away; folded already, go to what it is in."),
-        Command("fold.open", "right", "open", "Unfold", "Show what is in it."),
+        Command("fold.toggle", "enter,space", "fold", "Fold", "Fold or unfold the content.", True),
+        Command(
+            "fold.close", "left", "close", "Fold", "Fold the content; if it is folded, focus the enclosing container."
+        ),
+        Command("fold.open", "right", "open", "Unfold", "Unfold the content."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -101,8 +105,8 @@ class Fold(Widget, can_focus=True):
     }
     """
 
-    class Asked(Message):
-        """A container is to be folded or unfolded; or, where it is folded already, the one around it gone to."""
+    class Toggled(Message):
+        """The user folded or unfolded a container, or folded one that is already folded."""
 
         def __init__(self, item: Item, is_open: bool) -> None:
             super().__init__()
@@ -113,45 +117,45 @@ class Fold(Widget, can_focus=True):
         super().__init__()
         self.item = item
 
-    def take(self, item: Item) -> None:
-        """Shows the line as it is now."""
+    def update_item(self, item: Item) -> None:
+        """Show the current state of the item."""
         self.item = item
         self.refresh()
 
     def sync(self) -> None:
-        """Shows what is in the container."""
+        """Show the current content of the container."""
         self.refresh()
 
     def render(self) -> Content:
-        """Draws the line."""
+        """Render the line."""
         return header(self.item, self.content_size.width)
 
     def on_click(self) -> None:
-        """Folds or unfolds."""
+        """Fold or unfold."""
         self.action_fold()
 
     def action_fold(self) -> None:
-        """Folds or unfolds."""
-        self._ask(not self.item.is_open)
+        """Fold or unfold."""
+        self._toggle(not self.item.is_open)
 
     def action_open(self) -> None:
-        """Unfolds."""
+        """Unfold."""
         if not self.item.is_open:
-            self._ask(True)
+            self._toggle(True)
 
     def action_close(self) -> None:
-        """Folds; or goes to what is around."""
-        self._ask(False)
+        """Fold, or focus the enclosing container."""
+        self._toggle(False)
 
-    def _ask(self, is_open: bool) -> None:
-        self.post_message(self.Asked(self.item, is_open))
+    def _toggle(self, is_open: bool) -> None:
+        self.post_message(self.Toggled(self.item, is_open))
 
 
 class AddLine(Widget, can_focus=True):
-    """Adds a row; where there is none yet, it says what the list or map is as well.
+    """Line that adds a row; for an empty list or map, it shows the label as well.
 
     Args:
-        item: What it shows.
+        item: The item that it shows.
     """
 
     PAGE = "List"
@@ -170,7 +174,7 @@ class AddLine(Widget, can_focus=True):
     """
 
     class Pressed(Message):
-        """A row is asked for."""
+        """The user asked for a new row."""
 
         def __init__(self, field: Field) -> None:
             super().__init__()
@@ -180,38 +184,38 @@ class AddLine(Widget, can_focus=True):
         super().__init__()
         self.item = item
 
-    def take(self, item: Item) -> None:
-        """Shows the line as it is now."""
+    def update_item(self, item: Item) -> None:
+        """Show the current state of the item."""
         self.item = item
         self.refresh()
 
     def sync(self) -> None:
-        """Shows whether there are rows."""
+        """Show the current state of the list."""
         self.refresh()
 
     def render(self) -> Content:
-        """Draws the line."""
+        """Render the line."""
         return add_line(self.item, self.content_size.width)
 
     def action_add(self) -> None:
-        """Asks for a row."""
+        """Ask the form for a new row."""
         self.post_message(self.Pressed(self.item.field))
 
     def on_click(self) -> None:
-        """Asks for a row."""
+        """Ask the form for a new row."""
         self.action_add()
 
 
 class KeyLine(Input):
-    """The key of an entry of a map.
+    """Editor of the key of a map entry.
 
     Args:
-        item: The entry's item.
+        item: The item of the entry.
     """
 
     PAGE = "Key"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("key.empty", "ctrl+n", "name_empty", "Empty key", "Make the empty text the key, or no longer.", True),
+        Command("key.empty", "ctrl+n", "name_empty", "Empty key", "Use the empty text as the key, or undo that.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -228,30 +232,30 @@ class KeyLine(Input):
     """
 
     def __init__(self, item: Item) -> None:
-        assert isinstance(item.holder, MapField), "only the entries of a map have keys"
-        assert item.entry is not None, "it is the item of one"
+        assert isinstance(item.holder, MapField), "only map entries have keys"
+        assert item.entry is not None, "the item belongs to an entry"
         options = [key for key in item.holder.key_options if key.isprintable()]
         self._offered = f"one of {', '.join(clean_line(key) for key in options[:5])}" if options else "name"
         super().__init__(
             item.entry.key,
             self._hint(item.entry),
-            highlighter=Pictures(),
+            highlighter=ControlPictures(),
             suggester=SuggestFromList(options) if options else None,
             select_on_focus=False,
         )
         self.item = item
 
     def commit(self) -> None:
-        """Gives the entry the key that was typed."""
+        """Rename the entry to the typed key."""
         holder, entry = self.item.holder, self.item.entry
-        assert isinstance(holder, MapField), "only the entries of a map have keys"
+        assert isinstance(holder, MapField), "only map entries have keys"
         if entry in holder.entries and entry.key != self.value:
             holder.rename(holder.entries.index(entry), self.value)
             self.placeholder = self._hint(entry)
             self.post_message(Edited(holder))
 
     def sync(self) -> None:
-        """Shows the key that the entry has."""
+        """Show the current key of the entry."""
         entry = self.item.entry
         if entry is None:
             return
@@ -260,14 +264,14 @@ class KeyLine(Input):
             self.value = entry.key
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offers the empty key where none is typed."""
+        """Enable the empty key while the line is empty."""
         return action != "name_empty" or not self.value
 
     def action_name_empty(self) -> None:
-        """Makes the empty text the key; if it is that already, leaves the entry without a key."""
+        """Use the empty text as the key; if it already is the key, remove the key."""
         holder, entry = self.item.holder, self.item.entry
-        assert isinstance(holder, MapField), "only the entries of a map have keys"
-        assert entry is not None, "it is the item of one"
+        assert isinstance(holder, MapField), "only map entries have keys"
+        assert entry is not None, "the item belongs to an entry"
         index = holder.entries.index(entry)
         if entry.is_named and not entry.key:
             holder.rename(index, "")
@@ -277,29 +281,29 @@ class KeyLine(Input):
         self.post_message(Edited(holder))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Waits for the key to be whole."""
+        """Announce the change; the entry is renamed when the key is complete."""
         event.stop()
         self.post_message(self.Typed())
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Goes on to the value."""
+        """Rename the entry and focus its value."""
         event.stop()
         self.commit()
-        self.post_message(Entered(self.item.field))
+        self.post_message(LineSubmitted(self.item.field))
 
     def on_blur(self) -> None:
-        """Takes the key."""
+        """Rename the entry."""
         self.commit()
 
     def _hint(self, entry: MapEntry) -> str:
         return "the empty text" if entry.is_named and not entry.key else self._offered
 
     class Typed(Message):
-        """A key is being typed."""
+        """The text of a key changed."""
 
 
-class _Variants(ChoiceField):
-    """The variants of a field as options, so that they are chosen like any."""
+class _VariantChoice(ChoiceField):
+    """Choice whose options are the variants of a field."""
 
     def __init__(self, field: VariantField) -> None:
         options = tuple(Option(text, index) for index, text in enumerate(field.variants))
@@ -308,33 +312,33 @@ class _Variants(ChoiceField):
 
     @property
     def state(self) -> State:
-        """One of the variants is always there to be filled in."""
+        """Always `value`, since one of the variants is always chosen."""
         return "value"
 
     @property
     def chosen(self) -> int | None:
-        """The variant that is filled in."""
+        """Index of the chosen variant."""
         return self._field.chosen
 
 
 class Selector(Choices):
-    """The variants of a field, one of them chosen.
+    """Choice of the variant of a field.
 
     Args:
-        field: What it chooses the variant of.
+        field: The field with variants.
     """
 
     def __init__(self, field: VariantField) -> None:
-        super().__init__(_Variants(field))
+        super().__init__(_VariantChoice(field))
         self._variants = field
 
-    def turn_to_variants(self, field: VariantField) -> None:
-        """Chooses the variant of another field."""
+    def show_variants(self, field: VariantField) -> None:
+        """Choose the variant of another field."""
         self._variants = field
-        self.turn_to(_Variants(field))
+        self.show_field(_VariantChoice(field))
 
-    def take(self, place: int) -> None:
-        """Chooses the variant at `place`."""
-        self._variants.choose(place)
+    def choose(self, position: int) -> None:
+        """Choose a variant by its index."""
+        self._variants.choose(position)
         self.refresh()
         self.post_message(Edited(self._variants))

@@ -1,4 +1,4 @@
-"""Which of many values are ticked, in what order, and how they stand side by side."""
+"""Checkboxes of a multiple choice: their values, their order, and their arrangement in lines."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pegboard.tui.form.popups import label
 GAP = 2
 """Columns between two values."""
 _MOST_ROWS = 4
-"""Lines that the values may take side by side; more of them are one line that opens a list."""
+"""Most lines of checkboxes; more values become one line that opens a list."""
 _MOST_SHOWN = 40
 
 
 class Ticks:
-    """The options of a field, then what is picked and is none of them.
+    """Options of a field, followed by picked values that aren't options.
 
     Args:
         field: The field.
-        kept: Values that stay listed though they may be picked no longer.
+        kept: Values to list even if they are no longer picked.
     """
 
     def __init__(self, field: MultiChoiceField, kept: Sequence[JsonValue] = ()) -> None:
@@ -41,33 +41,33 @@ class Ticks:
         self.counts: list[int] = [sum(same(value, other) for other in field.picked) for value in self.values]
         places = [next(at for at, other in enumerate(self.values) if same(value, other)) for value in field.picked]
         self.picked: list[str] = [self.labels[place] for place in places]
-        """The labels of what is picked, in its order."""
-        self.tells_order: bool = places != sorted(set(places))
-        """Whether the boxes don't tell all: the order is another than theirs, or a value is there twice."""
+        """Labels of the picked values, in their order."""
+        self.shows_order: bool = places != sorted(set(places))
+        """Whether the order must be shown: it differs from that of the options, or a value is picked twice."""
 
     def sign(self, index: int) -> str:
-        """Gives the box before a value."""
+        """Return the checkbox before a value."""
         count = self.counts[index]
         if index >= len(self._field.options):
             return "✗ " if count else "☐ "
         return f"☑ {count} × " if count > 1 else "☑ " if count else "☐ "
 
     def width(self, index: int) -> int:
-        """Gives the columns of a value with its box."""
+        """Return the width of a value and its checkbox in columns."""
         return cell_len(f"{self.sign(index)}{self.labels[index]}")
 
     def rows(self, width: int) -> Sequence[Sequence[int]] | None:
-        """Gives the indexes of the values line by line; None where they take too many lines.
+        """Return the indexes of the values per line, or None if they need too many lines.
 
         Args:
-            width: The columns there are.
+            width: The available columns.
         """
         if len(self.values) > _MOST_SHOWN:
             return None
         rows: list[list[int]] = [[]]
         x = 0
         for index in range(len(self.values)):
-            # A box that is ticked several times is wider; the room for that is not kept free.
+            # A box that is ticked several times is wider; no columns are reserved for that.
             wide = self.width(index)
             if rows[-1] and x + wide > width:
                 rows.append([])
@@ -77,10 +77,10 @@ class Ticks:
         return rows if len(rows) <= _MOST_ROWS else None
 
     def lines(self, width: int) -> int:
-        """Gives the lines that the values take, and that which tells their order.
+        """Return the height in lines, including the line that shows the order.
 
         Args:
-            width: The columns there are.
+            width: The available columns.
         """
         rows = self.rows(width)
-        return 1 if rows is None else len(rows) + self.tells_order + self._field.is_raw
+        return 1 if rows is None else len(rows) + self.shows_order + self._field.is_raw

@@ -1,0 +1,115 @@
+"""Half-filled forms, kept for when their tools are shown again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from pegboard.forms import Form
+from pegboard.models import JsonObject, ToolSpec
+from pegboard.tui.form.items import Folds
+
+_MOST_FORMS = 200
+"""Most forms that are kept."""
+
+
+@dataclass
+class KeptForm:
+    """Form of a tool with its folds, scroll position and focus."""
+
+    schema: JsonValue
+    form: Form
+    earlier: Form | None = None
+    """The form before it was last filled or reset."""
+    folds: Folds = field(default_factory=Folds)
+    top: int = 0
+    """The first visible line."""
+    focused: str | None = None
+    """JSON Pointer to the field that was focused last."""
+    was_run: bool = False
+    """Whether all errors are shown, even those of untouched fields, since the user tried to run the tool."""
+
+    @property
+    def was_used(self) -> bool:
+        """Whether the user changed anything that is worth keeping."""
+        if self.top or self.was_run or self.earlier is not None or self.folds.were_changed or self.form.has_text_fault:
+            return True
+        return any(one.touched for one in self.form.walk())
+
+    def fill(self, arguments: JsonObject) -> None:
+        """Replace the form by one with these arguments; `restore` undoes it."""
+        form = Form(self.schema)
+        form.load(arguments)
+        self._replace(form)
+
+    def reset(self) -> None:
+        """Replace the form by an untouched one; `restore` undoes it."""
+        self._replace(Form(self.schema))
+        self.was_run = False
+
+    def restore(self) -> None:
+        """Swap the form with the one before it was last filled or reset."""
+        if self.earlier is not None:
+            self._replace(self.earlier)
+
+    def take_over(self, before: KeptForm) -> None:
+        """Copy the values that fit from the form of an earlier schema."""
+        self.form.take_over(before.form)
+        self.folds.take_over(before.folds, self.form)
+        self.top, self.focused, self.was_run = before.top, before.focused, before.was_run
+
+    def _replace(self, form: Form) -> None:
+        self.form, self.earlier = form, self.form
+        folds = Folds()
+        folds.take_over(self.folds, form)
+        folds.forget_defaults()
+        self.folds = folds
+
+
+class FormStore:
+    """Forms by the name of their tool, one of them current. Untouched and least recently shown ones are dropped."""
+
+    def __init__(self) -> None:
+        self._forms: OrderedDict[str, KeptForm] = OrderedDict()
+        self.name: str | None = None
+        """Name of the current tool."""
+
+    @property
+    def current(self) -> KeptForm | None:
+        """Form of the current tool, or None."""
+        return self._forms[self.name] if self.name is not None else None
+
+    def is_current(self, spec: ToolSpec) -> bool:
+        """Return whether the form of a tool is current and has the tool's schema."""
+        return self.name == spec.name and self._has(spec)
+
+    def open(self, spec: ToolSpec) -> KeptForm:
+        """Make the form of a tool current; if the schema has changed, keep the values that fit."""
+        if not self._has(spec):
+            before = self._forms.get(spec.name)
+            kept = KeptForm(spec.input_schema, Form(spec.input_schema))
+            if before is not None:
+                kept.take_over(before)
+            self._forms[spec.name] = kept
+        self._forms.move_to_end(spec.name)
+        if len(self._forms) > _MOST_FORMS:
+            self._forms.popitem(last=False)
+        if self.name != spec.name:
+            self._drop_unused()
+        self.name = spec.name
+        return self._forms[spec.name]
+
+    def close(self) -> None:
+        """Leave no form current; the forms are kept."""
+        self.name = None
+
+    def _has(self, spec: ToolSpec) -> bool:
+        kept = self._forms.get(spec.name)
+        return kept is not None and kept.schema == spec.input_schema
+
+    def _drop_unused(self) -> None:
+        kept = self.current
+        if kept is not None and self.name is not None and not kept.was_used:
+            del self._forms[self.name]
