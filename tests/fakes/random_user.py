@@ -274,8 +274,6 @@ class _User:
 
 def _keys() -> list[str]:
     """Return every key of every command, except those that end the app."""
-    from pegboard.tui.shell.keymap import places
-
     found = {
         key.strip()
         for _, commands in command_groups(PegboardApp, ToolsScreen)

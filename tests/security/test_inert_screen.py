@@ -12,7 +12,6 @@ from textual import events
 from textual.widgets import Static
 
 from pegboard.runtime import Runtime
-from pegboard.runtime.models import Models
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.tools.tool_page import ToolPage
 from pegboard.tui.widgets.dialog import Dialog

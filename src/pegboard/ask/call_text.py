@@ -10,7 +10,6 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.errors import PegboardError
 from pegboard.forms.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall

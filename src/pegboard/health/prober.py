@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegboard.sdk.requirements import DeclaredRequirement
-
 if TYPE_CHECKING:
     from pegboard.sdk.findings import ProbeResult
 

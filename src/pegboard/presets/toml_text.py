@@ -18,7 +18,6 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from pegboard.errors import PegboardError
 from pegboard.forms.json_text import JsonTextError, parse
 from pegboard.models import JsonObject
 

@@ -6,8 +6,6 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pegboard.errors import PegboardError
-
 if TYPE_CHECKING:
     import regex
 

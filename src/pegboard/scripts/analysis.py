@@ -8,7 +8,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
-from pegboard.errors import FormFaults, PegboardError
+from pegboard.errors import FormFaults
 from pegboard.models import ExpectedCall, MissingCommand, ScriptAnalysis
 from pegboard.scripts.commands import ScriptCommand
 

@@ -17,7 +17,6 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Final, Protocol  # Any: a message before validation
 
-from pegboard.executor.environment import reduced
 from pegboard.scripts.analysis import Parsed, ParsedCommand, ScriptSyntaxError
 
 _SHELL: Final = str(Path(__file__).with_name("shell.py"))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pegboard.errors import PegboardError
 from pegboard.sdk.scope import Scope, statements
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
-from pegboard.errors import PegboardError
 from pegboard.worker.arguments import Parameters
 from pegboard.worker.isolation import ImportScope
 

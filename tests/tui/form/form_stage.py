@@ -18,7 +18,6 @@ from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.field_view import FieldView
-from pegboard.tui.shell.page import PageScreen
 
 SIZE = (80, 24)
 

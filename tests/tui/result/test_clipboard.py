@@ -8,7 +8,7 @@ from pathlib import Path
 import pyperclip
 import pytest
 
-from pegboard.tui.widgets.clipboard import copy, terminal_accepts
+from pegboard.tui.widgets.clipboard import copy
 
 from .pane_stage import OpenStage
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel, ValidationError
 
 from pegboard.ask.providers.endpoint import PROVIDERS
-from pegboard.models.model import DataModel
 
 if TYPE_CHECKING:
     import httpx

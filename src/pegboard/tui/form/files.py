@@ -18,7 +18,7 @@ from textual.geometry import Region
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.popups import Popup, label
-from pegboard.tui.widgets.pick_list import PickLine, PickList
+from pegboard.tui.widgets.pick_list import PickList
 
 _MOST_ENTRIES = 20_000
 _HERE = "./"

@@ -26,7 +26,6 @@ from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.form.scroll import FormScroll
 from pegboard.tui.form.store import FormStore, KeptForm
-from pegboard.tui.widgets.curtain import Curtain
 
 _PAUSE_SECONDS = 0.3
 """Pause after the last key before validation errors are shown."""

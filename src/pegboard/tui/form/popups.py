@@ -16,7 +16,6 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import Overlay
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 ResultT = TypeVar("ResultT")

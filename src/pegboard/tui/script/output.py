@@ -15,7 +15,6 @@ from pegboard.results.views import views
 from pegboard.tui.result.call_log import LOG_LINES
 from pegboard.tui.result.pane import ResultPane
 from pegboard.tui.result.status import outcome
-from pegboard.tui.result.views import CursorView, ViewName
 from pegboard.tui.script.calls import exit_code
 
 _NOTE = "pegboard: "

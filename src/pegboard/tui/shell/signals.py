@@ -11,8 +11,6 @@ from rich.console import Console, RenderableType
 from textual.app import App
 from textual.driver import Driver
 
-from pegboard.errors import PegboardError
-
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HUNG_UP = 128 + signal.SIGHUP
 _CLOSE_SECONDS = 10.0
