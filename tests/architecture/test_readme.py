@@ -1,4 +1,4 @@
-"""The examples in the README work as shown."""
+"""The commands, packs and configuration that the README and the guide show work as they are."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-KEPT_OUT = re.compile(r"note: the allow list excludes \d+ more tools\n")
-"""Number of built-in tools that the allow list of the tour and of the configuration excludes; both admit `fs.*` and
-`time.now`."""
+GUIDE = ROOT / "src" / "pegboard" / "guide"
+DOCUMENTS = "\n".join([README, *(file.read_text(encoding="utf-8") for file in sorted(GUIDE.glob("*.md")))])
+KEPT_OUT = re.compile(r"note: the allow list keeps out \d+ more tools\n")
+"""Of the built-in tools: the tour and the configuration both admit `fs.*` and `time.now`."""
 
 
 def _block(language: str, containing: str) -> str:
@@ -25,7 +26,7 @@ def _block(language: str, containing: str) -> str:
 
 
 def _run(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command line whose first word is a module of this Python."""
+    """Runs a command line whose first word is a module of this Python."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         ["bash", "-c", f"'{sys.executable}' -m {line}"],
@@ -124,7 +125,7 @@ def test_the_configuration_that_it_shows_has_no_problem(tmp_path: Path, home: Pa
     assert {line.split(".")[0] for line in listed.stdout.splitlines()} == {"fs", "time"}
 
 
-def test_the_pictures_that_it_shows_exist() -> None:
+def test_the_pictures_that_it_shows_are_there() -> None:
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
     assert pictures
     assert all((ROOT / picture).is_file() for picture in pictures)

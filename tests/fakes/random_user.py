@@ -64,6 +64,7 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
         steps: Number of actions.
     """
     from pegboard.runtime import Runtime
+    from pegboard.runtime.models import Models
     from pegboard.tui.app import PegboardApp
 
     class _Lasting(PegboardApp):
@@ -274,6 +275,10 @@ class _User:
 
 def _keys() -> list[str]:
     """Return every key of every command, except those that end the app."""
+    from pegboard.tui.app import PegboardApp
+    from pegboard.tui.shell.keymap import command_groups
+    from pegboard.tui.tools.screen import ToolsScreen
+
     found = {
         key.strip()
         for _, commands in command_groups(PegboardApp, ToolsScreen)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from pegboard.packs import _roots
-from pegboard.packs.fs import Entry, list_dir, read_file
+from pegboard.packs.fs import FolderEntry, list_dir, read_file
 from pegboard.sdk import ToolFailed
 
 
-def by_path(entries: list[Entry]) -> dict[str, Entry]:
+def by_path(entries: list[FolderEntry]) -> dict[str, FolderEntry]:
     found = {entry["path"]: entry for entry in entries}
     assert len(found) == len(entries)
     return found
@@ -278,7 +278,7 @@ def test_a_recursive_list_never_leaves_the_folder(work: Path) -> None:
 def test_a_link_created_after_the_check_is_not_followed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resolve = _roots.resolve
 
-    def swap_after_the_check(path: str) -> _roots.Place:
+    def swap_after_the_check(path: str) -> _roots.ResolvedPath:
         checked = resolve(path)
         (work / "sub").rename(work / "moved")
         (work / "sub").symlink_to(work.parent / "outside")

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import JsonTextError, parse, write
+from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.models import JsonObject
 from pegboard.models.conversation import ModelMessage, ProposedCall
 

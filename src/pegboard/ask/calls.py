@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pegboard.ask.call_text import UnreadableArguments, arguments
 from pegboard.ask.offer import Offer
 from pegboard.ask.result_text import MORE, excerpt, parse_more, result_text
-from pegboard.forms.json_text import write
+from pegboard.data.json_text import write
 from pegboard.models import ApprovalRequested, CallEvent, Finished, JsonObject, Started, ToolCall, ToolResult
 from pegboard.models.ask import CallHappened
 from pegboard.models.conversation import ProposedCall

@@ -386,7 +386,7 @@ class _Question:
         """Extend the deadline by the time during which approvals are pending, nested calls included."""
         now = asyncio.get_running_loop().time()
         was_pending = bool(self._unanswered)
-        self._unanswered.heard(happened.event, happened.call_id)
+        self._unanswered.update(happened.event, happened.call_id)
         if self._unanswered and not was_pending:
             self._asked_at = now
         elif was_pending and not self._unanswered:

@@ -105,7 +105,7 @@ async def _ask_line(question: str) -> str:
 
 async def _edit(args: JsonObject) -> JsonObject | None:
     """Let the user edit arguments in the configured editor, or as one line; return None if they stay unchanged."""
-    from pegboard.forms.json_text import JsonTextError, parse
+    from pegboard.data.json_text import JsonTextError, parse
 
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
     text = await _edit_in_editor(args) if has_editor else await _ask_line("Arguments as JSON, in one line: ")

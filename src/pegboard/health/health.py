@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Itera
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
-from pegboard.health.prober import FindSecret, Prober, ProbeResult
+from pegboard.health.prober import FindSecret, Probed, Prober
 from pegboard.models import HealthRow, Problem, Requirement, ToolSpec, ToolState
-from pegboard.sdk.findings import row
-from pegboard.sdk.requirements import Requirement as SdkRequirement
+from pegboard.sdk.findings import report_row
+from pegboard.sdk.requirements import DeclaredRequirement as SdkRequirement
 
 if TYPE_CHECKING:
     from pegboard.sdk.findings import ProbeResult
@@ -48,7 +48,7 @@ class Health:
         self._find_secret = find_secret
         self._environ = environ
         self._timeout = timeout
-        self._found: dict[SdkRequirement, Found] = {}
+        self._found: dict[SdkRequirement, ProbeResult] = {}
         self._checks = 0
         self._found_by: dict[SdkRequirement, int] = {}
         """Number of the check that produced each result."""
@@ -103,7 +103,7 @@ class Health:
         yield from self._known_rows(tools_by_requirement, wanted)
         if not wanted:
             return
-        results: SimpleQueue[ProbeResult | None] = SimpleQueue()
+        results: SimpleQueue[Probed | None] = SimpleQueue()
         number, prober = self._start(wanted, results.put)
         try:
             while (result := results.get()) is not None:
@@ -134,7 +134,7 @@ class Health:
         if not wanted:
             return
         loop = asyncio.get_running_loop()
-        results: asyncio.Queue[ProbeResult | None] = asyncio.Queue()
+        results: asyncio.Queue[Probed | None] = asyncio.Queue()
         number, prober = self._start(wanted, lambda result: loop.call_soon_threadsafe(results.put_nowait, result))
         try:
             while (result := await results.get()) is not None:
@@ -164,9 +164,7 @@ class Health:
                     tools_by_requirement[wanted].append((spec, requirement))
         return tools_by_requirement, [wanted for wanted in tools_by_requirement if again or wanted not in self._found]
 
-    def _start(
-        self, wanted: Sequence[SdkRequirement], report: Callable[[ProbeResult | None], object]
-    ) -> tuple[int, Prober]:
+    def _start(self, wanted: Sequence[SdkRequirement], report: Callable[[Probed | None], object]) -> tuple[int, Prober]:
         """Start a check; return its number and the prober that runs it."""
         self._checks += 1
         prober = Prober(wanted, report, find_secret=self._find_secret, environ=self._environ, timeout=self._timeout)
@@ -179,7 +177,7 @@ class Health:
                 found = self._found[known]
                 yield from (_row(spec, requirement, known, found) for spec, requirement in pairs)
 
-    def _store(self, tools_by_requirement: _Tools, result: ProbeResult, number: int) -> Iterator[HealthRow]:
+    def _store(self, tools_by_requirement: _Tools, result: Probed, number: int) -> Iterator[HealthRow]:
         """Store a result, unless a later check has already produced one."""
         wanted, found = result
         if number >= self._found_by.get(wanted, 0):
@@ -203,7 +201,7 @@ def _wanted(requirement: Requirement) -> SdkRequirement | None:
     return SdkRequirement(requirement.kind, requirement.name, version_flag=flag, min_version=least)
 
 
-def _row(spec: ToolSpec, requirement: Requirement, wanted: SdkRequirement, found: Found) -> HealthRow:
-    report = row(spec.name, wanted, found)
+def _row(spec: ToolSpec, requirement: Requirement, wanted: SdkRequirement, found: ProbeResult) -> HealthRow:
+    report = report_row(spec.name, wanted, found)
     install = requirement.install or report["install"]
     return HealthRow.model_validate({**report, "install": install, "requirement": requirement})

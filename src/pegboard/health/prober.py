@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from pegboard.sdk.findings import ProbeResult
+    from pegboard.sdk.requirements import DeclaredRequirement
 
-ProbeResult: TypeAlias = "tuple[Requirement, Found]"
+Probed: TypeAlias = "tuple[DeclaredRequirement, ProbeResult]"
+"""A requirement and what was found of it."""
 FindSecret: TypeAlias = Callable[[str], tuple[str | None, str]]
 """Return where the named secret comes from, or None and the reason it is missing. Never return its value."""
 
@@ -30,8 +32,8 @@ class Prober:
 
     def __init__(
         self,
-        wanted: Sequence[Requirement],
-        report: Callable[[ProbeResult | None], object],
+        wanted: Sequence[DeclaredRequirement],
+        report: Callable[[Probed | None], object],
         *,
         find_secret: FindSecret,
         environ: Mapping[str, str],
@@ -57,7 +59,7 @@ class Prober:
             pass
         self._others.join()
 
-    def _run(self, wanted: Sequence[Requirement]) -> None:
+    def _run(self, wanted: Sequence[DeclaredRequirement]) -> None:
         try:
             if wanted:
                 self._probe(wanted)
@@ -67,7 +69,7 @@ class Prober:
                 if not self._left and not self._stopped.is_set():
                     self._report(None)
 
-    def _probe(self, wanted: Sequence[Requirement]) -> None:
+    def _probe(self, wanted: Sequence[DeclaredRequirement]) -> None:
         from pegboard.sdk.probes import probe_all
 
         results = probe_all(

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from pegboard.forms.json_text import JsonTextError, parse
+from pegboard.data.json_text import JsonTextError, parse
 from pegboard.models import JsonObject
 
 _MARK = "$json"

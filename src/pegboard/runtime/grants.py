@@ -14,6 +14,7 @@ from pegboard.config import PacksSettings, Secret, Secrets
 from pegboard.models import PackHandler, Problem
 from pegboard.ports import Granted
 from pegboard.runtime.redaction import SecretRedaction
+from pegboard.sdk.secret_checks import not_granted_message
 
 _SPEAKS_OF_SECRETS = re.compile(rb"secret|api_headers|lazy_client", re.IGNORECASE)
 _MOST_REFUSED = 200

@@ -27,11 +27,6 @@ class Flaw(NamedTuple):
     message: str
 
 
-def pointer(*parts: str | int) -> str:
-    """Return the JSON Pointer (RFC 6901) of `parts`."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-
-
 _TYPES = {"array", "boolean", "integer", "null", "number", "object", "string"}
 
 

@@ -16,7 +16,7 @@ from pegboard.data.pointer import pointer
 from pegboard.models import Fault, JsonObject
 from pegboard.schema.keywords import engine, walking
 from pegboard.schema.sentences import faults_of
-from pegboard.schema.soundness import Flaw, Schema, SchemaRepair, copied, pointer
+from pegboard.schema.soundness import Flaw, Schema, SchemaRepair, copied
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator as Engine

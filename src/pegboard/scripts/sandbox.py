@@ -17,6 +17,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Final, Protocol  # Any: a message before validation
 
+from pegboard.executor.environment import worker_environment
 from pegboard.scripts.analysis import Parsed, ParsedCommand, ScriptSyntaxError
 
 _SHELL: Final = str(Path(__file__).with_name("shell.py"))

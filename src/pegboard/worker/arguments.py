@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from types import UnionType
 
+from pegboard.data.pointer import pointer
 from pegboard.sdk.host import log
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay

@@ -18,6 +18,7 @@ from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.field_view import FieldView
+from pegboard.tui.shell.page import PageScreen
 
 SIZE = (80, 24)
 
@@ -31,7 +32,7 @@ class FormApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         """Return a page screen, as in the real app."""
-        return PlaceScreen()
+        return PageScreen()
 
     def compose(self) -> ComposeResult:
         """Compose the pane and the footer."""

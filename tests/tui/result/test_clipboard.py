@@ -8,7 +8,7 @@ from pathlib import Path
 import pyperclip
 import pytest
 
-from pegboard.tui.widgets.clipboard import copy
+from pegboard.tui.widgets.clipboard import copy, terminal_accepts
 
 from .pane_stage import OpenStage
 
@@ -78,4 +78,4 @@ async def test_text_that_cannot_be_encoded_is_copied_escaped(stage: OpenStage, t
     ],
 )
 def test_a_terminal_is_trusted_up_to_its_known_limit(environ: dict[str, str], count: int, takes: bool) -> None:
-    assert terminal_takes(count, environ) is takes
+    assert terminal_accepts(count, environ) is takes

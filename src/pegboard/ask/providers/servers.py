@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel, ValidationError
 
 from pegboard.ask.providers.endpoint import PROVIDERS
+from pegboard.models.model import DataModel
 
 if TYPE_CHECKING:
     import httpx
@@ -20,7 +21,7 @@ _LARGEST_LIST: Final = 1_000_000
 """Size limit in bytes: any program may listen on such a port."""
 
 
-class LocalServer(Model):
+class LocalServer(DataModel):
     """A server of this machine that has models."""
 
     provider: str

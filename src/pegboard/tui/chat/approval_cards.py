@@ -16,7 +16,7 @@ from pegboard.tui.chat.call_block import CallBlock, script_in
 from pegboard.tui.chat.open_session import OpenSession
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.transcript import Transcript
-from pegboard.tui.state.approvals import Approvals, Request
+from pegboard.tui.state.approvals import ApprovalRequest, Approvals
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -54,12 +54,12 @@ class ApprovalCards:
         self._changed = changed
 
     @property
-    def requests(self) -> tuple[Request, ...]:
+    def requests(self) -> tuple[ApprovalRequest, ...]:
         """Calls awaiting approval, oldest first."""
-        requests: tuple[Request, ...] = getattr(self._page.app, "requests", ())
+        requests: tuple[ApprovalRequest, ...] = getattr(self._page.app, "requests", ())
         return requests
 
-    def update(self, old: tuple[Request, ...], requests: tuple[Request, ...]) -> None:
+    def update(self, old: tuple[ApprovalRequest, ...], requests: tuple[ApprovalRequest, ...]) -> None:
         """Show which calls await approval. Never moves focus or selection."""
         waiting = {request.call.id for request in requests}
         shown = set[CallBlock]()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pegboard.results.clean import clean
-from pegboard.results.markdown_lines import Line, Mark, Marked, Row, rows_of
+from pegboard.results.markdown_lines import Mark, MarkdownLine, MarkdownRow, Marked, rows_of
 from pegboard.results.sizes import count
 
 Background = Literal["", "user", "card", "asking", "code"]
@@ -22,7 +22,7 @@ _MESSAGE_CHARACTERS: Final = 20_000
 class BlockRow:
     """A row of a block, with its background and clickable answers."""
 
-    row: Row
+    row: MarkdownRow
     under: Background = ""
     answers: tuple[tuple[int, int, str], ...] = ()
     """Clickable spans: start, end, answer."""
@@ -52,7 +52,7 @@ class Block:
             width: Width of a row in cells.
         """
         if self._drawn is None or self._drawn[0] != width:
-            self._drawn = width, [*self.draw(width), BlockRow(Row(""))]
+            self._drawn = width, [*self.draw(width), BlockRow(MarkdownRow(""))]
         return self._drawn[1]
 
     def draw(self, width: int) -> Iterator[BlockRow]:
@@ -84,11 +84,11 @@ class UserBlock(Block):
         head = message[:_MESSAGE_CHARACTERS].split("\n", _MESSAGE_LINES)[:_MESSAGE_LINES]
         shown = message if self.unfolded else "\n".join(head)
         for line in clean(shown).split("\n"):
-            for row in rows_of(Line(line, ((0, len(line), "strong"),), "❯ " if line else "", "  "), width):
+            for row in rows_of(MarkdownLine(line, ((0, len(line), "strong"),), "❯ " if line else "", "  "), width):
                 yield BlockRow(row, "user")
         if len(shown) < len(message):
             left = f"  … {count(len(message) - len(shown), 'more character')}"
-            yield BlockRow(Row(left, ((0, len(left), "muted"),)), "user")
+            yield BlockRow(MarkdownRow(left, ((0, len(left), "muted"),)), "user")
 
 
 @dataclass(eq=False)
@@ -136,10 +136,10 @@ class ThoughtBlock(Block):
         """Yield the length, and all of the text when expanded."""
         text = self.text
         head = f"{fold_sign(self.unfolded)} Thought: {count(len(text), 'character')}"
-        yield BlockRow(Row(head, ((0, len(head), "muted"),)))
+        yield BlockRow(MarkdownRow(head, ((0, len(head), "muted"),)))
         if self.unfolded:
             for line in clean(text).split("\n"):
-                yield from map(BlockRow, rows_of(Line(line, ((0, len(line), "muted"),), "  ", "  "), width))
+                yield from map(BlockRow, rows_of(MarkdownLine(line, ((0, len(line), "muted"),), "  ", "  "), width))
 
 
 @dataclass(eq=False)
@@ -161,10 +161,10 @@ class NoteBlock(Block):
         signs: dict[str, tuple[str, Mark]] = {"note": ("· ", "muted"), "warning": ("! ", "warning")}
         sign, mark = signs.get(self.kind, ("✗ ", "error"))
         for number, line in enumerate(clean(self.message).split("\n")):
-            for row in rows_of(Line(line, (), "  " if number else sign, "  "), width):
-                yield BlockRow(Row(row.text, ((0, len(row.text), mark),)))
+            for row in rows_of(MarkdownLine(line, (), "  " if number else sign, "  "), width):
+                yield BlockRow(MarkdownRow(row.text, ((0, len(row.text), mark),)))
         for line in clean(self.fix).split("\n") if self.fix else ():
-            yield from map(BlockRow, rows_of(Line(line, ((0, len(line), "muted"),), "  ", "  "), width))
+            yield from map(BlockRow, rows_of(MarkdownLine(line, ((0, len(line), "muted"),), "  ", "  "), width))
 
 
 def fold_sign(unfolded: bool) -> str:
@@ -172,7 +172,7 @@ def fold_sign(unfolded: bool) -> str:
     return "▾" if unfolded else "▸"
 
 
-def _block_rows(lines: Sequence[Line], width: int) -> Iterator[BlockRow]:
+def _block_rows(lines: Sequence[MarkdownLine], width: int) -> Iterator[BlockRow]:
     for line in lines:
         for row in rows_of(line, width):
             yield BlockRow(row, "code" if row.is_code else "")

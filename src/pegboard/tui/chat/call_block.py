@@ -19,7 +19,7 @@ from pegboard.models.events import ApprovalRequested, CallEvent, Log
 from pegboard.results.advice import advice
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.log import LogLine, LogLines
-from pegboard.results.markdown_lines import Line, Mark, Piece, Row, rows_of
+from pegboard.results.markdown_lines import Mark, MarkdownLine, MarkdownRow, Piece, rows_of
 from pegboard.results.sizes import count, duration, size
 from pegboard.results.text import as_text, json_parts, preview
 from pegboard.tui.chat.blocks import Background, Block, BlockRow, fold_sign
@@ -227,7 +227,7 @@ class CallBlock(Block):
             yield BlockRow(self._hint_row(width), under)
             yield self._answer_row(width)
 
-    def _head(self, width: int) -> Row:
+    def _head(self, width: int) -> MarkdownRow:
         sign, mark = self._sign()
         right = self._facts()
         name = clean_line(self.name) or "…"
@@ -249,7 +249,7 @@ class CallBlock(Block):
         gap = max(width - cell_len(text) - cell_len(right), 1)
         text += " " * gap
         pieces += [(len(left), len(text), "muted"), (len(text), len(text) + len(right), self._mark_of_facts())]
-        return Row(text + right, tuple(pieces))
+        return MarkdownRow(text + right, tuple(pieces))
 
     def _sign(self) -> tuple[str, Mark]:
         match self.state:
@@ -288,7 +288,7 @@ class CallBlock(Block):
                 marks += _result_facts(self.result)
         return " · ".join(marks)
 
-    def _body(self) -> Iterator[Line]:
+    def _body(self) -> Iterator[MarkdownLine]:
         yield from self._arguments()
         if len(self.inner) > INNER_LINES:
             yield _text_line(f"  … {count(len(self.inner) - INNER_LINES, 'earlier call')} within", "muted")
@@ -305,10 +305,10 @@ class CallBlock(Block):
             if earlier:
                 yield _text_line(f"  … {count(earlier, 'earlier line')}", "muted")
             for entry in log[-LOG_LINES:]:
-                yield Line(entry.text, ((0, len(entry.text), "muted"),), "  │ ", "  │ ")
+                yield MarkdownLine(entry.text, ((0, len(entry.text), "muted"),), "  │ ", "  │ ")
         yield from self._outcome_lines()
 
-    def _arguments(self) -> Iterator[Line]:
+    def _arguments(self) -> Iterator[MarkdownLine]:
         call = self.asked_for if self.asked_for is not None else self.call
         if call is None:
             yield from _json_lines(self.written[:_WRITTEN_CHARACTERS], LOG_LINES)
@@ -327,7 +327,7 @@ class CallBlock(Block):
         else:
             yield _text_line("  no arguments", "muted")
 
-    def _outcome_lines(self) -> Iterator[Line]:
+    def _outcome_lines(self) -> Iterator[MarkdownLine]:
         if self.state != "done" or self.result is None:
             return
         error = self.result.error
@@ -346,7 +346,7 @@ class CallBlock(Block):
         lines = text.split("\n", RESULT_LINES)[:RESULT_LINES]
         for line in lines:
             shown = clean_line(line[:LINE_CHARACTERS])
-            yield Line(shown, () if is_text else tuple(json_parts(shown)), "  ", "  ")
+            yield MarkdownLine(shown, () if is_text else tuple(json_parts(shown)), "  ", "  ")
             if len(line) > LINE_CHARACTERS:
                 yield _text_line(f"  … {count(len(line) - LINE_CHARACTERS, 'more character')}", "muted")
         left = text.count("\n") + 1 - len(lines)
@@ -362,7 +362,7 @@ class CallBlock(Block):
             return self.result.error.message
         return as_text(self.result.data)
 
-    def _hint_row(self, width: int) -> Row:
+    def _hint_row(self, width: int) -> MarkdownRow:
         """Return the row above the answers: how to select the card, or the scope of `s`."""
         if not self.is_selected:
             way = f"{self.select_key} or a click" if self.select_key else "a click"
@@ -371,7 +371,7 @@ class CallBlock(Block):
             what = "exactly these arguments" if self.is_destructive else "any arguments"
             text = f"  Selected. s allows {what} in this session."
         text = fitted(text, width).rstrip() if cell_len(text) > width else text
-        return Row(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
+        return MarkdownRow(text, ((2, len(text), "warning" if self.is_selected else "muted"),))
 
     def _answer_row(self, width: int) -> BlockRow:
         labels = [f"{key} {words}" for _, key, words in ANSWERS]
@@ -381,7 +381,7 @@ class CallBlock(Block):
             pieces.append((len(text), len(text) + len(key), "key" if self.is_selected else "muted"))
             spans.append((len(text), len(text) + len(words), answer))
             text += words + gap
-        return BlockRow(Row(text.rstrip(), tuple(pieces)), "asking", tuple(spans))
+        return BlockRow(MarkdownRow(text.rstrip(), tuple(pieces)), "asking", tuple(spans))
 
 
 def script_in(call: ToolCall) -> str | None:
@@ -390,29 +390,29 @@ def script_in(call: ToolCall) -> str | None:
     return script if call.name == "script.run" and isinstance(script, str) else None
 
 
-def _text_line(text: str, mark: Mark) -> Line:
+def _text_line(text: str, mark: Mark) -> MarkdownLine:
     indent = len(text) - len(text.lstrip())
-    return Line(text[indent:], ((0, len(text) - indent, mark),), " " * indent, " " * indent)
+    return MarkdownLine(text[indent:], ((0, len(text) - indent, mark),), " " * indent, " " * indent)
 
 
-def _json_lines(text: str, most: int | None) -> Iterator[Line]:
+def _json_lines(text: str, most: int | None) -> Iterator[MarkdownLine]:
     lines = text.split("\n")
     for line in lines if most is None else lines[:most]:
         shown = clean_line(line if most is None else line[:LINE_CHARACTERS])
-        yield Line(shown, tuple(json_parts(shown)), "  ", "    ")
+        yield MarkdownLine(shown, tuple(json_parts(shown)), "  ", "    ")
     if most is not None and len(lines) > most:
         yield _text_line(f"  … {count(len(lines) - most, 'more line')}", "muted")
 
 
-def _script_lines(script: str, most: int | None) -> Iterator[Line]:
+def _script_lines(script: str, most: int | None) -> Iterator[MarkdownLine]:
     lines = script.rstrip("\n").split("\n")
     for line in lines if most is None else lines[:most]:
-        yield Line(clean_line(line if most is None else line[:LINE_CHARACTERS]), (), "  │ ", "  │   ")
+        yield MarkdownLine(clean_line(line if most is None else line[:LINE_CHARACTERS]), (), "  │ ", "  │   ")
     if most is not None and len(lines) > most:
         yield _text_line(f"  … {count(len(lines) - most, 'more line')}", "muted")
 
 
-def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
+def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[MarkdownLine]:
     """Yield the calls of a script, as far as static analysis finds them."""
     if analysis is None:
         yield _text_line("  Analyzing the script…", "muted")
@@ -426,7 +426,7 @@ def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
         text = clean_line(" ".join("…" if word is None else shlex.quote(word) for word in words))
         often = f"  ×{times}" if times > 1 else ""
         end = len(name) + len(text) + 1
-        yield Line(
+        yield MarkdownLine(
             f"{name} {text}{often}", ((0, len(name), "strong"), (end, end + len(often), "muted")), "  • ", "    "
         )
         for fault in faults:
@@ -439,12 +439,12 @@ def _expected_lines(analysis: ScriptAnalysis | None) -> Iterator[Line]:
         yield _text_line("  ! It may call other tools too.", "warning")
 
 
-def _inner_line(inner: NestedCall) -> Line:
+def _inner_line(inner: NestedCall) -> MarkdownLine:
     result = inner.result
     sign = "▶" if result is None else "✓" if result.ok else "⊘" if _was_stopped(result) else "✗"
     facts = "" if result is None else " · ".join(_result_facts(result))
     text = f"{sign} {clean_line(inner.call.name)}  {preview(inner.call.args, 60)}  {facts}".rstrip()
-    return Line(text, ((0, len(text), "muted"),), "  ├ ", "  │ ")
+    return MarkdownLine(text, ((0, len(text), "muted"),), "  ├ ", "  │ ")
 
 
 def _was_stopped(result: ToolResult | None) -> bool:

@@ -11,7 +11,7 @@ from textual.widgets import Static
 from pegboard.models.conversation import Usage
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, duration, thousands
-from pegboard.tui.state.approvals import Request
+from pegboard.tui.state.approvals import ApprovalRequest
 
 _MODEL_CELLS = 24
 """Minimum width of the model's name, in cells."""
@@ -24,7 +24,7 @@ class ChatStatus:
     model: str = ""
     session: str = ""
     """Name of the session; empty before its first message."""
-    requests: tuple[Request, ...] = ()
+    requests: tuple[ApprovalRequest, ...] = ()
     """Calls awaiting approval."""
     select_key: str = ""
     """Key that selects a call awaiting approval; empty if one is selected."""

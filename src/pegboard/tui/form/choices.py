@@ -9,13 +9,12 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widget import Widget
 
+from pegboard.data.json_text import write
 from pegboard.forms import ChoiceField
-from pegboard.forms.json_text import write
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.messages import Edited
 from pegboard.tui.form.popups import PickOne, label
-from pegboard.tui.widgets.pick_list import Line
 
 _MOST_INLINE = 40
 """Most options that are shown side by side."""
@@ -157,7 +156,7 @@ class Choices(Widget, can_focus=True):
             if position is not None:
                 self.choose(position)
 
-        lines = [Line(text, "" if index is not None and index >= 0 else "state") for text, index in self.entries]
+        lines = [PickLine(text, "" if index is not None and index >= 0 else "state") for text, index in self.entries]
         title = label(self.field.label)
         self.app.push_screen(PickOne(self.region, title, lines, self.current or 0, sought), pick)
 

@@ -21,8 +21,8 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, TextArea
 
+from pegboard.data.json_text import write
 from pegboard.forms import Field, TextField
-from pegboard.forms.json_text import write
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines, with_control_pictures

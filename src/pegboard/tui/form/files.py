@@ -18,7 +18,7 @@ from textual.geometry import Region
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.popups import Popup, label
-from pegboard.tui.widgets.pick_list import PickList
+from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 _MOST_ENTRIES = 20_000
 _HERE = "./"
@@ -139,9 +139,9 @@ class FilePicker(Popup[str | None]):
             and (self._shows_hidden or entry.name == marked or not entry.name.startswith("."))
         ]
         self.list.empty = "No matching files."
-        lines = [Line(f"{_HERE}  {found.problem}".rstrip(), "this folder", pinned=True)]
+        lines = [PickLine(f"{_HERE}  {found.problem}".rstrip(), "this folder", pinned=True)]
         lines += [
-            Line(label(entry.name) + "/" * entry.is_folder, "" if entry.can_be_sent else "name isn't valid Unicode")
+            PickLine(label(entry.name) + "/" * entry.is_folder, "" if entry.can_be_sent else "name isn't valid Unicode")
             for entry in self._entries
         ]
         names = [entry.name for entry in self._entries]

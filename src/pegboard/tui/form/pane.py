@@ -26,6 +26,7 @@ from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.form.scroll import FormScroll
 from pegboard.tui.form.store import FormStore, KeptForm
+from pegboard.tui.widgets.paint_hold import PaintHold
 
 _PAUSE_SECONDS = 0.3
 """Pause after the last key before validation errors are shown."""
@@ -204,7 +205,7 @@ class FormPane(Widget):
 
     def on_unmount(self) -> None:
         """Resume painting."""
-        self._curtain.rise()
+        self._paint_hold.release()
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Ignore the change, for which Textual would update every descendant."""
@@ -216,7 +217,7 @@ class FormPane(Widget):
     def on_form_body_filled(self, event: FormBody.Filled) -> None:
         """Restore the scroll position, for which the form may have been too short before."""
         event.stop()
-        self._curtain.rise()
+        self._paint_hold.release()
         self.call_after_refresh(self._scroll.restore)
 
     def on_resize(self) -> None:

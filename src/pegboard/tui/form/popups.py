@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.dialog import Overlay
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 ResultT = TypeVar("ResultT")
@@ -33,7 +34,7 @@ def label(text: str) -> str:
     return clean_line(text[:_LONGEST_LABEL] + ("…" if len(text) > _LONGEST_LABEL else ""))
 
 
-class Popup(Dialog[ResultT]):
+class Popup(Overlay[ResultT]):
     """List to pick from, next to the widget that opened it; typing filters it.
 
     Args:
@@ -77,7 +78,7 @@ class Popup(Dialog[ResultT]):
         """Return a new list."""
         return PickList()
 
-    def show(self, lines: Sequence[Line], marked: int = 0, *, sought: str = "") -> None:
+    def show(self, lines: Sequence[PickLine], marked: int = 0, *, sought: str = "") -> None:
         """Show lines, in a box that is as high as they need and the screen allows."""
         self._wanted = max(self._wanted, len(lines))
         self._place_box()

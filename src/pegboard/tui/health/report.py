@@ -61,7 +61,7 @@ class RequirementState:
         found = known.found.get(thing)
         is_missing = found is not None and found.status in ("missing", "outdated")
         blocked = frozenset(one.tool for one in tools if not one.requirement.optional) if is_missing else frozenset()
-        return cls(thing, name, tools, found, thing in known.looking, blocked)
+        return cls(thing, name, tools, found, thing in known.checking, blocked)
 
     @property
     def status(self) -> Status:

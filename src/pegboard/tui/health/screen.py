@@ -194,13 +194,11 @@ class HealthScreen(PageScreen):
         total = len(self._requirements.requirements)
         if not total:
             return Content("")
-        if self._known.looking or not self._known.is_complete:
-            return Content.styled(f" · checking… {total - len(self._known.looking):,} of {total:,}", "not bold")
-        if not self._known.unwell:
+        if self._known.checking or not self._known.is_complete:
+            return Content.styled(f" · checking… {total - len(self._known.checking):,} of {total:,}", "not bold")
+        if not self._known.failing:
             return Content.styled(f" · ✓ all {total:,} met", "$text-success not bold")
-        return Content.styled(
-            f" · {self._known.unwell:,} of {total:,} not met", "$text-warning not bold"
-        )
+        return Content.styled(f" · {self._known.failing:,} of {total:,} not met", "$text-warning not bold")
 
     # Actions
 
@@ -258,7 +256,7 @@ class HealthScreen(PageScreen):
 
     def _recheck(self, requirements: Collection[Thing] | None) -> None:
         # A worker of the app, so that the check continues when this screen is left.
-        self.app.run_worker(self._checks.look_again(requirements), group="checks")
+        self.app.run_worker(self._checks.recheck(requirements), group="checks")
 
     def action_copy(self) -> None:
         """Copy the remedy."""

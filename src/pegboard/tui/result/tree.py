@@ -180,7 +180,7 @@ class TreeView(LineView):
     @property
     def _list_here(self) -> tuple[Path, JsonValue] | None:
         """The nearest list that could be a table, with its path: at or around the cursor, else below it."""
-        row: Row | None = self._current
+        row: TreeRow | None = self._current
         while row is not None:
             if begins_as_table(row.value):
                 return row.path, row.value

@@ -15,6 +15,7 @@ from pegboard.results.views import views
 from pegboard.tui.result.call_log import LOG_LINES
 from pegboard.tui.result.pane import ResultPane
 from pegboard.tui.result.status import outcome
+from pegboard.tui.result.views import CursorView, ViewName
 from pegboard.tui.script.calls import exit_code
 
 _NOTE = "pegboard: "
@@ -25,7 +26,7 @@ class OutputPane(ResultPane):
     """Output of one script as a log, followed by the exit status. JSON output is also shown as a tree."""
 
     PAGE = "Output"
-    TITLES: ClassVar[dict[Shown, str]] = {**ResultPane.TITLES, "log": "Output"}
+    TITLES: ClassVar[dict[ViewName, str]] = {**ResultPane.TITLES, "log": "Output"}
     EMPTY = "Press {key} to run the script. Its output appears here."
 
     _code: int | None = None
@@ -48,7 +49,7 @@ class OutputPane(ResultPane):
         meta = result.meta.model_copy(update={"size": len(self._out.encode("utf-8", "replace"))})
         return ToolResult(ok=self._code == 0, data=_read(self._out), meta=meta)
 
-    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[Shown]:
+    def fitting(self, result: ToolResult, *, has_log: bool) -> Iterator[ViewName]:
         """Yield the fitting views, the log first if it has lines."""
         if has_log:
             yield "log"
@@ -70,14 +71,14 @@ class OutputPane(ResultPane):
         ]
         if result.meta.size:
             pieces.append((size(result.meta.size), ""))
-        if self._log_count > LOG_LINES:
+        if self._log.count > LOG_LINES:
             pieces.append((f"showing the last {LOG_LINES:,} lines; the Text view has all of stdout", "dim"))
         return pieces
 
     def action_copy(self) -> None:
         """Copy the value at the cursor, or all of stdout if the view has no cursor."""
-        if self._out and not isinstance(self._any_view, Pointing):
-            self._copy(self._out)
+        if self._out and not isinstance(self._views.capable, CursorView):
+            self.copy_text(self._out)
         else:
             super().action_copy()
 

@@ -29,7 +29,6 @@ from pegboard.tui.script.findings_line import FindingsLine
 from pegboard.tui.script.output import OutputPane
 from pegboard.tui.script.run import CallNode
 from pegboard.tui.script.runner import OpenScriptRunner
-from pegboard.tui.shell.footer import KeysLine
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall

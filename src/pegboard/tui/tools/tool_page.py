@@ -338,7 +338,7 @@ class ToolPage(Vertical):
     def on_call_pasted(self, event: CallPasted) -> None:
         """Load a call that was pasted into a field that can't hold it."""
         event.stop()
-        self._load_paste(event.text, event.take)
+        self._load_paste(event.text, event.insert)
 
     def on_call_pasted_as_text(self, event: CallPastedAsText) -> None:
         """Offer to load a call that was pasted as text."""
