@@ -145,7 +145,7 @@ async def test_a_chosen_theme_that_cannot_be_saved_is_still_applied(given: Given
 
 
 async def test_a_theme_configured_after_the_choice_wins(given: GivenRuntime) -> None:
-    themes.ThemeChoice(given.paths.state / "theme", "pegboard-dark").keep("nord")
+    themes.ThemeChoice(given.paths.state / "theme", "pegboard-dark").save("nord")
     assert PegboardApp(as_runtime(given)).theme == "nord"
     given.settings = Settings(ui=UiSettings(theme="pegboard-light"))
     assert PegboardApp(as_runtime(given)).theme == "pegboard-light"
