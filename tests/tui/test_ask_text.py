@@ -87,7 +87,7 @@ async def test_a_text_is_edited_in_the_editor_of_the_user(
     monkeypatch.setenv("EDITOR", str(editor))
     monkeypatch.delenv("VISUAL", raising=False)
     async with on_stage(given) as stage:
-        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to give away
+        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal
         closed = await ask(stage, "Be brief")
         await stage.press("f4")
         await stage.until_seen("Be brief and")
