@@ -18,7 +18,7 @@ from pegboard.tui.widgets import answer_guard  # noqa: E402 - as above
 
 @pytest.fixture
 def given(tmp_path: Path) -> GivenRuntime:
-    """A runtime with five tools."""
+    """Return a runtime with five tools."""
     return GivenRuntime(tmp_path)
 
 

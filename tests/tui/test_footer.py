@@ -47,4 +47,4 @@ async def test_a_key_under_the_mouse_shows_its_help_line(given: GivenRuntime) ->
         await stage.until(lambda: "Help" in line(stage), "it is there")
         keys = stage.screen.query_one(KeysLine)
         await stage.pilot.hover(KeysLine, offset=(line(stage).index("Help"), 0))
-        await stage.until(lambda: keys.tooltip == "Show the keys of the focused place.", "it is there")
+        await stage.until(lambda: keys.tooltip == "Show the keys of the focused pane.", "it is there")

@@ -67,7 +67,7 @@ class _GivenRules:
 
 @pytest.fixture
 def given(tmp_path: Path) -> _RuledRuntime:
-    """A runtime with four rules."""
+    """Return a runtime with four rules."""
     return _RuledRuntime(tmp_path)
 
 

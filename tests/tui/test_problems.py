@@ -40,7 +40,7 @@ async def test_a_deleted_file_of_a_problem_is_reported(given: GivenRuntime) -> N
         await stage.press("ctrl+g")
         await stage.until_seen("enter opens")
         await stage.press("enter")
-        await stage.until_seen("There is no file /packs/broken.py any more.")
+        await stage.until_seen("/packs/broken.py can't be opened because it no longer exists.")
 
 
 async def test_a_terminal_that_cannot_run_an_editor_shows_the_file_name(given: GivenRuntime) -> None:
@@ -49,7 +49,7 @@ async def test_a_terminal_that_cannot_run_an_editor_shows_the_file_name(given: G
     given.wrong = [Problem(message="bad", file=str(file), line=1)]
     async with on_stage(given) as stage:
         await stage.press("home", "f4")
-        await stage.until_seen("can't be left to an editor")
+        await stage.until_seen("can't run an editor from here")
 
 
 async def test_the_definition_is_shown_as_models_receive_it_and_copied(given: GivenRuntime) -> None:

@@ -138,7 +138,7 @@ async def test_an_unknown_tool_is_reported(runtime: Runtime) -> None:
 async def test_a_new_rule_is_entered_in_a_form(runtime: Runtime) -> None:
     call = ToolCall(name="book.write", args={"path": "a"}, source="ask")
     async with _rules(runtime, call) as (stage, screen):
-        await stage.until(lambda: "It asks" in _answer(screen), "it asks")
+        await stage.until(lambda: "Asks first" in _answer(screen), "it asks")
         await stage.press("ctrl+n")
         await stage.until(lambda: isinstance(stage.app.screen, RuleDialog), "the form is open")
         await stage.press("ctrl+s")

@@ -26,7 +26,7 @@ vim_keys = true
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> Path:
-    """A working directory with settings."""
+    """Change into a folder with settings, and return it."""
     folder = tmp_path / "[red]clone"
     folder.mkdir()
     (folder / "pegboard.toml").write_text(CONFIG)

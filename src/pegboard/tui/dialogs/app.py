@@ -43,14 +43,14 @@ class DialogApp(ThemedApp, AppState):
         """Open the palette of commands and tools."""
         from pegboard.tui.shell.palette import open_palette
 
-        open_palette(self)
+        open_palette(self.app)
 
     @work(exclusive=True, group="problems")
     async def action_show_problems(self) -> None:
         """List the problems; open the file of the chosen one."""
         from pegboard.tui.dialogs.problems import show_problems
 
-        await show_problems(self, self.tool_scan.problems)
+        await show_problems(self.app, self.tool_scan.problems)
 
     def action_help(self) -> None:
         """Show the keys of the focused pane."""

@@ -81,9 +81,12 @@ class AskText(Dialog[str | None]):
             self._lines.text = after
             self._lines.move_cursor(self._lines.document.end)
 
-    @work(exclusive=True, group="change")
-    async def action_close(self) -> None:
+    def action_close(self) -> None:
         """Close without a text; ask first if it was changed."""
+        self._discard()
+
+    @work(exclusive=True, group="change")
+    async def _discard(self) -> None:
         from pegboard.tui.dialogs.confirm import Confirm
 
         question = "The changes to this text will be lost."

@@ -84,7 +84,7 @@ class ProblemsScreen(Dialog[Problem | None]):
             self.post_message(Copy(str(self._problems[self._list.highlighted])))
 
 
-async def show_problems(app: App[None], problems: Sequence[Problem]) -> None:
+async def show_problems(app: App[object], problems: Sequence[Problem]) -> None:
     """List problems, and open the file of the chosen one in the user's editor."""
     problem = await app.push_screen_wait(ProblemsScreen(problems))
     if problem is not None and problem.file is not None:

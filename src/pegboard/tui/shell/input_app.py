@@ -17,7 +17,7 @@ class InputApp(EndingApp):
         super().__init__()
         self._collector = IdleCollector()
 
-    def on_unmount(self) -> None:
+    async def on_unmount(self) -> None:
         """Restore the garbage collector's settings."""
         self._collector.stop()
 

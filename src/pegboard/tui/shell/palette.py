@@ -158,7 +158,7 @@ class ThemeProvider(Provider):
         return partial(setattr, self.app, "theme", name)
 
 
-def open_palette(app: AppState) -> None:
+def open_palette(app: App[object]) -> None:
     """Open the palette of commands and tools, unless a palette is open."""
     if not Palette.is_open(app):
         app.push_screen(Palette([CommandProvider, ToolProvider], "Find a command or a tool…"))

@@ -64,13 +64,13 @@ class HealthChecks:
         if unknown:
             await self._check(unknown)
 
-    async def recheck(self, things: Collection[Thing] | None = None) -> None:
+    async def recheck(self, only: Collection[Thing] | None = None) -> None:
         """Check requirements again.
 
         Args:
-            things: The requirements; by default, those of every tool.
+            only: The requirements; by default, those of every tool.
         """
-        await self._check([thing for thing in self._needed if things is None or thing in things])
+        await self._check([thing for thing in self._needed if only is None or thing in only])
 
     async def read_results(self, tool: str) -> None:
         """Read the results of checks that a call of a tool has made.
