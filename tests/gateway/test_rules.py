@@ -131,7 +131,9 @@ def test_a_rule_decides_by_tool_arguments_and_scope(
         ("rules = 3", "rules"),
     ],
 )
-def test_while_the_rules_cannot_be_read_every_call_of_a_model_needs_approval(runtime: Runtime, text: str, told: str) -> None:
+def test_while_the_rules_cannot_be_read_every_call_of_a_model_needs_approval(
+    runtime: Runtime, text: str, told: str
+) -> None:
     _rule(runtime, text)
     assert [_action(runtime, tool) for tool in ("read", "write")] == ["ask", "ask"]
     [problem] = [problem for problem in runtime.problems() if problem.file == str(runtime.paths.approvals)]
