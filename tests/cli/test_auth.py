@@ -140,7 +140,7 @@ def test_a_piped_value_is_stored_without_its_last_line_break(
         (["KEY"], "${TOKEN}\n", "${…}"),
         (["KEY"], b"\xff", "not UTF-8"),
         (["KEY"], "x" * 100_001, "longer than 100,000 bytes"),
-        (["KEY", VALUE], "", "no argument"),
+        (["KEY", VALUE], "", "be an argument"),
         ([f"KEY={VALUE}"], "x", "no name of a secret"),
         ([VALUE + " "], "x", "no name of a secret"),
     ],
@@ -208,7 +208,7 @@ def test_another_source_of_the_secret_is_reported(
 ) -> None:
     (tmp_path / ".env").write_text(f"KEY={VALUE}\n")
     trust(tmp_path)
-    note = f"note: KEY is set in {tmp_path / '.env'} too, which"
+    note = f"note: KEY is also set in {tmp_path / '.env'}, which"
     assert f"{note} comes first." in pegboard("auth", "set", "KEY", stdin="another").stderr
     assert f"{note} stays." in pegboard("auth", "remove", "KEY").stderr
 

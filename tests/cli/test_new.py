@@ -109,9 +109,9 @@ def test_nothing_is_overwritten(new: Command, tmp_path: Path, existing: str) -> 
         ("1room", "letters, digits"),
         ("", "letters, digits"),
         ("class", "letters, digits"),
-        ("time", "name of a library"),
-        ("pydantic", "name of a library"),
-        ("fs", "a pack fs already"),
+        ("time", "import the library"),
+        ("pydantic", "import the library"),
+        ("fs", "pack fs exists already"),
     ],
 )
 @pytest.mark.promise("CLI-2")
