@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from pegboard.packs import _roots
-from pegboard.packs.fs import Entry, list_dir, read_file
+from pegboard.packs.fs import FolderEntry, list_dir, read_file
 from pegboard.sdk import ToolFailed
 
 
-def by_path(entries: list[Entry]) -> dict[str, Entry]:
+def by_path(entries: list[FolderEntry]) -> dict[str, FolderEntry]:
     found = {entry["path"]: entry for entry in entries}
     assert len(found) == len(entries)
     return found

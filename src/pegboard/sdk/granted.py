@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pegboard.sdk.caller import asking
 from pegboard.sdk.host import installed
+from pegboard.sdk.requester import asking
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from web import Answer
 from pegboard.packs._ckan_models import Details, Group, SearchResult, TagCount
 from pegboard.packs.ckan import get_dataset_details, list_groups, list_tags, search_datasets, status
 
-from .asking import Configure, Serve, fault_of
+from .asking import Configure, Serve, reason_of
 
 Call = Callable[[], Coroutine[object, object, object]]
 Recorded = Callable[[str], tuple[Answer, Any]]
@@ -129,7 +129,7 @@ async def test_errors_of_ckan_are_reported_in_its_own_words(
 ) -> None:
     answer, sent = recorded(name)
     with asking(serve(lambda _: answer)):
-        fault = await fault_of(next(ask for beginning, ask in ASKED.items() if name.startswith(beginning))())
+        fault = await reason_of(next(ask for beginning, ask in ASKED.items() if name.startswith(beginning))())
     code, message = FAULTS[name]
     assert fault.code == code
     assert fault.message.startswith(message)
@@ -224,5 +224,5 @@ async def test_an_answer_to_another_request_has_another_shape(
 ) -> None:
     answer, _ = alphagov(name)
     with asking(serve(lambda _: answer)):
-        fault = await fault_of(search_datasets())
+        fault = await reason_of(search_datasets())
     assert fault.code == "unexpected_shape"
