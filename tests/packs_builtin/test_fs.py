@@ -278,7 +278,7 @@ def test_a_recursive_list_never_leaves_the_folder(work: Path) -> None:
 def test_a_link_created_after_the_check_is_not_followed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resolve = _roots.resolve
 
-    def swap_after_the_check(path: str) -> _roots.Place:
+    def swap_after_the_check(path: str) -> _roots.ResolvedPath:
         checked = resolve(path)
         (work / "sub").rename(work / "moved")
         (work / "sub").symlink_to(work.parent / "outside")
