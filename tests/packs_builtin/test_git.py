@@ -149,7 +149,7 @@ def test_working_tree_stage_and_revisions_are_compared(repo: Path) -> None:
     assert files(base="v1", target="main") == [("grün.txt", "modified")]
     assert files(base="HEAD", paths=["image"]) == [("image", "modified")]
     assert "@@ -2,0 +3 @@" in git.diff(repository="repo", paths=["grün.txt"], context=0)["patch"]
-    with pytest.raises(ToolFailed, match="needs a base"):
+    with pytest.raises(ToolFailed, match="`target` requires `base`"):
         files(target="main")
 
 
@@ -183,7 +183,7 @@ def test_each_line_has_its_commit(repo: Path) -> None:
     assert (one["line"], one["text"], one["subject"], one["date"]) == (1, "one", "Begin", "2025-01-02T03:04:05+01:00")
     assert (two["text"], two["subject"], two["author"]) == ("2", "Count better", "Ann Öz")
     assert [line["line"] for line in git.blame(repository="repo", path="grün.txt", first=2, last=2)] == [2]
-    with pytest.raises(ToolFailed, match="no such path"):
+    with pytest.raises(ToolFailed, match="contains no such file"):
         git.blame(repository="repo", path="nothing")
 
 
@@ -219,7 +219,7 @@ def test_a_repository_that_reaches_outside_the_roots_is_rejected(
 ) -> None:
     (repo / "sub" / "deeper").mkdir()
     monkeypatch.chdir(repo / "sub")
-    with pytest.raises(ToolFailed, match="in no git repository at or below"):
+    with pytest.raises(ToolFailed, match="not in a git repository at or below"):
         git.status()
     with testing.host(config={"git": {"roots": [str(repo)]}}):
         assert git.status(repository="sub/deeper")["branch"] == "main"

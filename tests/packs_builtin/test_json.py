@@ -113,7 +113,7 @@ def test_every_path_of_a_shape_is_accepted_by_jq() -> None:
 
 def test_invalid_json_and_too_many_paths_have_no_shape(work: Path) -> None:
     (work / "x.json").write_text('{"a": 1}\n{"a" 2}')
-    with pytest.raises(ToolFailed, match=r"not JSON.*line 2, column 6"):
+    with pytest.raises(ToolFailed, match=r"JSON is invalid.*line 2, column 6"):
         json.shape(file="x.json")
     with pytest.raises(ToolFailed, match="more than 1000 paths"):
         json.shape(value={str(key): key for key in range(2000)})

@@ -152,7 +152,7 @@ def test_a_syntax_error_is_reported_with_the_lines_that_still_run(tool: Orchestr
 @pytest.mark.promise("SCR-5")
 def test_a_script_that_crashes_the_parser_affects_no_other_script(tool: OrchestratorTool) -> None:
     breaking = "time " * 20_000 + "echo"
-    assert tool.analyze(f"{breaking} shop.buy").error == "it is nested too deeply, or takes too long to be read"
+    assert tool.analyze(f"{breaking} shop.buy").error == "it is nested too deeply, or takes too long to parse"
     within = tool.analyze(f"eval '{breaking}'; eval 'shop.buy tea'; shop.buy milk")
     assert within.unknown == ("It runs a text within that can't be read.",)
     assert within.calls[-1].args == {"thing": "milk"}

@@ -155,7 +155,7 @@ async def test_help_lists_the_tools_and_describes_one(tool: OrchestratorTool) ->
     assert "get_user  Does get_user.\n" in listed
     assert "And says so." in (await tool.execute("help shout")).stdout
     unknown = await tool.execute("help nobody")
-    assert (unknown.exit_code, unknown.stderr) == (127, "help: there is no tool nobody; help alone lists them\n")
+    assert (unknown.exit_code, unknown.stderr) == (127, "help: unknown tool nobody; run help to list the tools\n")
 
 
 @pytest.mark.promise("SCR-4")

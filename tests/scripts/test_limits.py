@@ -22,7 +22,7 @@ Build = Callable[..., OrchestratorTool]
 BOMBS = {
     "endless loop": ("while :; do :; done", "commands"),
     "endless arithmetic loop": ("for ((;;)); do :; done", "commands"),
-    "deep recursion": ("f() { f; }; f", "16 deep"),
+    "deep recursion": ("f() { f; }; f", "16 levels deep"),
     "recursion through eval": ('x=\'$(eval "$x")\'; eval "$x"', "nested too deeply"),
     "nested too deeply": ("$(" * 200 + "echo" + ")" * 200, "nested too deeply"),
     "doubling variable": ("x=a; while :; do x=$x$x; done", "10 MB"),
@@ -34,7 +34,7 @@ BOMBS = {
     "a signal that is not heard": ("trap '' TERM INT ALRM HUP; sleep 1000", "longer than 4 s"),
     "eval of eval": ('x=\'eval "$x"\'; eval "$x"', "nested too deeply"),
     "a stack that overflows": ("time " * 20_000 + "echo", "nested too deeply"),
-    "too much to read": ("seq 100000 > f; while :; do cat f >/dev/null; done < f", "100 MB to read"),
+    "too much to read": ("seq 100000 > f; while :; do cat f >/dev/null; done < f", "read more than 100 MB"),
 }
 
 SAID_BY_THE_COMMAND = {
@@ -42,8 +42,8 @@ SAID_BY_THE_COMMAND = {
     "a file too large": ("big 20000000 > f; wc -c < f", "", "file too large"),
     "endless awk": ("awk 'BEGIN { while (1) {} }'", "", "iteration limit"),
     "jq that collects": ("jq -n '[range(1e9)] | length'", "", "size limit"),
-    "a range too long": ("for i in {1..20000}; do echo $i; done", "{1..20000}\n", "{1..20000} stays as it is"),
-    "letters too many": ("echo {a..z}{a..z}{a..z}{a..z} | wc -w", "27694\n", "braces make at most 50,000 words"),
+    "a range too long": ("for i in {1..20000}; do echo $i; done", "{1..20000}\n", "{1..20000} is not expanded"),
+    "letters too many": ("echo {a..z}{a..z}{a..z}{a..z} | wc -w", "27694\n", "produces at most 50,000 words"),
     "a file system too full": (
         "big 9000000 > f; for i in {1..15}; do cp f f$i || break; done; ls | wc -l",
         "11\n",

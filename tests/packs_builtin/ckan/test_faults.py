@@ -300,7 +300,7 @@ async def test_a_lost_connection_is_retried(serve: Serve, asking: Configure, bro
     web = serve(Once(broken))
     with asking(web) as host:
         assert (await search_datasets()).count == 143
-    assert host.logged == ["127.0.0.1 broke the connection off; asking again in 0.5 s"]
+    assert host.logged == ["127.0.0.1 closed the connection; retrying in 0.5 s"]
 
 
 @pytest.mark.promise("CKN-7")
@@ -319,7 +319,7 @@ async def test_a_busy_portal_is_retried_after_the_requested_wait(serve: Serve, a
     with asking(web) as host:
         assert (await search_datasets()).count == 143
     assert len(web.asked) == 3
-    assert [line.partition(";")[2] for line in host.logged] == [" asking again in 0 s"] * 2
+    assert [line.partition(";")[2] for line in host.logged] == [" retrying in 0 s"] * 2
 
 
 @pytest.mark.promise("CKN-7")
@@ -433,7 +433,7 @@ async def test_a_password_in_the_address_is_sent_and_not_shown(serve: Serve, ask
     with asking(f"{web.url.replace('//', '//me:hunter2@')}/api/3"):
         fault = await reason_of(status())
     assert web.asked[0].headers["authorization"].startswith("Basic ")
-    assert f"Is {web.url}/api/3 the address of its API?" in fault.message
+    assert f"Check that {web.url}/api/3 is the address of its API." in fault.message
 
 
 @pytest.mark.parametrize("length", [70_000, 1_000_000])
