@@ -38,12 +38,10 @@ def arguments_from_pairs(
     """Convert `key=value` words to arguments by a schema.
 
     The type in the schema decides how a value is parsed: digits stay text if the schema asks for a string. If several
-    types
-    fit, valid JSON is parsed as JSON and anything else is text. A repeated key appends to its list and replaces the
-    list in
-    `given`. `a.b=1` sets a property of the object `a` and `a.0=1` an item of the list `a`, unless a property has that
-    exact
-    name. Objects and lists can also be passed whole, as JSON. `null` is null if that is allowed and text is not.
+    types fit, valid JSON is parsed as JSON and anything else is text. A repeated key appends to its list and replaces
+    the list in `given`. `a.b=1` sets a property of the object `a` and `a.0=1` an item of the list `a`, unless a
+    property has that exact name. Objects and lists can also be passed whole, as JSON. `null` is null if that is allowed
+    and text is not.
 
     Args:
         schema: Schema of the argument object.
