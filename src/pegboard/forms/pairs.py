@@ -169,14 +169,14 @@ class _Names:
 
     def plain(self, key: str) -> str:
         """Return a key with the name in the schema. Using two names for one argument is a validation error."""
-        said = _longest({*self._known, *self._aliases}, key)
-        if said is None:
+        used = _longest({*self._known, *self._aliases}, key)
+        if used is None:
             return key
-        name = self._aliases.get(said, said)
-        first = self._used.setdefault(name, said)
-        if first != said:
-            self.faults.append(Fault(path=pointer(said), message=f"is another name of `{first}`, which is given too"))
-        return name + key[len(said) :]
+        name = self._aliases.get(used, used)
+        first = self._used.setdefault(name, used)
+        if first != used:
+            self.faults.append(Fault(path=pointer(used), message=f"is another name of `{first}`, which is given too"))
+        return name + key[len(used) :]
 
     def resolved(self, given: JsonObject) -> JsonObject:
         """Return arguments by their names in the schema. Second names of an argument stay, and are rejected later."""

@@ -1,4 +1,4 @@
-"""Objects as fields: sections with declared properties, and maps with arbitrary keys."""
+"""Fields for objects: sections with declared properties, and maps with arbitrary keys."""
 
 from __future__ import annotations
 
