@@ -9,7 +9,8 @@ import json
 import re
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from pydantic import JsonValue
@@ -316,3 +317,78 @@ AnyForm.TestCase.settings = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 TestAnyForm = AnyForm.TestCase
+
+
+# --- Loading ---
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+PROPERTIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null", "any"])
+        | st.lists(st.sampled_from(["string", "integer", "null"]), min_size=1, max_size=3),
+        "enum": st.lists(JSON, max_size=4),
+        "const": JSON,
+        "default": JSON,
+        "items": st.sampled_from([{"type": "string"}, {"type": "integer"}, {"enum": [1, "a", None]}, {}, True, []]),
+        "anyOf": st.lists(st.sampled_from([{"type": "null"}, {"type": "string"}, {"type": "array"}, True]), max_size=3),
+        "$ref": st.sampled_from(["#", "#/properties/a", "#/nowhere"]),
+        "minimum": JSON,
+        "title": JSON,
+        "description": JSON,
+        "examples": JSON,
+    },
+)
+
+
+NONSENSE = st.recursive(
+    JSON | st.sampled_from(["string", "array", "#", "#/properties/a"]),
+    lambda inner: st.dictionaries(
+        st.sampled_from(
+            ["type", "enum", "required", "properties", "items", "anyOf", "oneOf", "allOf", "$ref", "a", "b"]
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=16,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(schema=NONSENSE, arguments=st.dictionaries(st.sampled_from(["a", "b"]), JSON, max_size=2))
+def test_any_object_schema_results_in_a_form_that_loses_no_value(schema: JsonValue, arguments: JsonObject) -> None:
+    built = Form(schema)
+    built.load(arguments)
+    built.faults()
+    built.load_text(built.text())
+    assert exact(built.draft()) == exact(arguments)
+
+
+@pytest.mark.parametrize("schema", [None, True, False, 1, "x", [], {}, {"$ref": "#"}, {"type": "array"}])
+def test_any_json_value_as_a_schema_results_in_a_form(schema: JsonValue) -> None:
+    assert Form(schema).fields == ()
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    properties=st.dictionaries(st.sampled_from(["a", "b", "ä", ""]), PROPERTIES | JSON, max_size=3),
+    arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3),
+)
+def test_any_arguments_loaded_into_any_form_are_returned_or_are_errors(
+    properties: JsonObject, arguments: JsonObject
+) -> None:
+    built = Form({"type": "object", "properties": properties})
+    built.load(arguments)
+    assert exact(built.draft()) == exact(arguments)
+    if built.faults():
+        with pytest.raises(FormFaults):
+            built.arguments()
+    else:
+        assert exact(built.arguments()) == exact(arguments)
+        again = Form({"type": "object", "properties": properties})
+        again.load_text(built.text())
+        assert exact(again.arguments()) == exact(arguments)

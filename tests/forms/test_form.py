@@ -4,39 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pegboard.errors import FormFaults
 from pegboard.forms import ChoiceField, Field, Form, ListField, MapField, TextField, VariantField
 from pegboard.models import JsonObject
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-PROPERTIES = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null", "any"])
-        | st.lists(st.sampled_from(["string", "integer", "null"]), min_size=1, max_size=3),
-        "enum": st.lists(JSON, max_size=4),
-        "const": JSON,
-        "default": JSON,
-        "items": st.sampled_from([{"type": "string"}, {"type": "integer"}, {"enum": [1, "a", None]}, {}, True, []]),
-        "anyOf": st.lists(st.sampled_from([{"type": "null"}, {"type": "string"}, {"type": "array"}, True]), max_size=3),
-        "$ref": st.sampled_from(["#", "#/properties/a", "#/nowhere"]),
-        "minimum": JSON,
-        "title": JSON,
-        "description": JSON,
-        "examples": JSON,
-    },
-)
 
 
 def form(properties: JsonObject, *required: str) -> Form:
@@ -438,29 +412,6 @@ def test_containers_of_an_unreadable_value_are_not_validated() -> None:
     assert errors(built) == {"/n": 'must be an integer, not "ten"', "/m": "is required"}
 
 
-NONSENSE = st.recursive(
-    JSON | st.sampled_from(["string", "array", "#", "#/properties/a"]),
-    lambda inner: st.dictionaries(
-        st.sampled_from(
-            ["type", "enum", "required", "properties", "items", "anyOf", "oneOf", "allOf", "$ref", "a", "b"]
-        ),
-        inner,
-        max_size=4,
-    ),
-    max_leaves=16,
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(schema=NONSENSE, arguments=st.dictionaries(st.sampled_from(["a", "b"]), JSON, max_size=2))
-def test_any_object_schema_results_in_a_form_that_loses_no_value(schema: JsonValue, arguments: JsonObject) -> None:
-    built = Form(schema)
-    built.load(arguments)
-    built.faults()
-    built.load_text(built.text())
-    assert exact(built.draft()) == exact(arguments)
-
-
 NAMES = ["$filter", "a-b", "a_b", "a.b", "class", "", "😀", "A", "a", "page[size]", "a/b", "a~b", " ", "1", "from<"]
 
 
@@ -484,51 +435,6 @@ def test_the_field_at_a_pointer_is_the_innermost_one() -> None:
     assert built.field_at("/a/7") is field
     assert built.field_at("/ab/x/y") is built.fields[1]
     assert built.field_at("/nope") is None
-
-
-@pytest.mark.parametrize("schema", [None, True, False, 1, "x", [], {}, {"$ref": "#"}, {"type": "array"}])
-def test_any_json_value_as_a_schema_results_in_a_form(schema: JsonValue) -> None:
-    assert Form(schema).fields == ()
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    properties=st.dictionaries(st.sampled_from(["a", "b", "ä", ""]), PROPERTIES | JSON, max_size=3),
-    arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSON, max_size=3),
-)
-def test_any_arguments_loaded_into_any_form_are_returned_or_are_errors(
-    properties: JsonObject, arguments: JsonObject
-) -> None:
-    built = form(properties)
-    built.load(arguments)
-    assert exact(built.draft()) == exact(arguments)
-    if built.faults():
-        with pytest.raises(FormFaults):
-            built.arguments()
-    else:
-        assert exact(built.arguments()) == exact(arguments)
-        again = form(properties)
-        again.load_text(built.text())
-        assert exact(again.arguments()) == exact(arguments)
-
-
-@pytest.mark.promise("TUI-3")
-def test_every_form_of_the_corpus_returns_its_examples(data_folder: Path) -> None:
-    wrong: list[str] = []
-    for file in ("open.jsonl", "hardcases.jsonl"):
-        for line in (data_folder / "schemas" / file).read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            built = Form(row["schema"])
-            assert all(field.reason for field in built.fields if field.kind == "json")
-            for example in row["valid"]:
-                built.load(example)
-                if built.faults() or exact(built.arguments()) != exact(example):
-                    wrong.append(f"{row['id']} loses {example}")
-            for example in row["invalid"]:
-                built.load(example)
-                if not built.faults():
-                    wrong.append(f"{row['id']} takes {example}")
-    assert wrong == []
 
 
 @pytest.mark.promise("TUI-3")

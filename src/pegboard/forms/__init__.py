@@ -1,8 +1,7 @@
 """Argument forms without an interface: from a JSON Schema to fields, and from their content to arguments.
 
 The interface shows the fields of a `Form`; the command line uses `arguments_from_pairs`. Both interpret typed text by
-the
-type in the schema, never by its appearance. `copied_as` writes a call as text, and `pasted` parses such text.
+the type in the schema, never by its appearance. `copied_as` writes a call as text, and `pasted` parses such text.
 """
 
 from pegboard.data.json_text import JsonTextError

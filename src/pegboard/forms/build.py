@@ -116,8 +116,8 @@ class Builder:
 
         def rank(value: JsonValue) -> int:
             named = value.get(name) if isinstance(value, dict) and constants else None
-            told = (index for index, constant in enumerate(constants) if same(constant, named))
-            found = next(told, None)
+            named_variants = (index for index, constant in enumerate(constants) if same(constant, named))
+            found = next(named_variants, None)
             return self._types.nearest(schemas, value) if found is None else found
 
         return VariantField(facts, position, options=options, rank=rank)
@@ -215,8 +215,8 @@ class Builder:
         makers = {name: self._maker(schema, required=name in required) for name, schema in named.items()}
         for name in required:
             if name not in makers:
-                said = "the schema requires it without describing it"
-                makers[name] = self._maker(self._additional(node, name), required=True, reason=said)
+                note = "the schema requires it without describing it"
+                makers[name] = self._maker(self._additional(node, name), required=True, reason=note)
         further = node.get("additionalProperties")
         return SectionField(
             facts,
@@ -284,8 +284,8 @@ class Builder:
 
 def _tag(node: JsonObject) -> JsonValue:
     """Return the property that distinguishes a union's variants, from OpenAPI's `discriminator`."""
-    told = node.get("discriminator")
-    return told.get("propertyName") if isinstance(told, dict) else None
+    keyword = node.get("discriminator")
+    return keyword.get("propertyName") if isinstance(keyword, dict) else None
 
 
 def _is_whole(position: FieldPosition) -> bool:

@@ -70,6 +70,10 @@ class Container(Field):
         """True if it has a value that is not empty."""
         return self.is_raw or (self._state != "null" and self._has_content(*self._inner_status()))
 
+    def sends_prefilled(self, inner: Field) -> bool:
+        """Return True if an inner section with only prefilled content is sent."""
+        return inner.required
+
     def status(self) -> FieldStatus:
         """Return state and activity in one pass over the inner fields."""
         if self.is_raw:

@@ -34,8 +34,7 @@ def copied_as(kind: CopyKind, spec: ToolSpec, arguments: JsonObject, *, packs: s
 
     Args:
         kind: `cli`, a line for a POSIX shell; `script`, a command of a bash script in which tools are commands; `json`,
-            the
-            argument object; `python`, a `call_tool(…)`; `mcp`, a `tools/call` request on one line.
+            the argument object; `python`, a `call_tool(…)`; `mcp`, a `tools/call` request on one line.
         spec: The tool.
         arguments: Arguments by their names in the schema, valid or not.
         packs: Folder to name in a command line, for a tool that was found there for this run only.

@@ -199,10 +199,6 @@ class Field:
         """Return the last part of an inner field's id."""
         return "-n" + re.sub(r"[^a-zA-Z0-9]", lambda match: f"_{ord(match[0]):x}_", inner.name)
 
-    def sends_prefilled(self, inner: Field) -> bool:
-        """Return True if an inner section with only prefilled content is sent."""
-        return inner.required
-
     @property
     def children(self) -> tuple[Field, ...]:
         """Inner fields."""

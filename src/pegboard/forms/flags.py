@@ -58,12 +58,9 @@ def arguments_from_words(spec: ToolSpec, words: Sequence[str], stdin: str | None
 
     A flag sets an argument, `--limit 3` or `--limit=3`, with `-` or `_` in its name, or an inner property:
     `--filter.size 3`. A boolean flag needs no value, and the prefix `no-` negates it. Repeat a flag to set a list, or
-    pass
-    the list as JSON. Words without a flag set the required arguments in order; if the last of these is a list, it
-    collects
-    the remaining words. `--args '{…}'` passes all arguments as JSON, and other words override it. Standard input sets
-    the
-    argument declared for it, unless that is set otherwise.
+    pass the list as JSON. Words without a flag set the required arguments in order; if the last of these is a list, it
+    collects the remaining words. `--args '{…}'` passes all arguments as JSON, and other words override it. Standard
+    input sets the argument declared for it, unless that is set otherwise.
 
     Args:
         spec: The tool.
@@ -141,7 +138,7 @@ class _Words:
         taker = stdin_argument(self._spec) if stdin is not None and self._accepts(stdin) else None
         if taker in self._given:
             taker = None
-        self._assign_plain(taker)
+        self._assign_positional(taker)
         if taker is not None and taker not in self._given:
             self._pairs.append(f"{taker}={stdin}")
         try:
@@ -254,7 +251,7 @@ class _Words:
     def _accepts(self, stdin: str) -> bool:
         return bool(stdin) or stdin_argument(self._spec) in self._required()
 
-    def _assign_plain(self, taker: str | None) -> None:
+    def _assign_positional(self, taker: str | None) -> None:
         """Assign the words without a flag to the required arguments."""
         wanted = [name for name in self._required() if name not in self._given]
         if taker in wanted and len(self._positional) < len(wanted):

@@ -116,8 +116,7 @@ class Form:
         """Apply edited JSON text.
 
         Fields whose values did not change keep their typed text. Text that is not a JSON object is kept as a validation
-        error
-        until it is corrected or dropped.
+        error until it is corrected or dropped.
         """
         try:
             found = parse(text)

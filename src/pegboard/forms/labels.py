@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from pegboard.data.json_text import write
 from pegboard.forms.fields import FieldFacts
-from pegboard.forms.scalars import Picks
+from pegboard.forms.scalars import PathKind
 from pegboard.models import JsonObject
 
 _LONG_TEXTS = {
@@ -71,7 +71,7 @@ def with_null(label: str, nullable: bool) -> str:
     return f"{label} or null" if nullable and label not in {"null", "any"} and not label.endswith(" or null") else label
 
 
-def of(outer: str, inner: str) -> str:
+def container_label(outer: str, inner: str) -> str:
     """Return the label of a list or map with items of a type."""
     return f"{outer} of ({inner})" if " or " in inner else f"{outer} of {inner}"
 
@@ -89,7 +89,7 @@ def is_long(node: JsonObject, name: str) -> bool:
     return longest is None and form is None and _words(name).rpartition("_")[2] in _LONG_TEXTS
 
 
-def picks(node: JsonObject, name: str) -> Picks:
+def picks(node: JsonObject, name: str) -> PathKind:
     """Return whether a text is the path of a file or a folder, judging by its name and format."""
     form = node.get("format")
     if form in {"path", "file-path"}:
@@ -106,7 +106,7 @@ def picks(node: JsonObject, name: str) -> Picks:
 
 def limits(node: JsonObject) -> str:
     """Return the constraints of a schema in a few words."""
-    said = [
+    parts = [
         *_bounds(node),
         f"multiple of {write(node['multipleOf'])}" if "multipleOf" in node else "",
         _range(node.get("minLength"), node.get("maxLength"), "character"),
@@ -119,7 +119,7 @@ def limits(node: JsonObject) -> str:
         _needed(node.get("oneOf"), "exactly one of {} is required"),
         *_needs(node.get("dependentRequired")),
     ]
-    return ", ".join(part for part in said if part)
+    return ", ".join(part for part in parts if part)
 
 
 def _letters(text: str) -> str:
@@ -145,8 +145,8 @@ def _needed(variants: JsonValue, sentence: str) -> str:
     """Return a rule whose variants each require other names, in words, or an empty string."""
     listed = variants if isinstance(variants, list) else []
     names = [one.get("required") for one in listed if isinstance(one, dict) and one.keys() == {"required"}]
-    told = [" with ".join(map(str, group)) for group in names if isinstance(group, list) and group]
-    return sentence.format(", ".join(told)) if len(told) == len(listed) > 1 else ""
+    groups = [" with ".join(map(str, group)) for group in names if isinstance(group, list) and group]
+    return sentence.format(", ".join(groups)) if len(groups) == len(listed) > 1 else ""
 
 
 def _needs(rules: JsonValue) -> list[str]:

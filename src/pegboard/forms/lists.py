@@ -1,4 +1,4 @@
-"""Lists as fields: rows, tuples and multiple choices."""
+"""Fields for lists: rows, tuples and multiple choices."""
 
 from __future__ import annotations
 

@@ -38,12 +38,10 @@ def arguments_from_pairs(
     """Convert `key=value` words to arguments by a schema.
 
     The type in the schema decides how a value is parsed: digits stay text if the schema asks for a string. If several
-    types
-    fit, valid JSON is parsed as JSON and anything else is text. A repeated key appends to its list and replaces the
-    list in
-    `given`. `a.b=1` sets a property of the object `a` and `a.0=1` an item of the list `a`, unless a property has that
-    exact
-    name. Objects and lists can also be passed whole, as JSON. `null` is null if that is allowed and text is not.
+    types fit, valid JSON is parsed as JSON and anything else is text. A repeated key appends to its list and replaces
+    the list in `given`. `a.b=1` sets a property of the object `a` and `a.0=1` an item of the list `a`, unless a
+    property has that exact name. Objects and lists can also be passed whole, as JSON. `null` is null if that is allowed
+    and text is not.
 
     Args:
         schema: Schema of the argument object.
@@ -171,14 +169,14 @@ class _Names:
 
     def plain(self, key: str) -> str:
         """Return a key with the name in the schema. Using two names for one argument is a validation error."""
-        said = _longest({*self._known, *self._aliases}, key)
-        if said is None:
+        used = _longest({*self._known, *self._aliases}, key)
+        if used is None:
             return key
-        name = self._aliases.get(said, said)
-        first = self._used.setdefault(name, said)
-        if first != said:
-            self.faults.append(Fault(path=pointer(said), message=f"is another name of `{first}`, which is given too"))
-        return name + key[len(said) :]
+        name = self._aliases.get(used, used)
+        first = self._used.setdefault(name, used)
+        if first != used:
+            self.faults.append(Fault(path=pointer(used), message=f"is another name of `{first}`, which is given too"))
+        return name + key[len(used) :]
 
     def resolved(self, given: JsonObject) -> JsonObject:
         """Return arguments by their names in the schema. Second names of an argument stay, and are rejected later."""

@@ -17,7 +17,7 @@ from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading
 if TYPE_CHECKING:
     from pegboard.schema.validation import Validator
 
-Picks: TypeAlias = Literal["", "file", "folder"]
+PathKind: TypeAlias = Literal["", "file", "folder"]
 
 MASK = "••••••••"
 """Replacement for a secret in masked text."""
@@ -47,7 +47,7 @@ class TextField(Field):
         *,
         multiline: bool = False,
         secret: bool = False,
-        picks: Picks = "",
+        picks: PathKind = "",
     ) -> None:
         super().__init__(facts, position)
         self.multiline = multiline

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import JsonValue
 
 from pegboard.data.json_text import same, write
-from pegboard.forms.labels import of, with_null
+from pegboard.forms.labels import container_label, with_null
 from pegboard.forms.shapes import Shapes, is_free, is_null, meant_types, merge, types, without
 from pegboard.models import JsonObject
 from pegboard.schema.validation import Validator
@@ -188,16 +188,16 @@ class SchemaTypes:
             return f"one of {len(variants)} kinds"
         inner = [self._label_of(one, depth + 1) for one in variants] if len(variants) > 1 and only is None else []
         names = without_null(inner) or ([only] if only is not None else None) or without_null(meant_types(node))
-        said = list(dict.fromkeys(type_name(name) if len(set(names)) > 1 else name for name in names))
-        if len(said) > 1:
-            return " or ".join(said) if len(said) <= _MOST_LISTED else f"one of {len(said)} kinds"
-        if said == ["array"]:
+        parts = list(dict.fromkeys(type_name(name) if len(set(names)) > 1 else name for name in names))
+        if len(parts) > 1:
+            return " or ".join(parts) if len(parts) <= _MOST_LISTED else f"one of {len(parts)} kinds"
+        if parts == ["array"]:
             return self._list_label(node, depth)
-        if said == ["object"] and not inner:
+        if parts == ["object"] and not inner:
             return self.map_label(node, depth) if not node.get("properties") else "object"
-        if said == ["string"]:
+        if parts == ["string"]:
             return f"string · {node['format']}" if isinstance(node.get("format"), str) else "string"
-        return said[0] if said else "null" if types(node) == ["null"] else "any"
+        return parts[0] if parts else "null" if types(node) == ["null"] else "any"
 
     def _label_of(self, schema: JsonValue, depth: int) -> str:
         plain = self._shapes.plain(schema)
@@ -214,14 +214,14 @@ class SchemaTypes:
             return f"list of {len(fixed)}"
         if depth > _MAX_LABEL_DEPTH or items is None or is_free(items):
             return "list"
-        return of("list", self._label_of(items, depth + 1))
+        return container_label("list", self._label_of(items, depth + 1))
 
     def map_label(self, node: JsonObject, depth: int) -> str:
         """Return the type of a map in a few words."""
         values = node.get("additionalProperties", True)
         if "patternProperties" in node or values is False or is_free(values) or depth > _MAX_LABEL_DEPTH:
             return "object"
-        return of("map", self._label_of(values, depth + 1))
+        return container_label("map", self._label_of(values, depth + 1))
 
 
 def _items(properties: JsonValue) -> Iterable[tuple[str, JsonValue]]:

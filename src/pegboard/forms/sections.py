@@ -1,4 +1,4 @@
-"""Objects as fields: sections with declared properties, and maps with arbitrary keys."""
+"""Fields for objects: sections with declared properties, and maps with arbitrary keys."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class SectionField(Container):
 
     def _counts_prefilled(self) -> bool:
         """Return True if prefilled content is enough to send the section."""
-        is_sent = self.required if self.parent is None else self.parent.sends_prefilled(self)
+        is_sent = self.parent.sends_prefilled(self) if isinstance(self.parent, Container) else self.required
         return is_sent and not self._left_out
 
     def _draft_parts(self, masked: bool) -> JsonValue:

@@ -1,4 +1,4 @@
-"""Unions as fields: a choice between variants."""
+"""Fields for unions: a choice between variants."""
 
 from __future__ import annotations
 

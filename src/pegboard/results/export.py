@@ -47,8 +47,7 @@ def save(result: ToolResult, file: Path) -> int:
     """Write the complete data of a result to a new file and return the file's size in bytes.
 
     The suffix selects the format: `.csv` for a table, `.json` for JSON, and text otherwise (JSON for other data). The
-    data is
-    not sanitized.
+    data is not sanitized.
 
     Args:
         result: The result.

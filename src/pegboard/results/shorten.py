@@ -15,8 +15,7 @@ def shorten(value: object, limit: int) -> tuple[object, int]:
 
     The structure is kept. Long texts lose their end, marked with `…`. Lists lose their last items; the beginning of a
     truncated item stays only if the complete items before it leave half of the limit. Objects keep as many keys as
-    possible:
-    small values stay complete, and large ones share the remaining bytes.
+    possible: small values stay complete, and large ones share the remaining bytes.
 
     Args:
         value: JSON value; not modified.
