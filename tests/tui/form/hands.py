@@ -21,7 +21,7 @@ from pegboard.tui.form import FormPane
 from pegboard.tui.form.choices import Choices
 from pegboard.tui.form.editors import JsonBox, TextBox, TextLine
 from pegboard.tui.form.field_view import FieldView
-from pegboard.tui.form.items import Item, ItemPart
+from pegboard.tui.form.items import FormItem, ItemPart
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.form.popups import PickOne, PickSeveral
 from pegboard.tui.form.rows import KeyLine, Selector
@@ -279,7 +279,7 @@ class Hands:
         header = self._item(one, "header")
         return header is None or header.is_open
 
-    def _item(self, one: Field, *parts: ItemPart) -> Item | None:
+    def _item(self, one: Field, *parts: ItemPart) -> FormItem | None:
         found = {item.part: item for item in self._app.body.items if item.field is one}
         return next((found[part] for part in parts if part in found), None)
 
@@ -293,7 +293,7 @@ class Hands:
             await self._press("tab")
             await self._until(lambda: not isinstance(self._app.focused, KeyLine))
 
-    async def _go(self, item: Item) -> None:
+    async def _go(self, item: FormItem) -> None:
         """Move the focus to an item with tab."""
         for _ in range(3 * len(self._app.body.items)):
             await self._until(lambda: self._here is not None)
@@ -308,7 +308,7 @@ class Hands:
         raise AssertionError(f"tab doesn't reach {item} ({self._doing})")
 
     @property
-    def _here(self) -> Item | None:
+    def _here(self) -> FormItem | None:
         """The focused item, if it is still in the form."""
         around = self._app.focused.ancestors if self._app.focused is not None else []
         found = (node.item for node in around if isinstance(node, FieldView))

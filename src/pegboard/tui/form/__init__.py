@@ -1,4 +1,4 @@
-"""The pane that shows a form: one view per field, each with the editor that its kind asks for."""
+"""Argument form of a tool: one view per field, with the editor for its kind."""
 
 from pegboard.tui.form.pane import FormPane
 

@@ -19,7 +19,7 @@ from pegboard.tui.form.field_view import FieldView, RowView
 from pegboard.tui.form.focus import FormFocus
 from pegboard.tui.form.frame import Space
 from pegboard.tui.form.item_list import ItemList
-from pegboard.tui.form.items import Folds, Item
+from pegboard.tui.form.items import Folds, FormItem
 from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.rows import AddLine, Fold
 from pegboard.tui.form.view_pool import ViewPool
@@ -91,7 +91,7 @@ class FormBody(Widget):
         return self._column
 
     @property
-    def items(self) -> Sequence[Item]:
+    def items(self) -> Sequence[FormItem]:
         """All items, mounted or not."""
         return self._items.items
 
@@ -436,6 +436,6 @@ class _ColumnLayout(Layout):
         return parent.place(children)
 
 
-def _row_of(item: Item) -> tuple[ListField | MapField, int]:
+def _row_of(item: FormItem) -> tuple[ListField | MapField, int]:
     assert item.holder is not None, "only rows are moved and removed"
     return item.holder, item.index

@@ -21,7 +21,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form import frame
 from pegboard.tui.form.choices import Choices
 from pegboard.tui.form.editors import TextBox, TextLine, in_editor
-from pegboard.tui.form.items import Item
+from pegboard.tui.form.items import FormItem
 from pegboard.tui.form.messages import ConvertToBox, Edited
 from pegboard.tui.form.multi import MultiChoices
 from pegboard.tui.form.rows import (
@@ -82,7 +82,7 @@ class FieldView(Widget):
             super().__init__()
             self.view = view
 
-    def __init__(self, item: Item, space: frame.Space) -> None:
+    def __init__(self, item: FormItem, space: frame.Space) -> None:
         self.key = KeyLine(item) if item.entry is not None else None
         self.main: MainWidget = _make_main(item)
         super().__init__(*filter(None, (self.key, self.main)))
@@ -109,7 +109,7 @@ class FieldView(Widget):
         """The focusable children, in tab order."""
         return [part for part in (self.key, self.main) if part is not None and part.can_focus]
 
-    def update_item(self, item: Item, space: frame.Space) -> None:
+    def update_item(self, item: FormItem, space: frame.Space) -> None:
         """Show the current state of the item.
 
         Args:
@@ -125,7 +125,7 @@ class FieldView(Widget):
             self.main.update_item(item)
         self.redraw()
 
-    def show_item(self, item: Item, space: frame.Space) -> None:
+    def show_item(self, item: FormItem, space: frame.Space) -> None:
         """Show an item of another form, as if the view were new.
 
         Args:
@@ -343,7 +343,7 @@ class RowView(FieldView):
     class Moved(Message):
         """The user moved the row by a number of positions."""
 
-        def __init__(self, item: Item, by: int) -> None:
+        def __init__(self, item: FormItem, by: int) -> None:
             super().__init__()
             self.item = item
             self.by = by
@@ -351,7 +351,7 @@ class RowView(FieldView):
     class Removed(Message):
         """The user removed the row."""
 
-        def __init__(self, item: Item) -> None:
+        def __init__(self, item: FormItem) -> None:
             super().__init__()
             self.item = item
 
@@ -370,12 +370,12 @@ class RowView(FieldView):
         self.post_message(self.Moved(self.item, by))
 
 
-def view_of(item: Item, space: frame.Space) -> FieldView:
+def view_of(item: FormItem, space: frame.Space) -> FieldView:
     """Return a new view of an item."""
     return FieldView(item, space) if item.holder is None else RowView(item, space)
 
 
-def view_kind(item: Item) -> type[MainWidget] | None:
+def view_kind(item: FormItem) -> type[MainWidget] | None:
     """Return the class of an item's main widget if views of that kind are reusable for other forms, else None."""
     if item.holder is not None:
         return None
@@ -410,7 +410,7 @@ def _place(parent: Widget, child: Widget, where: Region) -> list[WidgetPlacement
     return [placement._replace(region=placement.region.translate(where.offset)) for placement in own]
 
 
-def _make_main(item: Item) -> MainWidget:
+def _make_main(item: FormItem) -> MainWidget:
     match item.part, item.field:
         case "header", _:
             return Fold(item)

@@ -145,9 +145,9 @@ class FilePicker(Popup[str | None]):
             for entry in self._entries
         ]
         names = [entry.name for entry in self._entries]
-        place = names.index(marked) + 1 if marked in names else min(1, len(names))
+        position = names.index(marked) + 1 if marked in names else min(1, len(names))
         self._show_folder(found.folder)
-        self.show(lines, place, sought=sought)
+        self.show(lines, position, sought=sought)
 
     def _show_folder(self, folder: Path) -> None:
         """Show the folder in the title, shortened at the start."""
@@ -215,8 +215,8 @@ def _absolute_path(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve follows links
 
 
-def _is_folder(place: Path | os.DirEntry[str]) -> bool:
+def _is_folder(path: Path | os.DirEntry[str]) -> bool:
     try:
-        return place.is_dir()
+        return path.is_dir()
     except (OSError, ValueError):  # no permission, or not a valid path
         return False

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from pegboard.forms import Field
 from pegboard.tui.form.field_view import FieldView
 from pegboard.tui.form.item_list import ItemList
-from pegboard.tui.form.items import Item, ItemKey
+from pegboard.tui.form.items import FormItem, ItemKey
 from pegboard.tui.form.view_pool import ViewPool
 
 _MOUNT_TIMEOUT = 0.5
@@ -139,7 +139,7 @@ class FormFocus:
         if stop is not None:
             self.move_to(stop)
 
-    def move_to_replacement(self, item: Item) -> None:
+    def move_to_replacement(self, item: FormItem) -> None:
         """Focus the item that replaced another, or the container in which it is folded."""
         for position, other in enumerate(self._items.items):
             if other.part == item.part and other.field is item.field and other.is_stop:
@@ -200,5 +200,5 @@ class FormFocus:
             self._announce(view)
 
 
-def _has_path_of(one: Item, other: Item) -> bool:
+def _has_path_of(one: FormItem, other: FormItem) -> bool:
     return one.field.path == other.field.path

@@ -25,7 +25,7 @@ from pegboard.forms import (
     VariantField,
 )
 from pegboard.results.clean import clean, clean_line
-from pegboard.tui.form.items import Item
+from pegboard.tui.form.items import FormItem
 from pegboard.tui.form.ticks import Ticks
 
 Pieces: TypeAlias = Sequence[tuple[str, str]]
@@ -66,19 +66,19 @@ class Space:
     has_gaps: bool = True
 
 
-def indent(item: Item, space: Space) -> int:
+def indent(item: FormItem, space: Space) -> int:
     """Return the indentation of an item in columns, limited so that its editor stays usable."""
     return min(item.depth * STEP, max(space.width - _NARROWEST, 0) // STEP * STEP)
 
 
-def number(item: Item) -> str:
+def number(item: FormItem) -> str:
     """Return the number shown before a row, or an empty string."""
     if item.part not in ("field", "choice") or item.holder is None or item.entry is not None or item.is_named:
         return ""
     return f"{item.index + 1} ".rjust(len(str(len(item.holder.children))) + 1)
 
 
-def guides(item: Item, space: Space) -> Content:
+def guides(item: FormItem, space: Space) -> Content:
     """Return the vertical guide lines of the containers around an item."""
     columns = indent(item, space)
     if not columns:
@@ -88,7 +88,7 @@ def guides(item: Item, space: Space) -> Content:
     return Content.styled(text, _GUIDE)
 
 
-def above(item: Item, space: Space, *, has_focus: bool) -> list[Content]:
+def above(item: FormItem, space: Space, *, has_focus: bool) -> list[Content]:
     """Return the lines above the editor of an item."""
     width = max(space.width - indent(item, space), 1)
     lines = [Content("")] if _has_gap(item, space) else []
@@ -101,7 +101,7 @@ def above(item: Item, space: Space, *, has_focus: bool) -> list[Content]:
     return lines
 
 
-def beside(item: Item, space: Space) -> tuple[int, int, int] | None:
+def beside(item: FormItem, space: Space) -> tuple[int, int, int] | None:
     """Return the position of a constant's value beside its label.
 
     Returns:
@@ -116,7 +116,7 @@ def beside(item: Item, space: Space) -> tuple[int, int, int] | None:
     return (column, int(_has_gap(item, space)), width) if fits else None
 
 
-def below(item: Item, space: Space, *, has_focus: bool) -> list[Content]:
+def below(item: FormItem, space: Space, *, has_focus: bool) -> list[Content]:
     """Return the lines below the editor of an item."""
     width = max(space.width - indent(item, space) - STEP, 1)
     lines: list[Content] = []
@@ -131,7 +131,7 @@ def below(item: Item, space: Space, *, has_focus: bool) -> list[Content]:
     return [around + line for line in lines]
 
 
-def header(item: Item, width: int) -> Content:
+def header(item: FormItem, width: int) -> Content:
     """Return the header of a container: its label, and a summary of its content while it is folded."""
     marker = "▾ " if item.is_open else "▸ "
     pieces = [Content.styled(marker, _MUTED), *(Content.styled(*piece) for piece in _label(item))]
@@ -146,7 +146,7 @@ def header(item: Item, width: int) -> Content:
     return line.truncate(max(width - tail.cell_length, 1), ellipsis=True) + tail
 
 
-def add_line(item: Item, width: int) -> Content:
+def add_line(item: FormItem, width: int) -> Content:
     """Return the line that adds a row, with the label of the list or map if it is empty."""
     add = Content.styled("+ add", "$text-primary")
     if not item.is_named and item.holder is None:
@@ -188,7 +188,7 @@ def summary(one: Field, as_row: bool = False) -> str:
     return ""
 
 
-def lines_of(item: Item, space: Space) -> int:
+def lines_of(item: FormItem, space: Space) -> int:
     """Return the height that an item without the focus will have once it is mounted."""
     known = (space, item.messages)
     if item.cached_lines[0] != known:
@@ -208,7 +208,7 @@ def is_secret(one: Field) -> bool:
     return isinstance(one, TextField) and one.secret
 
 
-def _editor_lines(item: Item, space: Space) -> int:
+def _editor_lines(item: FormItem, space: Space) -> int:
     if beside(item, space) is not None:
         return 0
     width = max(space.width - indent(item, space) - len(number(item)) - _EDGES, 1)
@@ -220,7 +220,7 @@ def _editor_lines(item: Item, space: Space) -> int:
     return min(max(lines, 2), 10)
 
 
-def _is_box(item: Item) -> bool:
+def _is_box(item: FormItem) -> bool:
     one = item.field
     if item.part == "raw" or isinstance(one, JsonField):
         return True
@@ -238,14 +238,14 @@ def _count_text(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _has_gap(item: Item, space: Space) -> bool:
+def _has_gap(item: FormItem, space: Space) -> bool:
     """Return whether an item is preceded by an empty line."""
     if not space.has_gaps or item.follows_header or item.is_first:
         return False
     return item.is_named and item.holder is None
 
 
-def _label(item: Item) -> Pieces:
+def _label(item: FormItem) -> Pieces:
     one = item.field
     name, title = _name(item)
     pieces = [
@@ -259,7 +259,7 @@ def _label(item: Item) -> Pieces:
     return [*pieces, _state(one)]
 
 
-def _name(item: Item) -> tuple[str, str]:
+def _name(item: FormItem) -> tuple[str, str]:
     """Return the displayed name of a field, and its title if it differs."""
     one = item.field
     title = clean_line(one.label) if one.label != one.name else ""
@@ -308,7 +308,7 @@ def _empty(one: Field) -> str:
     return "empty object" if one.draft() == {} else ""
 
 
-def _notes(item: Item, *, has_focus: bool) -> list[Pieces]:
+def _notes(item: FormItem, *, has_focus: bool) -> list[Pieces]:
     """Return the notes of a field, a paragraph each: description, reason for JSON, examples."""
     one = item.field
     notes: list[Pieces] = []

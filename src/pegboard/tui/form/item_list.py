@@ -10,7 +10,7 @@ from pegboard.forms import Field, Form, MapField, SectionField
 from pegboard.models import Fault
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.form.frame import Space, lines_of
-from pegboard.tui.form.items import Folds, Item, ItemKey, is_folding, items_of
+from pegboard.tui.form.items import Folds, FormItem, ItemKey, is_folding, items_of
 
 
 class ItemList:
@@ -25,7 +25,7 @@ class ItemList:
     def __init__(self, form: Form, folds: Folds, space: Space) -> None:
         self.folds = folds
         self.space = space
-        self.items: list[Item] = []
+        self.items: list[FormItem] = []
         self.faults: Sequence[Fault] = ()
         """The validation errors that are shown."""
         self._form = form

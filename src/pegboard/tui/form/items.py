@@ -41,7 +41,7 @@ _DEEPEST = 40
 
 
 @dataclass(eq=False)
-class Item:
+class FormItem:
     """Unit of display of a form; its `key` identifies it across rebuilds."""
 
     part: ItemPart
@@ -141,10 +141,10 @@ class Folds:
                     mine[now] = is_open
 
 
-def items_of(form: Form, folds: Folds) -> list[Item]:
+def items_of(form: Form, folds: Folds) -> list[FormItem]:
     """Return the items of the unfolded part of a form."""
     if isinstance(form.root, VariantField):
-        found = [Item("choice", form.root, 0), *_items_of_variant(form.root.inner, folds, 0)]
+        found = [FormItem("choice", form.root, 0), *_items_of_variant(form.root.inner, folds, 0)]
     else:
         found = [item for one in form.fields for item in _items_of_field(one, folds, 0)]
     for item in found[:1]:
@@ -165,9 +165,9 @@ def _has_foldable_content(one: Field) -> bool:
     return isinstance(one, Container) and not isinstance(one, MultiChoiceField)
 
 
-def _items_of_field(one: Field, folds: Folds, depth: int, row: Item | None = None) -> Iterator[Item]:
+def _items_of_field(one: Field, folds: Folds, depth: int, row: FormItem | None = None) -> Iterator[FormItem]:
     """Yield the items of a field and of its content; `row` is the template of a row's items."""
-    template = row or Item("field", one, depth)
+    template = row or FormItem("field", one, depth)
     if not is_folding(one) and one is not folds.as_json:
         if isinstance(one, VariantField) and one.state != "null":
             yield _item_like(template, "choice", one, depth)
@@ -185,11 +185,11 @@ def _items_of_field(one: Field, folds: Folds, depth: int, row: Item | None = Non
         yield from _items_within(one, folds, depth + 1)
 
 
-def _items_within(one: Field, folds: Folds, depth: int) -> Iterator[Item]:
+def _items_within(one: Field, folds: Folds, depth: int) -> Iterator[FormItem]:
     """Yield the items below the header of a container."""
     assert isinstance(one, Container), "only containers have parts"
     if one.is_raw or one is folds.as_json:
-        yield Item("raw", one, depth, is_named=False)
+        yield FormItem("raw", one, depth, is_named=False)
         return
     match one:
         case SectionField():
@@ -197,34 +197,34 @@ def _items_within(one: Field, folds: Folds, depth: int) -> Iterator[Item]:
                 yield from _items_of_field(inner, folds, depth)
         case MapField():
             for index, entry in enumerate(one.entries):
-                row = Item("field", entry.field, depth, is_named=False, holder=one, index=index, entry=entry)
+                row = FormItem("field", entry.field, depth, is_named=False, holder=one, index=index, entry=entry)
                 yield from _items_of_field(entry.field, folds, depth, row)
-            yield Item("add", one, depth, is_named=False)
+            yield FormItem("add", one, depth, is_named=False)
         case ListField():
             for index, inner in enumerate(one.rows):
                 named = index < one.fixed
-                row = Item("field", inner, depth, is_named=named, holder=one, index=index)
+                row = FormItem("field", inner, depth, is_named=named, holder=one, index=index)
                 yield from _items_of_field(inner, folds, depth, row)
             if one.can_add:
-                yield Item("add", one, depth, is_named=False)
+                yield FormItem("add", one, depth, is_named=False)
         case VariantField():
-            yield Item("choice", one, depth, is_named=False)
+            yield FormItem("choice", one, depth, is_named=False)
             yield from _items_of_variant(one.inner, folds, depth)
 
 
-def _items_of_variant(inner: Field, folds: Folds, depth: int) -> Iterator[Item]:
+def _items_of_variant(inner: Field, folds: Folds, depth: int) -> Iterator[FormItem]:
     """Yield the items of a variant's field, which has no header of its own."""
     if isinstance(inner, VariantField):
-        yield Item("choice", inner, depth, is_named=False)
+        yield FormItem("choice", inner, depth, is_named=False)
         yield from _items_of_variant(inner.inner, folds, depth)
     elif _has_foldable_content(inner):
         yield from _items_within(inner, folds, depth)
     else:
-        yield Item("field", inner, depth, is_named=False)
+        yield FormItem("field", inner, depth, is_named=False)
 
 
-def _item_like(row: Item, part: ItemPart, one: Field, depth: int) -> Item:
-    return Item(part, one, depth, is_named=row.is_named, holder=row.holder, index=row.index, entry=row.entry)
+def _item_like(row: FormItem, part: ItemPart, one: Field, depth: int) -> FormItem:
+    return FormItem(part, one, depth, is_named=row.is_named, holder=row.holder, index=row.index, entry=row.entry)
 
 
 def _shows_only_add_line(one: Field) -> bool:

@@ -132,7 +132,7 @@ class MultiChoices(Widget, can_focus=True):
     def action_row(self, by: int) -> None:
         """Mark the value above or below; in the first and last line, leave the key to the form."""
         rows = self._rows(self._space)
-        here = next((place for place, row in enumerate(rows or ()) if self.cursor in row), 0)
+        here = next((position for position, row in enumerate(rows or ()) if self.cursor in row), 0)
         if rows is None or not 0 <= here + by < len(rows):
             raise SkipAction
         row, column = rows[here + by], self._column(rows[here], self.cursor)
@@ -152,9 +152,9 @@ class MultiChoices(Widget, can_focus=True):
             self._list(event.character or "")
             return
         for offset in range(1, len(self._ticks.labels) + 1):
-            place = (self.cursor + offset) % len(self._ticks.labels)
-            if self._ticks.labels[place].lower().startswith(letter):
-                self.cursor = place
+            position = (self.cursor + offset) % len(self._ticks.labels)
+            if self._ticks.labels[position].lower().startswith(letter):
+                self.cursor = position
                 return
 
     def on_click(self, event: events.Click) -> None:
@@ -217,16 +217,16 @@ class MultiChoices(Widget, can_focus=True):
         """Tick or untick a value (0), add it again (1), or remove it once (-1)."""
         field, picked, value = self.field, self.field.picked, self._ticks.values[index]
         is_option = index < len(field.options)
-        places = [place for place, other in enumerate(picked) if same(value, other)]
+        positions = [position for position, other in enumerate(picked) if same(value, other)]
         if is_option and by == 0:
             field.toggle(index)
         elif is_option and by > 0:
             field.add(index)
-        elif not places:
+        elif not positions:
             self._load([*picked, value] if by >= 0 else [*picked])
         else:
-            gone = places[-1:] if by < 0 else places
-            self._load([other for place, other in enumerate(picked) if place not in gone])
+            removed = positions[-1:] if by < 0 else positions
+            self._load([other for position, other in enumerate(picked) if position not in removed])
         self._show(self._ticks.values[len(field.options) :])
         self.post_message(Edited(field))
 

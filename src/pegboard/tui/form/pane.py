@@ -104,7 +104,7 @@ class FormPane(Widget):
         """Errors that belong to no visible field."""
         self._body: Widget | None = None
         self._fields: FormBody | None = None
-        self._resting: FormBody | None = None
+        self._hidden_fields: FormBody | None = None
         """Hidden fields, reused for the next form that has fields."""
         self._box: JsonBox | None = None
         self._pause: Timer | None = None
@@ -380,7 +380,7 @@ class FormPane(Widget):
             box = JsonBox(form.text(masked=True))
             self._replace_body(Vertical(box, classes="body -text"), box=box)
         elif form.fields:
-            existing = self._fields or self._resting
+            existing = self._fields or self._hidden_fields
             if existing is not None and existing.is_mounted and reuse:
                 self._reuse_fields(existing, kept)
             else:
@@ -404,7 +404,7 @@ class FormPane(Widget):
                 self._hold_focus()
             if old is not None and old is not fields:
                 old.remove()
-            fields.display, self._resting = True, None
+            fields.display, self._hidden_fields = True, None
             fields.show_form(kept.form, kept.folds, self._scroll.space, self._scroll.viewport_at(kept.top), typed_in)
         self.scroll_home(animate=False, immediate=True)
 
@@ -422,12 +422,12 @@ class FormPane(Widget):
                     self._hold_focus()
                 if isinstance(old, FormBody) and fields is None:
                     old.hide()
-                    self._resting = old
+                    self._hidden_fields = old
                 else:
                     old.remove()
-            if fields is not None and self._resting is not None:
-                self._resting.remove()
-                self._resting = None
+            if fields is not None and self._hidden_fields is not None:
+                self._hidden_fields.remove()
+                self._hidden_fields = None
             self.mount(body)
         self.scroll_home(animate=False, immediate=True)
 

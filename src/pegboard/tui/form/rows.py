@@ -30,7 +30,7 @@ from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.choices import Choices
 from pegboard.tui.form.editors import ControlPictures, TextBox, TextLine
 from pegboard.tui.form.frame import add_line, header
-from pegboard.tui.form.items import Item
+from pegboard.tui.form.items import FormItem
 from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.multi import MultiChoices
 
@@ -108,16 +108,16 @@ class Fold(Widget, can_focus=True):
     class Toggled(Message):
         """The user folded or unfolded a container, or folded one that is already folded."""
 
-        def __init__(self, item: Item, is_open: bool) -> None:
+        def __init__(self, item: FormItem, is_open: bool) -> None:
             super().__init__()
             self.item = item
             self.is_open = is_open
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: FormItem) -> None:
         super().__init__()
         self.item = item
 
-    def update_item(self, item: Item) -> None:
+    def update_item(self, item: FormItem) -> None:
         """Show the current state of the item."""
         self.item = item
         self.refresh()
@@ -180,11 +180,11 @@ class AddLine(Widget, can_focus=True):
             super().__init__()
             self.field = field
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: FormItem) -> None:
         super().__init__()
         self.item = item
 
-    def update_item(self, item: Item) -> None:
+    def update_item(self, item: FormItem) -> None:
         """Show the current state of the item."""
         self.item = item
         self.refresh()
@@ -231,7 +231,7 @@ class KeyLine(Input):
     }
     """
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: FormItem) -> None:
         assert isinstance(item.holder, MapField), "only map entries have keys"
         assert item.entry is not None, "the item belongs to an entry"
         options = [key for key in item.holder.key_options if key.isprintable()]

@@ -39,10 +39,10 @@ class Ticks:
             *(label(write(value)) for value in foreign),
         ]
         self.counts: list[int] = [sum(same(value, other) for other in field.picked) for value in self.values]
-        places = [next(at for at, other in enumerate(self.values) if same(value, other)) for value in field.picked]
-        self.picked: list[str] = [self.labels[place] for place in places]
+        positions = [next(at for at, other in enumerate(self.values) if same(value, other)) for value in field.picked]
+        self.picked: list[str] = [self.labels[position] for position in positions]
         """Labels of the picked values, in their order."""
-        self.shows_order: bool = places != sorted(set(places))
+        self.shows_order: bool = positions != sorted(set(positions))
         """Whether the order must be shown: it differs from that of the options, or a value is picked twice."""
 
     def sign(self, index: int) -> str:

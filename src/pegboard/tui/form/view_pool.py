@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from pegboard.tui.form.field_view import FieldView, view_kind, view_of
 from pegboard.tui.form.item_list import ItemList
-from pegboard.tui.form.items import Item, ItemKey
+from pegboard.tui.form.items import FormItem, ItemKey
 
 _MOST_SPARE = 24
 """Most spare views of one kind. Mounting is slow, so views are reused."""
@@ -127,7 +127,7 @@ class ViewPool:
         self._spare = kept
         return surplus
 
-    def _make_view(self, item: Item) -> FieldView:
+    def _make_view(self, item: FormItem) -> FieldView:
         """Return a view of an item: a spare one, or a new one that still has to be mounted."""
         wanted = view_kind(item)
         found = next((view for view in self._spare if view.kind is wanted), None) if wanted is not None else None
