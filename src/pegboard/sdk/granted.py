@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pegboard.sdk.caller import calling_pack
 from pegboard.sdk.host import installed
-from pegboard.sdk.requester import asking
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:
