@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pegboard.sdk.caller import calling_pack
 from pegboard.sdk.host import installed
+from pegboard.sdk.requester import calling_pack
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.messages import Edited
 from pegboard.tui.form.popups import PickOne, label
+from pegboard.tui.widgets.pick_list import PickLine
 
 _MOST_INLINE = 40
 """Most options that are shown side by side."""
