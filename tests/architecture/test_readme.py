@@ -26,7 +26,7 @@ def _block(language: str, containing: str) -> str:
 
 
 def _run(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command line whose first word is a module of this Python."""
+    """Run a command line whose first word is a module of this Python."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         ["bash", "-c", f"'{sys.executable}' -m {line}"],
@@ -125,7 +125,7 @@ def test_the_configuration_that_it_shows_has_no_problem(tmp_path: Path, home: Pa
     assert {line.split(".")[0] for line in listed.stdout.splitlines()} == {"fs", "time"}
 
 
-def test_the_pictures_that_it_shows_are_there() -> None:
+def test_the_pictures_that_it_shows_exist() -> None:
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
     assert pictures
     assert all((ROOT / picture).is_file() for picture in pictures)

@@ -70,7 +70,7 @@ def through(*, text: str) -> str:
 
 @pytest.fixture
 def runtime(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]) -> Runtime:
-    """A runtime with the pack `shop`."""
+    """Provide a runtime with the pack `shop`."""
     return open_runtime(write_pack("shop.py", PACK))
 
 

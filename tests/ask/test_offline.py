@@ -17,7 +17,7 @@ Asked = Callable[..., Awaitable[tuple[list[AskEvent], Outcome]]]
 
 @pytest.fixture
 def bare(open_runtime: Callable[..., Runtime], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runtime:
-    """A runtime with the built-in tools, in a folder with one file."""
+    """Provide a runtime with the built-in tools, in a folder with one file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a note.txt").write_text("hammer")
     return open_runtime()

@@ -37,7 +37,7 @@ class Says:
 
 @pytest.fixture
 def texting(set_up: SetUp) -> Runtime:
-    """A runtime whose model is configured to write calls as text."""
+    """Provide a runtime whose model is configured to write calls as text."""
     return set_up(MODEL__TEXT_CALLS="true")
 
 

@@ -39,7 +39,7 @@ class User:
 
 @pytest.fixture
 def user(tmp_path: Path) -> User:
-    """An empty user."""
+    """Provide an empty user."""
     for name in ("home", "work"):
         (tmp_path / name).mkdir()
     return User(tmp_path / "home" / "config.toml", tmp_path / "work")

@@ -49,7 +49,7 @@ def every_tool(folder: str) -> list[object]:
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Iterator[Path]:
-    """A program that leaves a mark; the test fails if the mark exists at the end."""
+    """Provide a program that leaves a mark; the test fails if the mark exists at the end."""
     program = tmp_path / "trap"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\ncat\n")
     program.chmod(0o755)
@@ -93,7 +93,7 @@ def test_a_git_directory_within_a_clone_counts_as_plain_files(work: Path, trap: 
 
 @pytest.fixture
 def outside(tmp_path: Path, work: Path) -> Path:
-    """A repository outside the working directory, with a secret."""
+    """Provide a repository outside the working directory, with a secret."""
     run = made(tmp_path / "outside" / "repo", secret="s3cret\n")
     run("gc", "--quiet")
     (run.folder / "secret.txt").write_text("s3cret\ns3cret\n")

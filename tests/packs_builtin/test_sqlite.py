@@ -20,7 +20,7 @@ from .races import race, swapping
 
 @pytest.fixture
 def shop(work: Path) -> Path:
-    """A database with two tables, a view, an index and a full-text search."""
+    """Provide a database with two tables, a view, an index and a full-text search."""
     file = work / "shop.db"
     with closing(sqlite3.connect(file)) as connection:
         connection.executescript("""
@@ -191,7 +191,7 @@ def test_a_file_that_is_not_a_database_is_rejected(shop: Path, database: str, co
 
 @pytest.fixture
 def shop_in_use(shop: Path) -> Iterator[sqlite3.Connection]:
-    """The database in WAL mode, with a row that only the log contains."""
+    """Provide the database in WAL mode, with a row that only the log contains."""
     with closing(sqlite3.connect(shop)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("INSERT INTO customer VALUES (4, 'Dan')")

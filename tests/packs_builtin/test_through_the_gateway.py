@@ -60,7 +60,7 @@ async def test_a_limit_is_enforced_under_its_alias(work: Path, open_runtime: Cal
 
 @pytest.fixture
 def stocked(work: Path) -> Path:
-    """The working directory with a database, and a repository if git is installed."""
+    """Provide the working directory with a database, and a repository if git is installed."""
     with closing(sqlite3.connect(work / "data.db")) as connection:
         connection.execute("CREATE TABLE t (a)")
     if shutil.which("git"):

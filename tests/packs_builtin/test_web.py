@@ -40,7 +40,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A server on this machine, and a client of the pack for this test alone."""
+    """Provide a server on this machine, and a client of the pack for this test alone."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -169,7 +169,7 @@ def test_a_missing_answer_is_a_failure(site: Site, url: str) -> None:
 
 @pytest.fixture
 def small_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A configuration that allows pages of 1,000 bytes."""
+    """Provide a configuration that allows pages of 1,000 bytes."""
     monkeypatch.setattr(web, "_client", lazy_client(web._client_of_config))
     with testing.host(config={"web": {"max_bytes": 1000, "user_agent": "tester/1"}}):
         yield

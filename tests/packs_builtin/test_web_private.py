@@ -29,7 +29,7 @@ def answer(asked: Asked) -> Answer:
 
 @pytest.fixture
 def inner() -> Iterator[Web]:
-    """A server on this machine, which agents must not reach."""
+    """Provide a server on this machine, which agents must not reach."""
     with Web(answer).running() as running:
         yield running
 

@@ -27,7 +27,7 @@ class Plain:
 
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[Sandboxes]:
-    """The processes that all scripts of a test share."""
+    """Provide the processes that all scripts of a test share."""
     shared = Sandboxes(512 * 2**20)
     yield shared
     shared.close()
@@ -48,5 +48,5 @@ def plain(sandboxes: Sandboxes) -> Callable[..., OrchestratorTool]:
 
 @pytest.fixture
 def shop(write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime]) -> Runtime:
-    """A runtime with the pack `shop`."""
+    """Provide a runtime with the pack `shop`."""
     return open_runtime(write_pack("shop.py", SHOP))

@@ -192,7 +192,7 @@ async def test_a_script_has_a_timeout_of_its_own(shop: Runtime) -> None:
 def offering(
     write_pack: Callable[[str, str], Path], open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch
 ) -> Runtime:
-    """A runtime whose models may run scripts without approval."""
+    """Provide a runtime whose models may run scripts without approval."""
     monkeypatch.setenv("PEGBOARD_SCRIPTS__OFFER", "true")
     runtime = open_runtime(write_pack("shop.py", SHOP))
     runtime.paths.approvals.parent.mkdir(parents=True, exist_ok=True)

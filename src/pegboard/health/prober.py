@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pegboard.sdk.requirements import DeclaredRequirement
 
 Probed: TypeAlias = "tuple[DeclaredRequirement, ProbeResult]"
-"""A requirement and what was found of it."""
+"""A requirement and the result of its check."""
 FindSecret: TypeAlias = Callable[[str], tuple[str | None, str]]
 """Return where the named secret comes from, or None and the reason it is missing. Never return its value."""
 

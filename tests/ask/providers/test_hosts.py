@@ -17,7 +17,7 @@ OTHERS = "sk-another-providers-credential-42"
 
 @pytest.fixture
 def trap() -> Iterator[FakeProvider]:
-    """A server that no key may reach."""
+    """Provide a server that no key may reach."""
     with FakeProvider(says("Thank you.")).running() as fake:
         yield fake
 

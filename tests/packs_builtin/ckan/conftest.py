@@ -55,12 +55,12 @@ async def asking() -> AsyncIterator[Configure]:
 
 @pytest.fixture
 def portal(serve: Serve) -> Web:
-    """A portal with a fictional catalogue."""
+    """Provide a portal with a fictional catalogue."""
     return serve(FakePortal())
 
 
 @pytest.fixture
 async def asked(portal: Web, asking: Configure) -> AsyncIterator[Web]:
-    """The same portal, configured for the pack."""
+    """Provide the same portal, configured for the pack."""
     with asking(portal):
         yield portal

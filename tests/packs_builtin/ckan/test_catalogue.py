@@ -170,14 +170,14 @@ async def test_a_key_allows_access_to_private_datasets(portal: Web, asking: Conf
 
 @pytest.fixture(scope="module")
 def capped() -> Iterator[Web]:
-    """A portal with at most 20 names a page."""
+    """Provide a portal with at most 20 names a page."""
     with Web(FakePortal(names_cap=20)).running() as web:
         yield web
 
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[asyncio.Runner]:
-    """An event loop for many examples."""
+    """Provide an event loop for many examples."""
     with asyncio.Runner() as runner:
         yield runner
         runner.run(close())

@@ -28,7 +28,7 @@ EMPTY = b'{"success": true, "result": {"count": 0, "results": []}}'
 
 
 def page(title: str, status_: int = 200) -> Answer:
-    """A page of the web server in front of CKAN."""
+    """Provide a page of the web server in front of CKAN."""
     return Answer(f"<!DOCTYPE html><title>\n {title} </title>".encode(), status_, "text/html; charset=utf-8")
 
 
@@ -227,7 +227,7 @@ async def test_a_portal_that_rejects_the_user_agent_is_reported_with_what_to_do(
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port without a listener."""
+    """Provide a port without a listener."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]

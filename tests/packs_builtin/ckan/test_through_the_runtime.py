@@ -28,7 +28,7 @@ TOOLS = {
 
 @pytest.fixture
 def configured(portal: Web, home: Path, monkeypatch: pytest.MonkeyPatch) -> Web:
-    """A portal with a fictional catalogue, set in the configuration file, with a key in the environment."""
+    """Provide a portal with a fictional catalogue, set in the configuration file, with a key in the environment."""
     (home / "config.toml").write_text(f'[packs.ckan]\nbase_url = "{portal.url}/api/3"\nuser_agent = "tests/1"\n')
     monkeypatch.setenv("CKAN_API_KEY", KEY)
     return portal
@@ -36,7 +36,7 @@ def configured(portal: Web, home: Path, monkeypatch: pytest.MonkeyPatch) -> Web:
 
 @pytest.fixture
 def runtime(configured: Web, open_runtime: Callable[..., Runtime]) -> Runtime:
-    """A runtime with the portal."""
+    """Provide a runtime with the portal."""
     return open_runtime()
 
 
