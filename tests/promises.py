@@ -57,7 +57,7 @@ PROMISES = {
     "SCR-6": "Callbacks report the start and the end of each call of a script.",
     "SCR-7": "Models can use the tool that runs scripts if it is enabled.",
     "SDK-1": "get_pack returns a pack whose tools take keywords and use its own config and secrets, or None.",
-    "SDK-2": "call_tool calls by qualified name, from threads and async tools, nested; an unknown name suggests the nearest.",
+    "SDK-2": "call_tool calls by qualified name, from threads, async tools and nested calls; typos get suggestions.",
     "SDK-3": "batch_execute returns one text with a section per item, in order; an exception affects only its item.",
     "SDK-4": "normalize_items labels values and keeps tuples.",
     "SDK-5": "safe_request returns the outcome of a request and never raises for status, connection, timeout or URL.",
