@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from pegboard.models import Finished, JsonObject, Problem, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
-from pegboard.models.rule_scope import any_rule
+from pegboard.models.rule_scope import session_rule
 from pegboard.runtime import Runtime
 
 PACK = '''
@@ -281,7 +281,7 @@ def _told(runtime: Runtime) -> list[Problem]:
     [
         ('deny = "book.remvoe"', 3, "the tool 'book.remvoe' doesn't exist. Did you mean 'book.remove'?"),
         ('deny = "remove"', 3, "the tool 'remove' doesn't exist"),
-        ('deny = "elsewhere.x"', 3, "no pack 'elsewhere' is installed now"),
+        ('deny = "elsewhere.x"', 3, "no pack 'elsewhere' is installed"),
         ('deny = "book.remove"\nwhere = { pth = "a" }', 4, "no argument 'pth'. Did you mean 'path'?"),
         ('deny = "book.remove"\nwhere = { "target.pth" = "a" }', 4, "no argument 'target.pth'"),
         (
@@ -333,8 +333,8 @@ async def test_while_the_rules_cant_be_read_no_call_of_a_model_runs(runtime: Run
 @pytest.mark.promise("SEC-4")
 async def test_approvals_of_a_session_do_not_apply_while_the_rules_cannot_be_read(runtime: Runtime) -> None:
     class Person:
-        async def decide(self, _spec: ToolSpec, _call: ToolCall) -> Approval:
-            return Approval(answer="session", rule=any_rule(_call))
+        async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+            return Approval(answer="session", rule=session_rule(spec, call))
 
     runtime.rules.approve_with(Person())
     assert await _ran(runtime, "remove")
