@@ -198,9 +198,7 @@ class HealthScreen(PageScreen):
             return Content.styled(f" · checking… {total - len(self._known.looking):,} of {total:,}", "not bold")
         if not self._known.unwell:
             return Content.styled(f" · ✓ all {total:,} met", "$text-success not bold")
-        return Content.styled(
-            f" · {self._known.unwell:,} of {total:,} not met", "$text-warning not bold"
-        )
+        return Content.styled(f" · {self._known.unwell:,} of {total:,} not met", "$text-warning not bold")
 
     # Actions
 
