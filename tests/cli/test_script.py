@@ -181,7 +181,9 @@ def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
 
     missing = saved("run", "nobody")
     assert missing.returncode == 2
-    assert missing.stderr == ("There is no file nobody. No saved script is named `nobody`. Saved scripts: other, who is.\n")
+    assert missing.stderr == (
+        "There is no file nobody. No saved script is named `nobody`. Saved scripts: other, who is.\n"
+    )
 
 
 BLOCKED = '''

@@ -109,7 +109,7 @@ def test_a_deleted_session_rejects_further_messages(sessions: Sessions) -> None:
     _talk(sessions, "s", "a")
     sessions.delete("s")
     assert (sessions.get("s"), sessions.entries("s"), sessions.list()) == (None, (), ())
-    with pytest.raises(SessionError, match="'s' (was deleted|does not exist)"):
+    with pytest.raises(SessionError, match=r"'s' (was deleted|does not exist)"):
         sessions.append("s", UserMessage(text="b"))
     with pytest.raises(SessionError, match="does not exist"):
         sessions.delete("s")

@@ -136,7 +136,7 @@ class PastCallsScreen(Dialog[str | None]):
         self._about.update(said)
 
 
-def _line(now: datetime, record: CallRecord) -> Line:
+def _line(now: datetime, record: CallRecord) -> PickLine:
     name = clean_line(record.tool)
     if isinstance(commands := record.args.get("commands"), str) and record.tool == "script.run":
         said = f"{name}  {count(len(commands.splitlines()), 'line')}: {clean_line(commands[:_ARGUMENTS])}"
