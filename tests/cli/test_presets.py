@@ -67,7 +67,7 @@ def test_a_preset_is_saved_listed_shown_renamed_and_deleted(pegboard: Command, h
         (["rename", "fs.list_dir", "nope", "x"], 2, "no preset `nope`"),
         (["save", "fs.list_dir", "x", "--arg", "max_depth=ten"], 2, "must be an integer"),
         (["save", "fs.list_dir", "x", "--args", "{"], 2, "not JSON"),
-        (["save", "fs.list_dir", ""], 2, "needs a name"),
+        (["save", "fs.list_dir", ""], 2, "Enter a name"),
         (["save", "fs.list_dri", "x"], 3, "fs.list_dir"),
     ],
 )

@@ -109,17 +109,17 @@ def test_a_deleted_session_rejects_further_messages(sessions: Sessions) -> None:
     _talk(sessions, "s", "a")
     sessions.delete("s")
     assert (sessions.get("s"), sessions.entries("s"), sessions.list()) == (None, (), ())
-    with pytest.raises(SessionError, match="no session 's'"):
+    with pytest.raises(SessionError, match=r"'s' (was deleted|does not exist)"):
         sessions.append("s", UserMessage(text="b"))
-    with pytest.raises(SessionError, match="no session"):
+    with pytest.raises(SessionError, match="does not exist"):
         sessions.delete("s")
-    with pytest.raises(SessionError, match="no session"):
+    with pytest.raises(SessionError, match="does not exist"):
         sessions.rename("s", "x")
 
 
 @pytest.mark.parametrize("id_", ["", " ", "a\nb", "x" * 201, "\x1b"])
 def test_an_unprintable_id_is_rejected(sessions: Sessions, id_: str) -> None:
-    with pytest.raises(SessionError, match="visible"):
+    with pytest.raises(SessionError, match="printable"):
         sessions.start(id_)
 
 
@@ -131,7 +131,7 @@ def test_a_branch_has_the_beginning_and_leaves_the_other_as_it_is(sessions: Sess
     assert [entry.message.text for entry in sessions.entries("s")] == ["a", "b", "c"]
     with pytest.raises(SessionError, match="already"):
         sessions.branch("s", "t", before=1)
-    with pytest.raises(SessionError, match="no session"):
+    with pytest.raises(SessionError, match="does not exist"):
         sessions.branch("nobody", "u", before=1)
 
 

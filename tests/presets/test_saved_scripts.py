@@ -120,7 +120,7 @@ def test_links_pipes_and_folders_are_neither_read_nor_written(scripts: SavedScri
     assert names(scripts) == ["one"]
     with pytest.raises(SavedScriptError, match="No saved script"):
         scripts.read("link")
-    with pytest.raises(SavedScriptError, match="There is a link"):
+    with pytest.raises(SavedScriptError, match="symbolic link"):
         scripts.write("link", "2")
     with pytest.raises(SavedScriptError, match="can't be written"):
         scripts.write("folder", "2")
@@ -135,7 +135,7 @@ def test_unreadable_files_and_folders_are_reported(scripts: SavedScripts, tmp_pa
     (tmp_path / "scripts" / "it.sh").write_bytes(b"\xff")
     with pytest.raises(SavedScriptError, match="is not UTF-8"):
         scripts.read("it")
-    with pytest.raises(SavedScriptError, match="no file can have"):
+    with pytest.raises(SavedScriptError, match="lone surrogate"):
         scripts.write("it", "\ud800")
     (tmp_path / "file").touch()
     elsewhere = SavedScripts(tmp_path / "file" / "scripts")

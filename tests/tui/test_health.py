@@ -101,14 +101,14 @@ async def test_one_key_lists_each_tool_with_its_requirements(needy: GivenRuntime
         await stage.press("ctrl+t")
         await until_report(
             stage,
-            "✖ web.replace tool blocked needs 2",
+            "✖ web.replace tool blocked requires 2",
             "✖ rg ≥ 13 program missing blocks 2 tools",
             "✓ git program ok 2.39.5 1 tool",
-            "✖ web.search tool blocked needs 3",
+            "✖ web.search tool blocked requires 3",
             "✖ rg ≥ 13 program missing blocks 2 tools",
             "✖ SEARCH_KEY secret missing blocks 1 tool",
             "! EXTRA_KEY secret missing optional",
-            "✖ web.table tool blocked needs 1",
+            "✖ web.table tool blocked requires 1",
             "✖ pandas ≥ 2 library outdated 1.5 blocks 1 tool",
         )
         await stage.press("ctrl+t")
@@ -212,7 +212,7 @@ async def test_typing_filters_by_name_kind_and_status_and_escape_shows_all_again
         await stage.press("escape")
         await stage.press("ctrl+t")
         await stage.type("git")
-        await until_report(stage, "✖ web.replace tool blocked needs 2", "✓ git program ok 2.39.5 1 tool")
+        await until_report(stage, "✖ web.replace tool blocked requires 2", "✓ git program ok 2.39.5 1 tool")
 
 
 async def test_with_vim_keys_letters_move_and_only_a_slash_filters(needy: GivenRuntime) -> None:

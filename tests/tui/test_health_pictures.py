@@ -85,7 +85,7 @@ async def by_tool(stage: Stage) -> None:
     await stage.press("f8")
     await stage.until_seen("4 of 7 not met")
     await stage.press("ctrl+t")
-    await stage.until_seen("By tool")
+    await stage.until_seen("Requirements by tool")
 
 
 async def a_broken_pack(stage: Stage) -> None:

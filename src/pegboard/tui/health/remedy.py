@@ -113,7 +113,7 @@ class RemedyPane(Vertical):
             return
         is_same = earlier is not None and earlier.thing == state.thing
         self._requirements = sorted(state.tools, key=lambda one: one.tool not in state.blocked)
-        self._heading.update(Content(f"Required by {count(len(self._requirements), 'tool')}. Press enter to open one:"))
+        self._heading.update(Content(f"Required by {count(len(self._requirements), 'tool')} (enter opens one):"))
         lines = [PickLine(clean_line(one.tool), _note(one, state.blocked)) for one in self._requirements]
         marked = self._tools.marked if is_same else None
         self._tools.show(lines, marked or 0, sought=self._tools.sought if is_same else "")
