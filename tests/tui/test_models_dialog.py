@@ -111,7 +111,7 @@ async def test_a_provider_shows_its_requirements_and_the_origin_of_its_key(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-hush")
     async with on_stage(machine) as stage:
         closed = await open_list(stage, machine)
-        await stage.until_seen("needs OPENROUTER_API_KEY")
+        await stage.until_seen("requires OPENROUTER_API_KEY")
         assert "key from environment" in stage.text
         assert "running locally" in stage.text
         await stage.type("openai")

@@ -155,7 +155,7 @@ def test_past_calls(looks: Callable[..., bool], monkeypatch: pytest.MonkeyPatch)
         facts = {"at": at, "error": None, "duration_ms": 12.0, "source": "form", "session": None, "parent": None}
         made = (("work.say", {"text": "a b"}), ("work.look", {"where": "x"}), ("script.run", {"commands": ORDERS}))
         records = [CallRecord(id=name, tool=name, args=args, ok=True, **facts) for name, args in made]
-        monkeypatch.setattr(stage.runtime, "history", lambda **_: records)
+        monkeypatch.setattr(stage.runtime.history, "records", lambda **_: records)
         await stage.press("ctrl+t")
         await stage.until_seen("work.look")
         await stage.press("space", "down")
@@ -165,7 +165,7 @@ def test_past_calls(looks: Callable[..., bool], monkeypatch: pytest.MonkeyPatch)
 
 def test_ways_to_copy(looks: Callable[..., bool], monkeypatch: pytest.MonkeyPatch) -> None:
     async def steps(stage: ScriptStage) -> None:
-        monkeypatch.setattr(stage.runtime, "packs_option", lambda _: "")
+        monkeypatch.setattr(stage.runtime.tools, "packs_option", lambda _: "")
         await written(stage, ORDERS, "will call")
         await stage.press("ctrl+right_square_bracket", "down")
         await stage.until_seen("pegboard script run")

@@ -178,7 +178,7 @@ async def test_past_calls_become_lines_in_chronological_order(tmp_path: Path) ->
         await stage.until(lambda: isinstance(stage.app.screen, PastCallsScreen), "they are listed")
         await stage.until_seen("☐ work.big")
         await stage.press("down", "space", "space")
-        assert "2 ticked" in stage.text
+        assert "2 selected" in stage.text
         await stage.press("enter")
         await stage.until(lambda: "work.look" in stage.editor.text, "they are lines")
         lines = [line for line in stage.editor.text.split("\n") if line and not line.startswith("#")]

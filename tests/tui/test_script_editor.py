@@ -85,7 +85,7 @@ async def test_a_new_line_is_indented_like_the_one_before_and_tab_indents(tmp_pa
 @pytest.mark.promise("TUI-7")
 async def test_tab_inserts_the_example_and_it_runs(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
-        assert "tab takes this example" in stage.text
+        assert "Press tab to insert this example" in stage.text
         await stage.press("tab")
         assert stage.editor.text == EXAMPLE
         assert EXAMPLE.count("\n") == 3

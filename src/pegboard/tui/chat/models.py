@@ -32,6 +32,8 @@ _OFFLINE: Final = "offline"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*:\S.*")
 _ANY: Final = "…"
 """Placeholder of a model name that the user has to type."""
+_ANY_ACCEPTED: Final = "any/any"
+"""Model name that every provider accepts, to look up the requirements of a provider."""
 _PAUSE = 0.05
 """Delay before the requirements of the marked model are looked up, in seconds."""
 
@@ -194,7 +196,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         self._show()
         for provider in self._notes:
             try:
-                needs = await asyncio.to_thread(self._runtime.models.requirements, f"{provider}:{_ANY}")
+                needs = await asyncio.to_thread(self._runtime.models.requirements, f"{provider}:{_ANY_ACCEPTED}")
             except ModelError as error:
                 self._notes[provider] = clean_line(str(error))
             else:
@@ -268,7 +270,8 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         text = Content()
         if row is not None:
             try:
-                needs = await asyncio.to_thread(self._runtime.models.requirements, *row.choice)
+                name = f"{row.provider}:{_ANY_ACCEPTED}" if row.provider else row.choice.name
+                needs = await asyncio.to_thread(self._runtime.models.requirements, name, row.choice.base_url)
             except ModelError as error:
                 text = Content.assemble((f"✗ {error}", "$text-error"), f"\n{error.fix}")
             else:
