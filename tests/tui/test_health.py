@@ -288,7 +288,7 @@ async def test_a_pack_with_a_problem_is_a_line_that_says_where_and_why_and_opens
         await stage.press("ctrl+y")
         await stage.until(lambda: stage.app.clipboard == str(BROKEN), "it is copied with its place")
         await stage.press("enter")
-        await stage.until_seen("no longer exists.")
+        await stage.until_seen("broken.py can't")
 
 
 async def test_where_nothing_is_needed_it_says_so(given: GivenRuntime) -> None:
