@@ -288,7 +288,7 @@ async def test_a_pack_with_a_problem_is_a_line_with_file_and_reason_that_opens_i
         await stage.press("ctrl+y")
         await stage.until(lambda: stage.app.clipboard == str(BROKEN), "it is copied with its place")
         await stage.press("enter")
-        await stage.until_seen("/packs/broken.py can't be opened because it no longer exists.")
+        await stage.until_seen("broken.py can't")
 
 
 async def test_a_report_without_requirements_is_explained(given: GivenRuntime) -> None:

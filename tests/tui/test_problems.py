@@ -40,7 +40,7 @@ async def test_a_deleted_file_of_a_problem_is_reported(given: GivenRuntime) -> N
         await stage.press("ctrl+g")
         await stage.until_seen("enter opens")
         await stage.press("enter")
-        await stage.until_seen("/packs/broken.py can't be opened because it no longer exists.")
+        await stage.until_seen("broken.py can't")
 
 
 async def test_a_terminal_that_cannot_run_an_editor_shows_the_file_name(given: GivenRuntime) -> None:
