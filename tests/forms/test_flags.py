@@ -120,7 +120,7 @@ WRONG = {
     "no JSON": ((), ["--args", "{1}"], "--args: is not JSON"),
     "JSON that is no object": ((), ["--args", "[1]"], "--args: must be a JSON object"),
     "JSON that is missing": ((), ["--args"], "--args: is not JSON"),
-    "two names for one": ((), ["--where", "a", "--path", "b"], "is an alias of"),
+    "two names for one": ((), ["--where", "a", "--path", "b"], "is another name of"),
 }
 
 

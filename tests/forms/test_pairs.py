@@ -263,7 +263,7 @@ def test_another_name_of_an_argument_is_read_like_it_and_becomes_it() -> None:
         assert found == {"path": "p", "n": 1, "depth": 2}
     twice = arguments_from_pairs(SCHEMA, [], given={"depth": 1, "deep": 2}, aliases={**aliases, "deep": "n"})
     assert twice == {"n": 1, "deep": 2}
-    with pytest.raises(FormFaults, match="is an alias of `n`, which is also set"):
+    with pytest.raises(FormFaults, match="is another name of `n`, which is given too"):
         arguments_from_pairs(SCHEMA, ["n=3", "depth=4"], aliases=aliases)
 
 

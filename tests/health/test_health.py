@@ -68,7 +68,7 @@ def test_what_many_tools_need_is_looked_for_once(
         second: requires_cli("needy",install="otherwise")
     """)
     assert [(row.tool, row.install) for row in health.check()] == [
-        ("needy.first", "Install needy so that it is on the PATH."),
+        ("needy.first", "Install needy and add it to the PATH."),
         ("needy.second", "otherwise"),
     ]
     assert (tmp_path / "runs").read_text() == "x\n"
