@@ -77,7 +77,7 @@ async def test_what_is_wrong_is_a_problem_with_how_to_get_it(runtime: Runtime) -
     await _checked(runtime)
     problems = {row.name: row.problem for row in runtime.health.rows("needy.work")}
     assert str(problems["needed-here"]) == (
-        "`needed-here` is not on the PATH. How to get it: Install needed-here so that it is on the PATH."
+        "`needed-here` is not on the PATH. How to get it: Install needed-here and add it to the PATH."
     )
     assert [row.problem for row in runtime.health.rows("needy.rest") if row.kind == "lib"] == [None]
 

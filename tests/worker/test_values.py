@@ -172,7 +172,7 @@ def test_json_values_are_unchanged(value: object) -> None:
 
 
 @pytest.mark.parametrize("kind", [set, frozenset])
-def test_a_set_becomes_a_sorted_list(kind: type[set[int]] | type[frozenset[int]]) -> None:
+def test_a_set_becomes_a_sorted_list(kind: type[set[int] | frozenset[int]]) -> None:
     # in the iteration order of a set, these numbers would not be sorted
     numbers = kind([96, 8, 1024, 33, 64, 1])
     assert list(numbers) != sorted(numbers)
