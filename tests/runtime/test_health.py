@@ -107,7 +107,7 @@ async def test_a_secret_into_which_nothing_put_a_value_is_missing_and_says_so(
     [row] = [row for row in runtime.health.rows("needy.rest") if row.kind == "secret"]
     assert row.status == "missing"
     assert row.error is not None
-    assert "nothing put a value into" in row.error
+    assert "contains an unexpanded variable" in row.error
 
 
 async def test_a_tool_is_ready_until_it_was_checked_and_what_blocks_it_is_known_then(runtime: Runtime) -> None:
