@@ -94,7 +94,7 @@ def test_the_report_is_an_array_of_rows_and_exit_1_if_something_is_missing(pegbo
         "version": "1.2.3",
         "minVersion": "1.2",
         "path": str(tmp_path / "bin" / "here"),
-        "install": "Install here so that it is on the PATH.",
+        "install": "Install here and add it to the PATH.",
         "error": None,
     }
 

@@ -175,7 +175,7 @@ def test_an_index_that_cannot_be_written_is_a_warning_only(packs: Path, tmp_path
     specs, problems = scan([packs], index=blocked / "index")
     assert len(specs) == 2
     assert [problem.severity for problem in problems] == ["warning"]
-    assert "can't be written" in problems[0].message
+    assert "could not be written" in problems[0].message
 
 
 @pytest.mark.promise("DSC-6")

@@ -236,7 +236,7 @@ async def test_a_repeated_ready_message_is_ignored(harness: Any) -> None:
 async def test_an_invalid_forged_answer_ends_its_call_immediately(harness: Any, rest: str) -> None:
     result = await harness.run("forge", lines=[f'{{"id": 1, {rest}}}'])
     assert result.error.detail == "crashed"
-    assert "something else than answers" in result.error.message
+    assert "invalid data to the pipe of answers" in result.error.message
     assert await harness.still_works()
 
 

@@ -263,7 +263,7 @@ def test_an_alias_of_an_argument_is_parsed_like_it_and_replaced_by_its_name() ->
         assert found == {"path": "p", "n": 1, "depth": 2}
     twice = arguments_from_pairs(SCHEMA, [], given={"depth": 1, "deep": 2}, aliases={**aliases, "deep": "n"})
     assert twice == {"n": 1, "deep": 2}
-    with pytest.raises(FormFaults, match="is an alias of `n`, which is also set"):
+    with pytest.raises(FormFaults, match="is another name of `n`, which is given too"):
         arguments_from_pairs(SCHEMA, ["n=3", "depth=4"], aliases=aliases)
 
 

@@ -66,7 +66,7 @@ def test_a_shared_requirement_is_checked_once(health: Health, needs: Needs, prog
         second: requires_cli("needy",install="otherwise")
     """)
     assert [(row.tool, row.install) for row in health.check()] == [
-        ("needy.first", "Install needy so that it is on the PATH."),
+        ("needy.first", "Install needy and add it to the PATH."),
         ("needy.second", "otherwise"),
     ]
     assert (tmp_path / "runs").read_text() == "x\n"

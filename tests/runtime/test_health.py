@@ -77,7 +77,7 @@ async def test_a_missing_requirement_is_a_problem_with_a_fix(runtime: Runtime) -
     await _checked(runtime)
     problems = {row.name: row.problem for row in runtime.health.rows("needy.work")}
     assert str(problems["needed-here"]) == (
-        "`needed-here` is not on the PATH. How to get it: Install needed-here so that it is on the PATH."
+        "`needed-here` is not on the PATH. How to get it: Install needed-here and add it to the PATH."
     )
     assert [row.problem for row in runtime.health.rows("needy.rest") if row.kind == "lib"] == [None]
 
@@ -107,7 +107,7 @@ async def test_a_secret_with_an_unset_variable_is_missing_and_reported(
     [row] = [row for row in runtime.health.rows("needy.rest") if row.kind == "secret"]
     assert row.status == "missing"
     assert row.error is not None
-    assert "nothing put a value into" in row.error
+    assert "contains an unexpanded variable" in row.error
 
 
 async def test_a_tool_is_ready_until_a_check_finds_it_blocked(runtime: Runtime) -> None:
