@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Provide a working directory: files, folders, links of every sort, a pipe, a socket; next to it folders with a secret."""
+    """Provide a working directory with files, links of every kind, a pipe, a socket, and folders with a secret beside it."""
     work, outside = tmp_path / "work", tmp_path / "outside"
     (work / "sub" / "deep" / "deeper" / "deepest" / "bottom").mkdir(parents=True)
     outside.mkdir()

@@ -198,7 +198,7 @@ class HealthScreen(PageScreen):
             return Content.styled(f" · checking… {total - len(self._known.checking):,} of {total:,}", "not bold")
         if not self._known.failing:
             return Content.styled(f" · ✓ all {total:,} met", "$text-success not bold")
-        return Content.styled(f" · {self._known.unwell:,} of {total:,} not met", "$text-warning not bold")
+        return Content.styled(f" · {self._known.failing:,} of {total:,} not met", "$text-warning not bold")
 
     # Actions
 
