@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Provide a working directory with files, links of every kind, a pipe, a socket, and folders with a secret beside it."""
+    """Provide a working directory with files, links, a pipe and a socket, beside folders with a secret."""
     work, outside = tmp_path / "work", tmp_path / "outside"
     (work / "sub" / "deep" / "deeper" / "deepest" / "bottom").mkdir(parents=True)
     outside.mkdir()
