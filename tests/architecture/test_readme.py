@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = ROOT / "src" / "pegboard" / "guide"
 DOCUMENTS = "\n".join([README, *(file.read_text(encoding="utf-8") for file in sorted(GUIDE.glob("*.md")))])
-KEPT_OUT = re.compile(r"note: the allow list keeps out \d+ more tools\n")
+KEPT_OUT = re.compile(r"note: the allow list excludes \d+ more tools\n")
 """Of the built-in tools: the tour and the configuration both admit `fs.*` and `time.now`."""
 
 

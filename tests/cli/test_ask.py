@@ -92,7 +92,7 @@ def test_calls_within_a_script_of_the_model_are_reported(pegboard: Command, home
 def test_the_answer_alone_is_on_stdout(pegboard: Command) -> None:
     done = pegboard("ask", "-", stdin="tools.echo value=hammer\n")
     assert done.returncode == 0
-    assert done.stdout.startswith("`tools_echo` gave:\n\n```\nhammer\n```\n")
+    assert done.stdout.startswith("`tools_echo` returned:\n\n```\nhammer\n```\n")
     assert "→" not in done.stdout
 
 
@@ -248,7 +248,7 @@ def test_sessions_are_listed_searched_renamed_exported_and_deleted(pegboard: Com
     assert pegboard("sessions", "delete", "one").returncode == 0
     gone = pegboard("sessions", "show", "one")
     assert (gone.returncode, gone.stdout) == (2, "")
-    assert "no session 'one'" in gone.stderr
+    assert "Session 'one' does not exist" in gone.stderr
 
 
 @pytest.mark.promise("ASK-6")

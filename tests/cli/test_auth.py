@@ -141,8 +141,8 @@ def test_a_piped_value_is_stored_without_its_last_line_break(
         (["KEY"], b"\xff", "not UTF-8"),
         (["KEY"], "x" * 100_001, "longer than 100,000 bytes"),
         (["KEY", VALUE], "", "be an argument"),
-        ([f"KEY={VALUE}"], "x", "no name of a secret"),
-        ([VALUE + " "], "x", "no name of a secret"),
+        ([f"KEY={VALUE}"], "x", "The name of the secret is invalid"),
+        ([VALUE + " "], "x", "The name of the secret is invalid"),
     ],
 )
 def test_a_value_that_cannot_be_stored_is_rejected_without_showing_it(

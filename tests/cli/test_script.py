@@ -180,7 +180,7 @@ def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
     missing = saved("run", "nobody")
     assert missing.returncode == 2
     assert missing.stderr == (
-        "The file nobody doesn't exist. There is no saved script `nobody`; there are: other, who is.\n"
+        "The file nobody doesn't exist. No saved script is named `nobody`. Saved scripts: other, who is.\n"
     )
 
 

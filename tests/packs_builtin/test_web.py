@@ -216,7 +216,7 @@ def test_parameters_of_the_address_are_kept_if_none_are_passed(site: Site) -> No
 
 
 def test_content_that_is_not_json_is_a_failure_with_its_beginning(site: Site) -> None:
-    with pytest.raises(ToolFailed, match="text/html, which is not JSON") as failed:
+    with pytest.raises(ToolFailed, match="returned text/html, not JSON") as failed:
         web.get_json(url=site.url + "/page")
     assert failed.value.code == "not_json"
     assert "A  page" in str(failed.value.data)

@@ -154,7 +154,7 @@ def test_a_script_that_crashes_the_parser_affects_no_other_script(tool: Orchestr
     breaking = "time " * 20_000 + "echo"
     assert tool.analyze(f"{breaking} shop.buy").error == "it is nested too deeply, or takes too long to parse"
     within = tool.analyze(f"eval '{breaking}'; eval 'shop.buy tea'; shop.buy milk")
-    assert within.unknown == ("It runs a text within that can't be read.",)
+    assert within.unknown == ("It runs a nested script that can't be parsed.",)
     assert within.calls[-1].args == {"thing": "milk"}
     assert tool.analyze("shop.buy tea").calls[0].args == {"thing": "tea"}
 

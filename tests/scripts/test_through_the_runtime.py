@@ -101,7 +101,7 @@ async def test_the_help_of_a_command_contains_its_usage_and_arguments(shop: Runt
     told = await _stdout(shop, "shop.words --help")
     assert told == await _stdout(shop, "help shop_words")
     assert str(told).startswith(
-        "usage: shop.words <text> [--tags array] [--loud] [--limit integer]\n\nGives words back"
+        "usage: shop.words <text> [--tags array] [--loud] [--limit integer]\n\nReturn words as text"
     )
     assert "  --limit  integer, default 3\n" in str(told)
     assert not shop.history.records(tool="shop.words")
@@ -140,7 +140,7 @@ async def test_a_tool_outside_the_allow_list_is_not_a_command(
 ) -> None:
     runtime = open_runtime(write_pack("shop.py", SHOP), tool_allow="shop.get_user")
     result = await _run(runtime, "shop.get_user 7 | jq .id; shop.buy tea; help")
-    assert result["stdout"].startswith("7\nTools:\n  shop.get_user  Gives a user.\n\n")
+    assert result["stdout"].startswith("7\nTools:\n  shop.get_user  Return a user.\n\n")
     assert "shop.buy: command not found" in result["stderr"]
 
 

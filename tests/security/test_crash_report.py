@@ -89,7 +89,7 @@ def test_a_crash_of_the_app_restores_the_terminal_and_names_a_redacted_report(wh
 
 
 COMMANDS = {
-    "a command": "Runtime.scan = lambda self: fail()",
+    "a command": "Tools.scan = lambda self: fail()",
     "a task": """
 async def call(self, call):
     fail()
@@ -97,7 +97,10 @@ async def call(self, call):
 Runtime.call = call""",
 }
 
-COMMAND = PROGRAM.replace("from pegboard.tui.app import PegboardApp", "from pegboard.runtime import Runtime")
+COMMAND = PROGRAM.replace(
+    "from pegboard.tui.app import PegboardApp",
+    "from pegboard.runtime import Runtime\nfrom pegboard.runtime.tools import Tools",
+)
 
 
 @pytest.mark.parametrize("where", COMMANDS)

@@ -12,6 +12,7 @@ from textual import events
 from textual.widgets import Static
 
 from pegboard.runtime import Runtime
+from pegboard.runtime.models import Models
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.tools.tool_page import ToolPage
 from pegboard.tui.widgets.dialog import Dialog
@@ -111,7 +112,7 @@ async def test_saved_scripts_are_shown_literally(packs: Path, home: Path) -> Non
 
 
 async def test_text_and_calls_of_a_model_are_shown_literally(packs: Path, home: Path) -> None:
-    with patch.object(Runtime, "model", lambda *_, **__: evil.EvilModel(3)):
+    with patch.object(Models, "get", lambda *_, **__: evil.EvilModel(3)):
         async with on_stage(_runtime(packs, home)) as stage:
             await stage.press("f6")
             for _ in range(3):

@@ -215,7 +215,7 @@ def test_a_large_result_that_cant_be_kept_fails_with_its_reason(work: Path, stat
     done = _run(work, ["tools", "invoke", "book.say", "--arg", "times=3000000"])
     error = json.loads(done.stdout)["result"]["error"]
     assert error["detail"] == "not_kept"
-    assert "can't be kept" in error["message"]
+    assert "could not be written" in error["message"]
     assert _kept(state) == 1, "the call itself is recorded"
 
 

@@ -51,7 +51,7 @@ async def test_a_call_awaiting_approval_shows_all_arguments_and_a_runs_it_once(t
         await stage.select()
         assert "? work.remove awaits approval ·" in stage.status
         await stage.press("end")
-        assert "work.remove may delete or overwrite." in stage.text
+        assert "work.remove may delete or overwrite data." in stage.text
         assert "a once" in stage.text
         assert "part99" in stage.text
         await stage.press("a")
@@ -129,7 +129,7 @@ async def test_e_edits_the_arguments_and_the_model_reads_the_edited_ones(tmp_pat
         await stage.press("ctrl+r")
         await stage.idle()
         (told,) = results(stage)
-        assert "The user edited the arguments first." in told
+        assert "The user edited the arguments." in told
         assert "removed a.txt.old" in told
         assert any("work.remove" in line and "edited" in line for line in stage.lines)
 

@@ -50,7 +50,7 @@ async def test_a_script_awaiting_approval_shows_its_calls_and_the_limits_of_the_
             '--times: must be an integer, not "many"',
             "• work.remove 'old archive.tar' --force",
             "• work.look",
-            "! eval runs a text that is only known when the script runs.",
+            "! eval runs a script that is only known when this one runs.",
             "! It may call other tools too.",
         ]
         after = [row.removeprefix("│ ") for row in rows[start + 9 :]]

@@ -93,7 +93,7 @@ async def test_rules_are_listed_in_words_with_their_file(runtime: Runtime) -> No
     ("arguments", "answer", "deciding"),
     [
         ("path=src/a", "Runs. A rule of approvals.toml allows book.write. (rule 1)", 0),
-        ("path=a", "Asks first. book.write may change things.", None),
+        ("path=a", "Asks first. book.write may change data.", None),
         ('path=src/a text="[b]x"', "Is rejected. A rule of approvals.toml denies book.write. (rule 2)", 1),
         ('{"path": "src/a", "count": 2}', "Runs.", 0),
         ("path=src/a count=x", "its arguments are invalid: count", 0),
@@ -203,7 +203,7 @@ async def test_a_file_that_changed_meanwhile_is_not_overwritten_but_shown(runtim
     async with _rules(runtime) as (stage, screen):
         runtime.paths.approvals.write_text('[[rule]]\nask = "new.*"\n', encoding="utf-8")
         await stage.press("ctrl+down")
-        await stage.until_seen("meanwhile.")
+        await stage.until_seen("Another program changed it")
         await stage.until(lambda: "ask new.*" in _listed(screen)[0], "it is shown as it is")
         assert _saved(runtime) == ["ask new.*"]
 

@@ -249,7 +249,7 @@ async def test_the_output_is_searchable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "code", "reason"),
     [
-        ("f() { f; }; f", 125, "its functions called each other more than 16 deep"),
+        ("f() { f; }; f", 125, "its functions were nested more than 16 levels deep"),
         ("echo a; sleep 20", 124, "it took longer than 2 s"),
         ("echo a\nif then", 2, "bash: line 2: syntax error near unexpected token"),
         ("for i in $(seq 2000); do printf '%01000d' 1; done", 125, "stdout was truncated after 1,000,000 bytes"),

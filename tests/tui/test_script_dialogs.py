@@ -158,7 +158,7 @@ async def test_an_invalid_name_is_rejected_with_a_message(tmp_path: Path) -> Non
         await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
         await stage.type("a/b")
         await stage.press("enter")
-        await stage.until_seen("The name of a script can't have")
+        await stage.until_seen("which file names can't contain")
         assert stage.title == "Script"
 
 

@@ -175,7 +175,7 @@ async def test_a_command_is_inserted_where_bash_expects_one(tmp_path: Path) -> N
 async def test_the_help_of_a_command_is_shown_and_the_command_inserted(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.press("f2")
-        await stage.until_seen("Mark a command in the list, or move the cursor to a command.")
+        await stage.until_seen("Mark a command in the list")
         await stage.write("echo a; work.look x")
         stage.editor.move_cursor((0, 15))
         await stage.press("f2")
@@ -229,7 +229,7 @@ async def test_calls_and_errors_of_a_script_are_shown_before_it_runs(tmp_path: P
         assert "line 4: work.big: --size:" in stage.findings
         assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.findings
         await stage.write('work.say a; work.say b; work.big 3; eval "$x"')
-        await stage.looked_at("? eval runs a text")
+        await stage.looked_at("? eval runs a script")
         assert "→ will call work.say ×2, work.big\n" in stage.findings
         await stage.write("echo a")
         await stage.looked_at("calls no tools")

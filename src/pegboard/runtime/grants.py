@@ -115,8 +115,8 @@ class PackGrants:
 
 
 def _problem(refusal: _Refusal) -> Problem:
-    message, _, fix = not_granted_message(refusal.pack, refusal.name).partition(": ")
-    return Problem(message=f"{message}.", fix=fix[:1].upper() + fix[1:], file=refusal.file, pack=refusal.pack)
+    message, _, fix = not_granted_message(refusal.pack, refusal.name).partition(". ")
+    return Problem(message=f"{message}.", fix=fix, file=refusal.file, pack=refusal.pack)
 
 
 def _named_in(file: str) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import sys
 from contextlib import contextmanager
 from types import UnionType
 
-from pegboard.data.pointer import pointer
 from pegboard.sdk.host import log
 
 TYPE_CHECKING = False  # `typing` is too heavy to import for this: every worker would pay
@@ -316,6 +315,8 @@ def _is_field(default: object) -> bool:
 
 
 def _pointer(path: Sequence[str | int]) -> str:
+    from pegboard.data.pointer import pointer
+
     if path[-1] == "[key]":  # pydantic's path of an invalid key
         path = path[:-1]
     return pointer(*path)

@@ -419,7 +419,7 @@ async def test_a_result_is_saved_to_the_entered_file(stage: OpenStage, tmp_path:
         assert (tmp_path / "r.csv").read_text().split() == ["a", "1"]
         assert on.app.notices[-1] == "Saved 6 B to r.csv"
         await on.press("s", "ctrl+u", *"r.csv", "enter")
-        assert on.app.notices[-1] == "The result was not saved: r.csv exists already"
+        assert on.app.notices[-1] == "The result was not saved: r.csv already exists"
         await on.press("s", "ctrl+u", *"none/r.csv", "enter")
         assert on.app.notices[-1] == "The result was not saved: there is no folder none"
 

@@ -28,7 +28,7 @@ class Choices(Widget, can_focus=True):
         field: The field that it edits.
     """
 
-    PLACE = "Choice"
+    PAGE = "Choice"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("choice.previous", "left", "step(-1)", "Previous", "Choose the previous option."),
         Command("choice.next", "right", "step(1)", "Next", "Choose the next option."),
