@@ -187,7 +187,7 @@ async def test_other_calls_leave_the_dialog_alone_and_the_end_of_its_call_is_sho
         assert stage.app.screen is screen
         assert not screen.query_one("#allow", Button).disabled
         await stage.runtime.cancel(first)
-        await stage.until_seen("This call has already ended")
+        await stage.until_seen("it has already ended")
         await stage.press("ctrl+s")
         assert stage.app.screen is screen
         await stage.press("escape")

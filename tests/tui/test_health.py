@@ -208,7 +208,7 @@ async def test_typing_filters_by_name_kind_and_status_and_escape_shows_all_again
         assert [line.split()[1] for line in report(stage)] == ["rg", "SEARCH_KEY", "EXTRA_KEY"]
         await stage.press("ctrl+u")
         await stage.type("zzz")
-        assert report(stage) == ["Nothing fits."]
+        assert report(stage) == ["No line matches."]
         await stage.press("escape")
         await stage.press("ctrl+t")
         await stage.type("git")
