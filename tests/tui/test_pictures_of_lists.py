@@ -92,7 +92,7 @@ async def name(stage: Stage) -> None:
     await stage.press("ctrl+s")
     await stage.until_seen("country 7")
     await stage.press("ctrl+s")
-    await stage.until_seen("Save what is in the form as")
+    await stage.until_seen("Save current arguments as")
 
 
 async def copy(stage: Stage) -> None:

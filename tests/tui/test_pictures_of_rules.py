@@ -105,7 +105,7 @@ async def edit(stage: Stage, screen: RulesScreen) -> None:
 
 async def broken(stage: Stage, screen: RulesScreen) -> None:
     """Wait for the problem of an invalid file."""
-    await stage.until_seen("is no TOML")
+    await stage.until_seen("is not valid TOML")
 
 
 CALL = ToolCall(name="fs.remove", args={"path": "src/.git/config"}, source="ask")

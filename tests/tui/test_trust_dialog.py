@@ -144,4 +144,4 @@ async def test_a_folder_that_cannot_be_reviewed_cannot_be_trusted(folder: Path) 
     async with on_stage(Runtime.from_environment(), size=(80, 24)) as stage:
         screen = await open_dialog(stage)
         assert [button.id for button in screen.query(Button)] == ["no"]
-        await stage.until_seen("It can't be reviewed")
+        await stage.until_seen("The folder can't be reviewed")

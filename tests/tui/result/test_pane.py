@@ -41,10 +41,10 @@ SIZES = pytest.mark.parametrize(("width", "height"), [(40, 6), (80, 24), (120, 4
 
 async def test_the_empty_pane_explains_how_to_run_a_tool(stage: OpenStage) -> None:
     async with stage() as on:
-        assert "Run the tool with ctrl+r" in on.text
+        assert "Press ctrl+r to run the tool" in on.text
         on.pane.run_key = "f2"
         await on.pilot.pause()
-        assert "Run the tool with f2" in on.text
+        assert "Press f2 to run the tool" in on.text
 
 
 @pytest.mark.promise("TUI-1", "TUI-2")
@@ -138,7 +138,7 @@ async def test_a_finished_call_is_shown_and_cleared(stage: OpenStage) -> None:
         assert "a: 1" in on.text
         on.pane.clear()
         await on.pilot.pause()
-        assert "Run the tool" in on.text
+        assert "to run the tool" in on.text
         assert on.pane.call is None
         assert on.pane.result is None
 
@@ -155,7 +155,7 @@ async def test_an_error_is_a_card_with_its_traceback_folded(stage: OpenStage) ->
         assert "╭─ invalid_args" in on.text
         for shown in ("two things are wrong", "/path  is missing", "/max/0  is no number", "▸ Traceback, 2 lines"):
             assert shown in on.text
-        assert "Change the arguments" in on.text
+        assert "Correct these arguments" in on.text
         assert "boom" not in on.text
         await on.press("t")
         assert "▾ Traceback" in on.text
@@ -421,7 +421,7 @@ async def test_a_result_is_saved_to_the_entered_file(stage: OpenStage, tmp_path:
         await on.press("s", "ctrl+u", *"r.csv", "enter")
         assert on.app.notices[-1] == "The result was not saved: r.csv already exists"
         await on.press("s", "ctrl+u", *"none/r.csv", "enter")
-        assert on.app.notices[-1] == "The result was not saved: there is no folder none"
+        assert on.app.notices[-1] == "The result was not saved: the folder none does not exist"
 
 
 async def test_every_view_is_aligned_with_the_lines_above(stage: OpenStage) -> None:
