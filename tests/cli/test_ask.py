@@ -248,7 +248,7 @@ def test_sessions_are_listed_searched_renamed_exported_and_deleted(pegboard: Com
     assert pegboard("sessions", "delete", "one").returncode == 0
     gone = pegboard("sessions", "show", "one")
     assert (gone.returncode, gone.stdout) == (2, "")
-    assert "Session 'one' does not exist" in gone.stderr
+    assert "Session 'one' doesn't exist" in gone.stderr
 
 
 @pytest.mark.promise("ASK-6")
