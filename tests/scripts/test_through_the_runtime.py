@@ -106,7 +106,7 @@ async def test_the_help_of_a_command_contains_its_usage_and_arguments(shop: Runt
     assert "  --limit  integer, default 3\n" in str(told)
     assert not shop.history.records(tool="shop.words")
     prompt = shop.scripts.orchestrator().system_prompt()
-    assert "- `shop.lines <text>  (stdin: text)`\n  Counts lines." in prompt
+    assert "- `shop.lines <text>  (stdin: text)`\n  Count lines." in prompt
 
 
 @pytest.mark.promise("SCR-5", "SCR-6", "STO-1")
