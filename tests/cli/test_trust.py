@@ -75,7 +75,7 @@ def test_what_cannot_be_trusted_is_refused_with_a_reason(folder: Path, tmp_path:
     assert (broken.returncode, "can't be reviewed" in broken.stderr) == (1, True)
     (tmp_path / "empty").mkdir()
     empty = pegboard(tmp_path, "trust", "empty", "--yes")
-    assert (empty.returncode, "has no pegboard.toml" in empty.stderr) == (0, True)
+    assert (empty.returncode, "contains no pegboard.toml" in empty.stderr) == (0, True)
 
 
 @pytest.mark.promise("CFG-3")

@@ -43,7 +43,7 @@ async def test_output_logs_and_progress_are_distinguished(harness: Any) -> None:
     events = await harness.events("speak")
     assert harness.text(events, "stdout") == "to stdout\nno newline"
     assert harness.text(events, "stderr") == "to stderr\n"
-    assert harness.text(events, "log") == "to whoever watches\n"
+    assert harness.text(events, "log") == "a line for the log\n"
     last = [event for event in events if isinstance(event, Progress)][-1]
     assert (last.done, last.total, last.message) == (3.0, 3.0, "three")
 

@@ -179,8 +179,8 @@ async def test_a_pack_that_fails_to_load_fails_its_call_with_the_reason(
     result = await harness.run("ask", pack, limit=0.5 if detail == "timeout" else 30)
     assert (result.error.code, result.error.detail) == ("execution_error", detail)
     assert words in result.error.message
-    write("broken.py", "def ask():\n    return 'mended'\n")
-    assert (await harness.run("ask", pack)).data == "mended"
+    write("broken.py", "def ask():\n    return 'repaired'\n")
+    assert (await harness.run("ask", pack)).data == "repaired"
 
 
 async def test_a_library_is_installed_by_the_name_it_is_distributed_under(harness: Any, write: Write) -> None:

@@ -417,7 +417,7 @@ def speak():
     """Use every way of printing and logging."""
     print("to stdout")
     print("to stderr", file=sys.stderr)
-    log("to whoever watches")
+    log("a line for the log")
     progress(1, 3, "one")
     progress(3, 3, "three")
     sys.stdout.write("no newline")

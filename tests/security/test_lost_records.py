@@ -32,7 +32,7 @@ def say(*, text: str = "x", times: int = 1) -> str:
 
 @hints(read_only=True)
 def twice() -> str:
-    """Says by another tool."""
+    """Repeat a text through another tool."""
     return call_tool("book.say") + call_tool("book.say")
 '''
 

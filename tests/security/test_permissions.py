@@ -29,7 +29,7 @@ from pegboard.sdk import hints
 
 @hints(read_only=True, cache_seconds=60)
 def large() -> str:
-    """Gives much, with a secret in it."""
+    """Return a long text that contains a secret."""
     return "token-4711 " * 300_000
 '''
 

@@ -232,7 +232,7 @@ async def test_with_vim_keys_letters_move_and_only_a_slash_filters(needy: GivenR
 @pytest.mark.promise("TUI-1")
 async def test_a_recheck_finds_an_installed_program_and_updates_the_tool_list(needy: GivenRuntime) -> None:
     async with on_stage(needy) as stage:
-        await stage.until(lambda: "○ table" in "\n".join(stage.tool_list), "the wall shows that it is blocked")
+        await stage.until(lambda: "○ table" in "\n".join(stage.tool_list), "the list shows that it is blocked")
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         assert "f8 Health 4" in stage.lines[0]
@@ -245,7 +245,7 @@ async def test_a_recheck_finds_an_installed_program_and_updates_the_tool_list(ne
         assert report(stage)[0] == "✓ pandas ≥ 2 library ok 2.1 1 tool", "it stays where it was"
         assert "f8 Health 3" in stage.lines[0]
         await stage.press("f5")
-        await stage.until(lambda: "● table" in "\n".join(stage.tool_list), "the wall shows that it is ready")
+        await stage.until(lambda: "● table" in "\n".join(stage.tool_list), "the list shows that it is ready")
         await stage.press("f8")
         await stage.until(lambda: report(stage)[0].startswith("✖ rg"), "what isn't well is first again")
 
@@ -443,6 +443,6 @@ async def test_a_blocked_tool_fails_with_the_message_of_the_report_until_it_is_f
         await stage.until_seen("Run needy.work anyway?")
         await stage.press("ctrl+y")
         await stage.until_seen("it is done")
-        await stage.until(lambda: "● needy.work" in "\n".join(stage.tool_list), "the wall shows that it is ready")
+        await stage.until(lambda: "● needy.work" in "\n".join(stage.tool_list), "the list shows that it is ready")
         await stage.press("ctrl+r")
         await stage.until(lambda: runtime.history.uses("needy.work").calls == 3, "it is run without a question")

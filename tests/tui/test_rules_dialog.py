@@ -194,16 +194,21 @@ async def test_a_rule_is_moved_and_stays_marked(runtime: Runtime) -> None:
         await stage.until(lambda: all(move.is_finished for move in moves), "all moves are done")
         await stage.until(lambda: "allow" in _listed(screen)[0], "it is the first again")
         await stage.until(lambda: screen.query_one(PickList).marked == 0, "it is marked")
-        assert "meanwhile" not in stage.text
+        assert "Another program" not in stage.text
         assert _saved(runtime)[0].startswith("allow")
 
 
 @pytest.mark.promise("ASK-7")
 async def test_a_file_that_changed_meanwhile_is_not_overwritten_but_shown(runtime: Runtime) -> None:
     async with _rules(runtime) as (stage, screen):
+        readings = [worker for worker in stage.app.workers if worker.group == "test"]
+        await stage.until(lambda: all(reading.is_finished for reading in readings), "the old file is shown")
         runtime.paths.approvals.write_text('[[rule]]\nask = "new.*"\n', encoding="utf-8")
         await stage.press("ctrl+down")
-        await stage.until_seen("Another program changed it")
+        await stage.until(
+            lambda: any("Another program changed it" in toast.message for toast in stage.app._notifications),
+            "a toast reports it",
+        )
         await stage.until(lambda: "ask new.*" in _listed(screen)[0], "it is shown as it is")
         assert _saved(runtime) == ["ask new.*"]
 
@@ -215,11 +220,11 @@ async def test_an_invalid_file_is_reported_and_opened_in_the_editor(
     runtime.paths.approvals.write_text('[[rule]]\nalow = "[b]"\n', encoding="utf-8")
     opened: list[str] = []
 
-    async def mend(app: object, file: str, line: int | None = None) -> None:
+    async def repair(app: object, file: str, line: int | None = None) -> None:
         opened.append(file)
         runtime.paths.approvals.write_text(MINE, encoding="utf-8")
 
-    monkeypatch.setattr("pegboard.tui.widgets.external_editor.open_in_editor", mend)
+    monkeypatch.setattr("pegboard.tui.widgets.external_editor.open_in_editor", repair)
     async with _rules(runtime) as (stage, screen):
         await stage.until_seen("rule 1: alow")
         await stage.press("ctrl+n")

@@ -241,7 +241,17 @@ def _listed(
             for printed in _parted(program):
                 name = printed.removeprefix(b"./")
                 yield name, place.below(*os.fsdecode(name).split("/"))
-            left_out.update(_left_out(program))
+            unread = _left_out(program).get("unread", "")
+        # Its errors name files behind such a link too.
+        if lines := [line for line in unread.splitlines() if _names_a_file(line, place)]:
+            left_out["unread"] = "\n".join(lines)
+
+
+def _names_a_file(error: str, place: ResolvedPath) -> bool:
+    """Return whether a line of rg's errors begins with the path of a file below a folder."""
+    parts = error.removeprefix("rg: ").removeprefix("./").split(": ")
+    paths = (": ".join(parts[:end]) for end in range(1, len(parts)))
+    return any(_is_there(place.below(*path.split("/"))) for path in paths)
 
 
 def _is_there(file: ResolvedPath) -> bool:
