@@ -247,7 +247,7 @@ PICTURES = (
     Picture("tools", [*TO_FIND, *"peg", "ctrl+r"], result=True, png=True),
     Picture("form", [*TO_PLAN, *STEPS], pause=0.5, png=True),
     Picture("filter", [*"file"]),
-    Picture("failure", [*"clear", "enter", *"2020-01-01", "ctrl+r", "y"], result=True),
+    Picture("failure", [*"clear", "enter", *"2020-01-01", "ctrl+r", "ctrl+y"], result=True),
     Picture("bare", [*"overview", "enter", "ctrl+r"], result=True),
     Picture("question", [*"clear", "enter", *"2020-01-01", "ctrl+r"]),
     Picture("problems", ["ctrl+g"], broken=True),
