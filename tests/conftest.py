@@ -1,6 +1,6 @@
 """Shared fixtures: a separate Pegboard in a temporary folder, and the schemas that measure forms.
 
-The modules of `corpus`, such as `typist`, are imported by their names.
+The modules of `corpus` and `fakes`, such as `typist`, are imported by their names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from pegboard.config import Paths, review_folder, trust_folder
 from pegboard.runtime import Runtime
 
 CORPUS = Path(__file__).parent / "corpus"
-sys.path.insert(0, str(CORPUS))
+sys.path[:0] = [str(CORPUS), str(Path(__file__).parent / "fakes")]
+
+# Tests start hundreds of interpreters; each would compile Pegboard again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 from rows import Row, rows_of  # noqa: E402 - only now it can be found
 

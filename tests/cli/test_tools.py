@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 from pydantic import JsonValue
 
@@ -20,7 +21,7 @@ from pegboard.forms import copied_as
 from pegboard.models import ToolResult
 from pegboard.runtime import Runtime
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 PACK = '''
 from pegboard.sdk import ToolFailed, aliases, hints, log, progress
@@ -63,18 +64,8 @@ def wait() -> None:
 def pegboard(home: Path, tmp_path: Path) -> Command:
     """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
-    def run(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-            cwd=tmp_path,
-            env={**os.environ, **(env or {})},
-            check=False,
-        )
+    def run(*arguments: str, stdin: str = "", env: dict[str, str] | None = None) -> commands.Done:
+        return commands.pegboard(*arguments, cwd=tmp_path, env={**os.environ, **(env or {})}, stdin=stdin)
 
     return run
 
@@ -537,7 +528,7 @@ def test_copied_lines_make_the_same_calls_in_a_real_shell(home: Path, tmp_path: 
     echo = runtime.tools.get("tools.echo")
     assert echo is not None
     lines = [copied_as("cli", echo, {"value": value}).replace("invoke", "invoke --print json", 1) for value in VALUES]
-    script = f'pegboard() {{ {shlex.quote(sys.executable)} -m pegboard "$@" && printf "\\0"; }}\n' + "\n".join(lines)
+    script = commands.shell_function("program") + 'pegboard() { program "$@" && printf "\\0"; }\n' + "\n".join(lines)
     done = subprocess.run(["sh"], input=script.encode(), capture_output=True, timeout=100, cwd=tmp_path, check=True)
     assert done.stderr == b""
     *called, end = done.stdout.split(b"\0")
