@@ -11,6 +11,7 @@ import pytest
 
 from pegboard.cli import COMMANDS
 
+PROGRAM = Path(sys.executable).with_name("pegboard")
 LINES = {
     "ask": ["ask", "tools.echo value=3", "--json"],
     "auth": ["auth", "list", "--json"],
@@ -36,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.promise("CLI-1", "CLI-2", "CLI-3", "CLI-4")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_runs_in_a_process_of_its_own(command: str, folder: Path) -> None:
-    line = [sys.executable, "-m", "pegboard", *LINES[command]]
+    line = [PROGRAM, *LINES[command]]
     script = "fs.read_file --path greeting.txt; time.now >/dev/null"
     done = subprocess.run(
         line, input=script, cwd=folder, capture_output=True, encoding="utf-8", timeout=60, check=False
@@ -52,8 +53,7 @@ def test_a_command_runs_in_a_process_of_its_own(command: str, folder: Path) -> N
 @pytest.mark.promise("CLI-2")
 @pytest.mark.parametrize("line", [["tools", "invoke", "nope.x"], ["nope"], ["--version"]])
 def test_the_command_server_answers_like_a_process_of_its_own(line: list[str], folder: Path) -> None:
-    command = [sys.executable, "-m", "pegboard", *line]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
+    done = subprocess.run([PROGRAM, *line], capture_output=True, text=True, timeout=60, cwd=folder, check=False)
     served = commands.pegboard(*line, cwd=folder)
     assert (served.returncode, served.stderr) == (done.returncode, done.stderr)
     assert len(served.stdout) == len(done.stdout)

@@ -13,7 +13,8 @@ def exchange(
     server: socket.socket, arguments: Sequence[str], streams: Sequence[int], cwd: str, env: Mapping[str, str]
 ) -> Iterator[int]:
     """Start a command with three open streams. Yield its process id, then its exit code, negative for a signal."""
-    request = json.dumps({"arguments": list(arguments), "cwd": cwd, "env": dict(env)})
+    os.umask(umask := os.umask(0o077))
+    request = json.dumps({"arguments": list(arguments), "cwd": cwd, "env": dict(env), "umask": umask})
     socket.send_fds(server, [b"\0"], list(streams))
     server.sendall(request.encode() + b"\n")
     with server.makefile("r", encoding="ascii") as answers:

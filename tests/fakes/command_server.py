@@ -70,7 +70,7 @@ class Server:
         if not pid:
             connection.close()
             self._leave()
-            _begin(request["arguments"], streams, request["cwd"], request["env"])
+            _begin(streams, **request)
             return True
         for descriptor in streams:
             os.close(descriptor)
@@ -98,8 +98,8 @@ class Server:
         os.close(self._waker)
 
 
-def _begin(arguments: list[str], streams: list[int], cwd: str, env: dict[str, str]) -> None:
-    """Take the arguments, streams, folder and environment of a command."""
+def _begin(streams: list[int], arguments: list[str], cwd: str, env: dict[str, str], umask: int) -> None:
+    """Take the streams, arguments, folder, environment and umask of a command."""
     for target, descriptor in enumerate(streams):
         os.dup2(descriptor, target)
         os.close(descriptor)
@@ -108,6 +108,7 @@ def _begin(arguments: list[str], streams: list[int], cwd: str, env: dict[str, st
         for target, old in enumerate((sys.stdin, sys.stdout, sys.stderr))
     )
     os.chdir(cwd)
+    os.umask(umask)
     os.environ.clear()
     os.environ.update(env)
     time.tzset()

@@ -1,7 +1,7 @@
 """The `pegboard` program, without the time that Python needs to load it.
 
 A server loads the command line once and forks for every command. A command is still a process of its own, with its
-own environment, folder, streams and exit code. `tests/cli/test_processes.py` runs every command as users do.
+own environment, folder, umask, streams and exit code. `tests/cli/test_processes.py` runs every command as users do.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import commands
 import pytest
 
 from pegboard.history import History
@@ -60,12 +61,14 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _run(work: Path, words: Sequence[str], file_size: int | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("pegboard")), "--packs", str(work / "packs"), *words]
+def _run(work: Path, words: Sequence[str], file_size: int | None = None) -> commands.Done:
+    words = ["--packs", str(work / "packs"), *words]
+    if file_size is None:
+        return commands.pegboard(*words, cwd=work)
+    command = [str(Path(sys.executable).with_name("pegboard")), *words]
 
     def limit() -> None:
-        if file_size is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
     return subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit)
 
