@@ -44,6 +44,20 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slow tests first, an equal part of them where each worker begins, so that none is left for the end."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    share = -(-len(others) // workers)
+    items[:] = [
+        item
+        for worker in range(workers)
+        for item in (*slow[worker::workers], *others[worker * share : (worker + 1) * share])
+    ]
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Redirect all of Pegboard's folders to a temporary one, away from the user's own files."""

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 FIRST_WORDS = {
@@ -111,6 +113,7 @@ def wrong_words(file: Path) -> Iterator[str]:
                 yield f"{name}:{line}: {found[0]!r}"
 
 
+@pytest.mark.slow
 def test_docstrings_comments_and_texts_use_the_vocabulary_of_the_project() -> None:
     wrong = [line for file in _files() for line in wrong_words(file)]
     assert not wrong, f"{len(wrong)} avoided words:\n" + "\n".join(wrong[:200])

@@ -61,7 +61,7 @@ def test_the_written_test_passes(new: Command, run: Command) -> None:
     [
         ("ruff", "check", "--isolated", "--no-cache", "."),
         ("ruff", "format", "--isolated", "--no-cache", "--line-length", "120", "--check", "."),
-        ("mypy", "--strict", "--cache-dir", "cache", "room.py", "test_room.py"),
+        pytest.param(("mypy", "--strict", "--cache-dir", "cache", "room.py", "test_room.py"), marks=pytest.mark.slow),
     ],
     ids=["lint", "format", "types"],
 )

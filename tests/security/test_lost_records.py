@@ -178,6 +178,7 @@ def _locked(state: Path) -> Iterator[None]:
         holder.communicate("", timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SEC-7", "STO-1")
 def test_a_command_reports_the_calls_lost_to_a_locked_database_and_ends(work: Path, state: Path) -> None:
     with _locked(state):
@@ -222,6 +223,7 @@ def test_a_large_result_that_cant_be_kept_fails_with_its_reason(work: Path, stat
     assert _kept(state) == 1, "the call itself is recorded"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SEC-7", "STO-1")
 def test_each_of_many_calls_is_recorded_or_counted_as_lost(tmp_path: Path) -> None:
     history = History(tmp_path / "state" / "history.db", tmp_path / "state" / "results")

@@ -87,6 +87,7 @@ def work(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SEC-7", "STO-2")
 @pytest.mark.usefixtures("umask")
 def test_all_files_that_the_commands_write_are_private(work: Path, folders: list[Path]) -> None:
