@@ -35,16 +35,6 @@ def scribble(*, text: str) -> str:
 '''
 
 
-@pytest.fixture
-def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
-
-    def run(*arguments: str, stdin: str = "") -> commands.Done:
-        return commands.pegboard(*arguments, cwd=tmp_path, stdin=stdin)
-
-    return run
-
-
 @pytest.mark.promise("CLI-3", "CLI-5", "ASK-2")
 def test_the_outcome_is_printed_as_json(pegboard: Command) -> None:
     done = pegboard("ask", "tools.echo value=3", "--session", "s", "--json")

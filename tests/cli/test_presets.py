@@ -12,16 +12,6 @@ import pytest
 Command = Callable[..., commands.Done]
 
 
-@pytest.fixture
-def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
-
-    def run(*arguments: str, stdin: str = "") -> commands.Done:
-        return commands.pegboard(*arguments, cwd=tmp_path, stdin=stdin)
-
-    return run
-
-
 @pytest.mark.promise("CLI-1", "CLI-2")
 def test_a_preset_is_saved_listed_shown_renamed_and_deleted(pegboard: Command, home: Path) -> None:
     saved = pegboard("presets", "save", "fs.list_dir", "a/b", "--arg", "path=src", "--arg", "maxDepth=2", "--json")

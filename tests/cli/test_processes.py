@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.cli import COMMANDS
 
-PROGRAM = Path(sys.executable).with_name("pegboard")
+PROGRAM = str(Path(sys.executable).with_name("pegboard"))
 LINES = {
     "ask": ["ask", "tools.echo value=3", "--json"],
     "auth": ["auth", "list", "--json"],
