@@ -89,7 +89,7 @@ class Server:
                     connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
     def _leave(self) -> None:
-        """Give up, in a forked process, what belongs to the server."""
+        """Release the sockets and signals of the server, in a forked process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for opened in (self._listener, *self._running.values()):
