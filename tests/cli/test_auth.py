@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 VALUE = "correct-horse-battery"
 NO_KEYRING = "keyring.backends.fail.Keyring"
@@ -79,21 +80,11 @@ def environment(tmp_path: Path, home: Path) -> dict[str, str]:
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
     """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
-    def run(
-        *arguments: str, stdin: str | bytes = "", env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            timeout=60,
-            cwd=tmp_path,
-            env={**environment, **(env or {})},
-            check=False,
-        )
-        assert VALUE.encode() not in done.stdout + done.stderr
-        assert b"Traceback" not in done.stderr
-        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    def run(*arguments: str, stdin: str | bytes = "", env: dict[str, str] | None = None) -> commands.Done:
+        done = commands.pegboard(*arguments, cwd=tmp_path, env={**environment, **(env or {})}, stdin=stdin)
+        assert VALUE not in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
 
     return run
 
