@@ -11,7 +11,8 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
 
-from stage import GivenRuntime  # noqa: E402 - only now it can be found
+import headless  # noqa: E402 - only now it can be found
+from stage import GivenRuntime  # noqa: E402 - as above
 
 from pegboard.tui.widgets import answer_guard  # noqa: E402 - as above
 
@@ -34,6 +35,14 @@ class PatientClock(answer_guard.Clock):
 def _answers_count_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let answers count without a delay; tests of the delay set a clock of their own."""
     monkeypatch.setattr(answer_guard, "clock", PatientClock())
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _no_invisible_work() -> Iterator[None]:
+    """Share parsed CSS between apps and compose no frames that nothing displays."""
+    with pytest.MonkeyPatch.context() as patch:
+        headless.install(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)

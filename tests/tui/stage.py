@@ -10,6 +10,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, cast
 
+from headless import compose_frame
+
 from pegboard.config import Paths, Settings
 from pegboard.errors import PresetError
 from pegboard.models import (
@@ -386,9 +388,7 @@ class Stage:
     @property
     def lines(self) -> Sequence[str]:
         """Lines on the screen."""
-        size = self.app.size
-        strips = self.app.screen._compositor.render_strips(size)  # nothing public returns the composed screen
-        return ["".join(segment.text for segment in strip) for strip in strips]
+        return compose_frame(self.app)
 
     @property
     def text(self) -> str:
@@ -407,3 +407,4 @@ async def on_stage(runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120
         await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
         await pilot.pause()
         yield stage
+        compose_frame(app)

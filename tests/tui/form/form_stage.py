@@ -11,7 +11,6 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from pegboard.forms import Form
 from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
@@ -19,6 +18,7 @@ from pegboard.tui.form import FormPane
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.field_view import FieldView
 from pegboard.tui.shell.page import PageScreen
+from pegboard.tui.widgets.keys_line import KeysLine
 
 SIZE = (80, 24)
 
@@ -37,7 +37,7 @@ class FormApp(App[None]):
     def compose(self) -> ComposeResult:
         """Compose the pane and the footer."""
         yield FormPane()
-        yield Footer()
+        yield KeysLine()
 
     @property
     def pane(self) -> FormPane:
