@@ -30,6 +30,8 @@ from textual.screen import Screen
 
 _parse_rules = Stylesheet._parse_rules
 _render_update = Compositor.render_update
+PATIENCE = 60.0
+"""Seconds that a test waits for a condition; a machine under load is several times slower."""
 _SOON = 0.06
 """Seconds; a timer with at most this interval is waited for."""
 _TURNS = 50
@@ -97,7 +99,7 @@ def _update(app: App[Any]) -> bool:
     return False
 
 
-async def _handled(pilot: Pilot[Any], timeout: float = 60.0) -> bool:  # noqa: ASYNC109 - as in Textual
+async def _handled(pilot: Pilot[Any], timeout: float = PATIENCE) -> bool:  # noqa: ASYNC109 - as in Textual
     """Wait until every widget has handled its messages; return whether the app still runs."""
     app, end, turns = pilot.app, monotonic() + timeout, 0
     while any(_is_busy(pump) for pump in _pumps(app)):

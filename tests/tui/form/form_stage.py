@@ -6,6 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 
 import pytest
+from headless import PATIENCE
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -93,8 +94,8 @@ async def settled(pilot: Pilot[None]) -> None:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
-    """Wait until `condition` holds, for at most 20 seconds."""
-    end = monotonic() + 20
+    """Wait until `condition` holds."""
+    end = monotonic() + PATIENCE
     while not condition():
         if monotonic() > end:
             app = pilot.app

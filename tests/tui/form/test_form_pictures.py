@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from headless import PATIENCE
 from stage import TOOLS, GivenRuntime, as_runtime
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
@@ -134,8 +135,8 @@ def is_whole(form: FormPane) -> bool:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
-    """Wait until a condition holds, for at most 20 seconds."""
-    end = monotonic() + 20
+    """Wait until a condition holds."""
+    end = monotonic() + PATIENCE
     while not condition():
         assert monotonic() < end, f"the condition never held; on the screen:\n{text_of(pilot)}"
         await pilot.pause(0.01)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from headless import PATIENCE
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -78,12 +80,11 @@ class Stage:
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], object], what: str) -> None:
-        """Wait until a condition is true, for at most ten seconds."""
-        for _ in range(1000):
-            if true():
-                return
+        """Wait until a condition is true."""
+        end = monotonic() + PATIENCE
+        while not true():
+            assert monotonic() < end, f"not so in time: {what}; on the screen:\n{self.text}"
             await self.pilot.pause(0.01)
-        raise AssertionError(f"not so within ten seconds: {what}; on the screen:\n{self.text}")
 
 
 OpenStage = Callable[..., AbstractAsyncContextManager[Stage]]
