@@ -146,5 +146,6 @@ def install(patch: pytest.MonkeyPatch) -> None:
 
 def compose_frame(app: App[Any]) -> Sequence[str]:
     """Compose the screen and return its lines, as a terminal would display them."""
+    visible_screen_stack.set(app._background_screens)  # a dialog draws them behind itself
     strips = app.screen._compositor.render_strips(app.size)
     return ["".join(segment.text for segment in strip) for strip in strips]

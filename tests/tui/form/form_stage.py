@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 
 import pytest
-from headless import PATIENCE
+from headless import PATIENCE, compose_frame
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -68,8 +68,7 @@ class FormApp(App[None]):
     @property
     def text(self) -> str:
         """The text on the screen."""
-        strips = self.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        return "\n".join(compose_frame(self))
 
     def on_form_pane_changed(self, event: FormPane.Changed) -> None:
         """Record the validation errors."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from headless import PATIENCE
+from headless import PATIENCE, compose_frame
 from stage import TOOLS, GivenRuntime, as_runtime
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
@@ -144,8 +144,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
 
 def text_of(pilot: Pilot[None]) -> str:
     """Return the text on the screen."""
-    strips = pilot.app.screen._compositor.render_strips(pilot.app.size)  # the only access to the rendered text
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+    return "\n".join(compose_frame(pilot.app))
 
 
 @SIZES

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from headless import PATIENCE
+from headless import PATIENCE, compose_frame
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -48,7 +48,7 @@ class Stage:
     @property
     def text(self) -> str:
         """The text on the screen."""
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+        return "\n".join(compose_frame(self.app))
 
     def state(self) -> str:
         """Return the pane's state."""
