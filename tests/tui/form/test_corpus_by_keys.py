@@ -14,6 +14,8 @@ from pegboard.models import JsonObject
 from .form_stage import SIZE
 from .hands import FormAlone, Hands, exact, tool_of
 
+pytestmark = pytest.mark.slow
+
 SHARDS = 12
 ROWS_OF_A_FEATURE = 1
 FEWEST_ROWS = 100

@@ -17,6 +17,8 @@ from pegboard.tui.form.frame import lines_of
 from .form_stage import SIZE, FormApp
 from .hands import FormAlone, exact, tool_of, wait_for
 
+pytestmark = pytest.mark.slow
+
 SHARDS = 8
 ROWS_OF_A_FEATURE = 4
 FEWEST_ROWS = 200

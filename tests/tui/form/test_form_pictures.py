@@ -17,6 +17,8 @@ from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.tools.screen import ToolsScreen
 
+pytestmark = pytest.mark.slow
+
 Compare = Callable[..., bool]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 

@@ -18,6 +18,7 @@ COUNT = 80
 POINT: JsonObject = {"type": "object", "properties": {"x": NUMBER, "y": NUMBER}, "required": ["x"]}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("TUI-3", "TUI-7")
 async def test_tab_moves_through_every_field_and_only_visible_ones_are_mounted() -> None:
     properties: JsonObject = {f"p{index}": {**TEXT, "description": "Words. " * 20} for index in range(COUNT)}
