@@ -20,10 +20,12 @@ import textual.pilot
 from rich.console import RenderableType
 from textual._compositor import Compositor  # nothing public skips a frame
 from textual._context import active_app, visible_screen_stack
+from textual._queue import Queue
 from textual._wait import wait_for_idle
 from textual.app import App, ScreenStackError
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot, WaitForScreenTimeout
 from textual.screen import Screen
@@ -75,7 +77,7 @@ def _is_busy(pump: MessagePump) -> bool:
     """Return whether a widget has messages or handles one."""
     if not pump._running or pump._closing or pump._closed:
         return False
-    queue = pump._message_queue
+    queue: Queue[Message | None] = pump._message_queue
     return not (queue.empty() and queue.ready_event._waiters) or bool(pump._next_callbacks)
 
 
@@ -101,15 +103,17 @@ def _update(app: App[Any]) -> bool:
 
 async def _handled(pilot: Pilot[Any], timeout: float = PATIENCE) -> bool:  # noqa: ASYNC109 - as in Textual
     """Wait until every widget has handled its messages; return whether the app still runs."""
-    app, end, turns = pilot.app, monotonic() + timeout, 0
+    app: App[Any] = pilot.app
+    crashed: asyncio.Event = app._exception_event
+    end, turns = monotonic() + timeout, 0
     while any(_is_busy(pump) for pump in _pumps(app)):
-        if app._exception_event.is_set():
+        if crashed.is_set():
             return False
         if monotonic() > end:
             raise WaitForScreenTimeout("Widgets didn't handle their messages in time.")
         turns += 1
         await asyncio.sleep(0 if turns < _TURNS else 0.002)
-    return not app._exception_event.is_set()
+    return not crashed.is_set()
 
 
 def _expects_more(app: App[Any]) -> bool:
