@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
 
 
@@ -48,7 +49,7 @@ class AskName(Dialog[str | None]):
 
     def compose_body(self) -> ComposeResult:
         """Compose the input and the note."""
-        yield Input(self._initial, select_on_focus=False)
+        yield Input(self._initial, highlighter=ControlPictures(), select_on_focus=False)
         if self._note:
             yield Static(Content(clean(self._note)), id="note")
 
