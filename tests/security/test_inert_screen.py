@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from unittest.mock import patch
 
@@ -191,6 +192,24 @@ async def test_a_click_on_a_toast_that_is_being_removed_does_nothing(packs: Path
             for kind in (events.MouseDown, events.MouseUp):
                 driver.process_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
         await stage.until(lambda: not stage.app.screen.query(Toast), "the toast is gone")
+        await stage.press("f1")
+        await stage.until_seen("Help")
+
+
+async def test_a_worker_of_a_closing_dialog_does_not_look_for_its_removed_widgets(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.press("f1")
+        dialog = stage.app.screen
+        assert isinstance(dialog, Dialog)
+        body = dialog.query_one("#box")
+
+        async def look() -> None:
+            for _ in iter(lambda: dialog.query_one("#box") is body, False):
+                await asyncio.sleep(0)
+
+        dialog.run_worker(look())
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
         await stage.press("f1")
         await stage.until_seen("Help")
 

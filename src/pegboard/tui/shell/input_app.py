@@ -1,10 +1,14 @@
-"""An app that observes the user's input and drops clicks on removed widgets."""
+"""An app that observes the user's input, and ends clicks and workers of removed widgets."""
 
 from __future__ import annotations
 
 from textual import events
 from textual.app import ScreenStackError
+from textual.await_remove import AwaitRemove
+from textual.dom import DOMNode
 from textual.errors import NoWidget
+from textual.widget import Widget
+from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.signals import EndingApp
@@ -38,3 +42,15 @@ class InputApp(EndingApp):
         except (NoWidget, ScreenStackError):
             return False
         return not widget.is_attached and widget is not self.screen
+
+    def _prune(self, *nodes: Widget, parent: DOMNode | None = None) -> AwaitRemove:
+        """Cancel the workers of widgets before they are removed.
+
+        Textual cancels them after it removed the widget's children, so that they could fail to find those.
+        """
+        current = active_worker.get(None)
+        removed = {child for node in nodes for child in node.walk_children(with_self=True)} if self.workers else set()
+        for worker in list(self.workers):
+            if worker.node in removed and worker is not current:
+                worker.cancel()
+        return super()._prune(*nodes, parent=parent)
