@@ -131,10 +131,26 @@ class ListDialog(Dialog[ResultT]):
         self._text.update(text)
         self._preview.scroll_home(animate=False)
 
+    async def ask_new_name(self, title: str, name: str) -> str | None:
+        """Ask for another name; return None if the user keeps it or closes the dialog.
+
+        Args:
+            title: Title of the dialog.
+            name: Current name.
+        """
+        from pegboard.tui.dialogs.ask_name import AskName
+
+        answer = await self.app.push_screen_wait(AskName(title, name))
+        return None if answer == name else answer
+
+    def describe_found(self, event: PickList.Filtered) -> str:
+        """Return how many lines match the filter."""
+        return f"{event.found:,} of {event.total:,}"
+
     @on(PickList.Filtered)
     def _show_filter(self, event: PickList.Filtered) -> None:
         event.stop()
-        self._filter_line.show(event.query, f"{event.found:,} of {event.total:,}")
+        self._filter_line.show(event.query, self.describe_found(event))
 
 
 def is_topmost(screen: Screen[ResultT]) -> bool:
