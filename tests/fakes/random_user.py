@@ -96,6 +96,8 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
                     if app._exception is not None or app._exit or not app._running:
                         ending = _ending(app, app.ended_by)
                         break
+                else:
+                    await pilot.pause()  # Textual handles input while it removes the screens, but only in tests.
         except Exception:  # noqa: BLE001 - every exception is a crash
             ending = ending or _ending(app, app.ended_by) + traceback.format_exc()
     return Crash(page, seed, step, user.size, tuple(user.did), ending) if ending else None
