@@ -413,7 +413,6 @@ class _Question:
     async def _settle(self) -> None:
         """Make the session consistent after an early end: store the text so far and answer every call."""
         text = "".join(self._unsaved_text)
-        self._unsaved_text.clear()
         if text.strip():
             self._answer = text
             await self._append(ModelMessage(text=text))
