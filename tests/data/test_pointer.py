@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import JsonValue
 
 from pegboard.data.pointer import pointer, resolve, steps
 
@@ -23,7 +24,7 @@ def test_keys_are_escaped_and_unescaped(keys: tuple[str | int, ...], path: str) 
 
 
 def test_a_pointer_finds_a_value_or_nothing() -> None:
-    value = {"~1": [{"a/b": None}], "0": "x"}
+    value: JsonValue = {"~1": [{"a/b": None}], "0": "x"}
     assert resolve(value, "") == (value,)
     assert resolve(value, "/~01/0/a~1b") == (None,)
     assert resolve(value, "/0") == ("x",)
