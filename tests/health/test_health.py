@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from pegboard.health import Health
+from pegboard.health.prober import Prober
 from pegboard.models import Requirement, ToolSpec, ToolState
+from pegboard.sdk.requirements import DeclaredRequirement
 
 Program = Callable[[str, str], Path]
 Needs = Callable[[str], None]
@@ -292,3 +294,20 @@ def test_a_server_is_not_checked_here(health: Health, needs: Needs, tools: list[
     tools[0] = tools[0].model_copy(update={"requirements": (server,)})
     assert [*health.check()] == []
     assert health.state(tools[0]) == "ready"
+
+
+def test_nothing_is_reported_after_the_end_even_if_a_keyring_answers_late() -> None:
+    answers, reports = threading.Event(), list[object]()
+
+    def find_secret(name: str) -> tuple[str | None, str]:
+        answers.wait(20)
+        return None, f"{name} is not set."
+
+    wanted = [DeclaredRequirement("secret", "KEY")]
+    prober = Prober(wanted, reports.append, find_secret=find_secret, environ={}, timeout=5)
+    prober.stop()
+    answers.set()
+    for thread in threading.enumerate():
+        if thread.name == "health-secrets":
+            thread.join(20)
+    assert reports == []
