@@ -214,6 +214,21 @@ async def test_a_worker_of_a_closing_dialog_does_not_look_for_its_removed_widget
         await stage.until_seen("Help")
 
 
+async def test_a_toast_that_starts_late_ends(packs: Path, home: Path) -> None:
+    from textual.notifications import Notification, Notify
+    from textual.widgets._toast import Toast
+
+    async with on_stage(_runtime(packs, home)) as stage:
+        late = Notify(Notification("Late", timeout=-1))
+        stage.app.post_message(late)
+        await stage.pilot.pause()
+        assert late.notification.has_expired
+        assert late.notification.time_left > 0
+        toast = Toast(late.notification)
+        await stage.app.screen.mount(toast)
+        await stage.until(lambda: not toast.is_attached, "the toast is gone")
+
+
 async def test_a_dialog_that_is_closed_twice_closes_nothing_else(packs: Path, home: Path) -> None:
     async with on_stage(_runtime(packs, home)) as stage:
         await stage.press("f1")

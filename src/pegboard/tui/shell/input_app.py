@@ -7,11 +7,33 @@ from textual.app import ScreenStackError
 from textual.await_remove import AwaitRemove
 from textual.dom import DOMNode
 from textual.errors import NoWidget
+from textual.notifications import Notification, Notify
 from textual.widget import Widget
 from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.signals import EndingApp
+
+_SHORTEST_TOAST = 0.05
+"""Least seconds of a toast."""
+
+
+class LateNotification(Notification):
+    """A notification whose toast always has time left.
+
+    A notification may expire between Textual's check and the start of its toast. Textual's timers never end, and block
+    the app, if their time is negative.
+    """
+
+    @property
+    def time_left(self) -> float:
+        """Seconds until the toast is removed."""
+        return max(super().time_left, _SHORTEST_TOAST)
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether no toast is shown anymore."""
+        return super().time_left <= 0
 
 
 class InputApp(EndingApp):
@@ -24,6 +46,10 @@ class InputApp(EndingApp):
     async def on_unmount(self) -> None:
         """Restore the garbage collector's settings."""
         self._collector.stop()
+
+    def on_notify(self, event: Notify) -> None:
+        """Keep the toast from starting with a negative time."""
+        event.notification = LateNotification(**vars(event.notification))
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event, unless it is a click on a removed widget."""
