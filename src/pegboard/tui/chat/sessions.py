@@ -195,10 +195,12 @@ class SessionsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked session."""
+        from pegboard.tui.dialogs.ask_name import ask_new_name
+
         session = self._list.session
         if session is None:
             return
-        name = await self.ask_new_name("Rename session to", session.name)
+        name = await ask_new_name(self.app, "Rename session to", session.name)
         if name is None:
             return
         if await self._run_in_thread(self._runtime.sessions.rename, session.id, name) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -58,3 +58,15 @@ class AskName(Dialog[str | None]):
         event.stop()
         if event.value.strip():
             self.dismiss(event.value.strip())
+
+
+async def ask_new_name(app: App[None], title: str, name: str) -> str | None:
+    """Ask for another name; return None if the user keeps it or closes the dialog.
+
+    Args:
+        app: The app.
+        title: Title of the dialog; plain text.
+        name: Current name.
+    """
+    answer = await app.push_screen_wait(AskName(title, name))
+    return None if answer == name else answer

@@ -112,10 +112,12 @@ class SavedScriptsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked script."""
+        from pegboard.tui.dialogs.ask_name import ask_new_name
+
         script = self._marked
         if script is None:
             return
-        name = await self.ask_new_name(f"Rename {clean_line(script.name)} to", script.name)
+        name = await ask_new_name(self.app, f"Rename {clean_line(script.name)} to", script.name)
         if name is None:
             return
         if await self._run_in_thread(self._runtime.scripts.saved.rename, script.name, name):

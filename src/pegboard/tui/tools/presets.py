@@ -106,10 +106,12 @@ class PresetsScreen(ListDialog[Preset | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the selected preset."""
+        from pegboard.tui.dialogs.ask_name import ask_new_name
+
         preset = self._marked
         if preset is None:
             return
-        name = await self.ask_new_name(f"Rename {clean_line(preset.name)} to", preset.name)
+        name = await ask_new_name(self.app, f"Rename {clean_line(preset.name)} to", preset.name)
         if name is None:
             return
         if await self._changed(self._runtime.presets.rename, self._spec.name, preset.name, name):

@@ -131,18 +131,6 @@ class ListDialog(Dialog[ResultT]):
         self._text.update(text)
         self._preview.scroll_home(animate=False)
 
-    async def ask_new_name(self, title: str, name: str) -> str | None:
-        """Ask for another name; return None if the user keeps it or closes the dialog.
-
-        Args:
-            title: Title of the dialog.
-            name: Current name.
-        """
-        from pegboard.tui.dialogs.ask_name import AskName
-
-        answer = await self.app.push_screen_wait(AskName(title, name))
-        return None if answer == name else answer
-
     def describe_found(self, event: PickList.Filtered) -> str:
         """Return how many lines match the filter."""
         return f"{event.found:,} of {event.total:,}"
