@@ -206,7 +206,7 @@ class _Question:
 
     def interrupt(self) -> None:
         self._interrupted = True
-        if self._scope is not None:
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(0)
 
     async def events(self) -> AsyncGenerator[AskEvent]:
