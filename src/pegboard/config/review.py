@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pegboard.config.display import MASK, ShownSetting, shown_settings
+from pegboard.config.display import ShownSetting, shown_settings
 from pegboard.config.dotenv import parse_dotenv
 from pegboard.config.files import decoded, shown
 from pegboard.config.layer import drop_errors, leaves, make_folders_absolute
@@ -18,6 +18,7 @@ from pegboard.config.redaction import Redactor
 from pegboard.config.secrets import Secrets
 from pegboard.config.settings import Loaded, Settings
 from pegboard.config.trust import DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
+from pegboard.data.mask import MASK
 from pegboard.models import Problem
 
 _KEY_NOTE: Final = f"Only a key from this folder's {DOTENV} is sent there, never your own."
