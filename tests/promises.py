@@ -46,6 +46,10 @@ PROMISES = {
     "CLI-3": "pegboard ask asks within a session, with or without tools, and prints the answer or the outcome.",
     "CLI-4": "deps checks requirements, auth stores secrets, config show lists settings, new creates a pack.",
     "CLI-5": "The JSON shapes of the command line are stable.",
+    "CLI-6": "Lists have headings, say so when they are empty, and are bounded; messages appear in order.",
+    "CLI-7": "--help --json describes all commands, options and exit codes.",
+    "DOC-1": "Every command and example of README and guide works; the guide is read with pegboard guide and in the app.",
+    "DOC-2": "README names the steps from a clone to the first result and the first pack.",
     "CFG-1": "One TOML file, overridden by the folder's and the environment; mistakes are problems, never fatal.",
     "CFG-2": "Folders can be set by environment variables; --packs and PEGBOARD_PACKS add packs folders for one run.",
     "CFG-3": "pegboard config show prints each value with its origin, and never a secret.",
@@ -89,4 +93,6 @@ PROMISES = {
     "TUI-5": "Copy uses OSC 52, pyperclip if there is a clipboard, a file as the last resort, and reports which.",
     "TUI-6": "Themes are TOML files, reloaded live; the selected theme is saved.",
     "TUI-7": "Everything is reachable by keyboard and mouse, listed in palette and help, usable at 80x24.",
+    "WEB-1": "pegboard web serves only a browser with the token, from its own Host and Origin.",
+    "WEB-2": "pegboard web shows the same app in a browser and ends it with the connection or the server.",
 }
