@@ -27,7 +27,8 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests" / "fakes")]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fakes"))
 from demo_packs import FILMS, NOTES
 from portal import FakePortal
 from web import Web
@@ -54,6 +55,7 @@ FONTS = {
 }
 """Font file → font family."""
 FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts", "~/.fonts")
+
 
 class FixedCalls:
     """Calls with fixed durations and process ids.
@@ -225,7 +227,8 @@ class Stage:
     @property
     def text(self) -> str:
         """The text of the screen."""
-        return "\n".join("".join(segment.text for segment in line) for line in self.app.screen._compositor.render_strips())
+        strips = self.app.screen._compositor.render_strips()  # noqa: SLF001 - Textual has no public way to the text
+        return "\n".join(strip.text for strip in strips)
 
     async def press(self, keys: Sequence[str]) -> None:
         """Press keys one after the other; wait after each."""

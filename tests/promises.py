@@ -49,7 +49,7 @@ PROMISES = {
     "CLI-5": "The JSON shapes of the command line are stable.",
     "CLI-6": "Lists have headings, say so when they are empty, and are bounded; messages appear in order.",
     "CLI-7": "--help --json describes all commands, options and exit codes.",
-    "DOC-1": "Every command and example of README and guide works; the guide is read with pegboard guide and in the app.",
+    "DOC-1": "Every command of README and guide works; the guide is read with pegboard guide and in the app.",
     "DOC-2": "The README names the steps from a clone to the first result and the first pack.",
     "DOC-3": "The pictures are written by a script that always ends; what differs from run to run is fixed.",
     "CFG-1": "One TOML file, overridden by the folder's and the environment; mistakes are problems, never fatal.",

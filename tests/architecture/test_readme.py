@@ -51,7 +51,9 @@ def _pages() -> list[Path]:
 def _commands(page: Path) -> list[str]:
     """Return the blocks of shell commands of a page that this file runs here."""
     blocks = re.findall(r"^(?:<!-- (\w+) -->\n)?```sh\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return [block for marker, block in blocks if marker not in NOT_HERE and "pipx" not in block and "ckan." not in block]
+    return [
+        block for marker, block in blocks if marker not in NOT_HERE and "pipx" not in block and "ckan." not in block
+    ]
 
 
 @pytest.mark.promise("CLI-1", "DOC-1")
@@ -112,7 +114,9 @@ def _keys_of_commands() -> dict[str, list[str]]:
 
 
 @pytest.mark.promise("DOC-2")
-async def test_a_newcomer_reaches_a_result_with_the_steps_of_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_newcomer_reaches_a_result_with_the_steps_of_the_tour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from pegboard.runtime import Runtime
     from pegboard.tui.app import PegboardApp
     from pegboard.tui.result import ResultPane

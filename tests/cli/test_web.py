@@ -84,7 +84,9 @@ def test_the_token_becomes_a_cookie_that_pages_of_other_sites_cannot_use(served:
 
 
 @pytest.mark.promise("WEB-1")
-@pytest.mark.parametrize("path", ["/", "/static/js/textual.js", "/download/x", "/ws", "/nowhere", "/?token=", "/?token=x"])
+@pytest.mark.parametrize(
+    "path", ["/", "/static/js/textual.js", "/download/x", "/ws", "/nowhere", "/?token=", "/?token=x"]
+)
 def test_nothing_is_served_without_the_token(served: Served, path: str) -> None:
     for headers in ({}, {"Cookie": f"pegboard-{urlsplit(served.url).port}=x"}, {"Origin": served.url}):
         refused = httpx.get(served.url + path, headers=headers)
@@ -126,7 +128,9 @@ async def _upgrade(served: Served, headers: dict[str, str]) -> int:
     """Return the status of the answer to a request for a WebSocket."""
     async with aiohttp.ClientSession() as client:
         try:
-            async with client.ws_connect(f"{served.url}/ws", headers=headers, timeout=aiohttp.ClientWSTimeout(ws_close=20)):
+            async with client.ws_connect(
+                f"{served.url}/ws", headers=headers, timeout=aiohttp.ClientWSTimeout(ws_close=20)
+            ):
                 return 101
         except aiohttp.WSServerHandshakeError as error:
             return error.status
@@ -150,9 +154,7 @@ async def test_a_connection_runs_the_app_until_it_is_closed(served: Served) -> N
         while "Tools" not in screen:
             screen += (await socket.receive_bytes()).decode("utf-8", "replace")
         assert await asyncio.to_thread(_children, served.process.pid)
-    async with asyncio.timeout(20):
-        while await asyncio.to_thread(_children, served.process.pid):
-            await asyncio.sleep(0.05)
+    await _until(lambda: not _children(served.process.pid))
 
 
 @pytest.mark.promise("WEB-2")
@@ -168,9 +170,7 @@ async def test_ctrl_c_ends_the_server_and_its_apps(served: Served) -> None:
         served.process.send_signal(signal.SIGINT)
         code = await asyncio.to_thread(served.process.wait, 30)
     assert code == 0
-    async with asyncio.timeout(20):
-        while any(Path(f"/proc/{child}").exists() for child in children):
-            await asyncio.sleep(0.05)
+    await _until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 
 def test_a_port_in_use_is_an_error(served: Served) -> None:
@@ -184,6 +184,13 @@ def test_a_port_in_use_is_an_error(served: Served) -> None:
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert f"Port {port} on 127.0.0.1 can't be used" in done.stderr
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition of other processes holds."""
+    async with asyncio.timeout(30):
+        while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - other processes set no event
+            await asyncio.sleep(0.05)
 
 
 def _children(process: int) -> list[int]:
@@ -200,7 +207,7 @@ async def test_chromium_shows_the_app(served: Served, tmp_path: Path) -> None:
             answer = await command("Runtime.evaluate", {"expression": expression})
             return answer.get("result", {}).get("value")
 
-        while not await value("document.body?.classList.contains('-first-byte') ?? false"):
+        while not await value("document.body?.classList.contains('-first-byte')"):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.1)
         assert await value("location.href") == f"{served.url}/", "the token has left the address bar"
         assert await value("document.cookie") == ""
@@ -232,7 +239,7 @@ async def _browser(address: str, folder: Path) -> AsyncIterator[Callable[[str, d
     try:
         async with asyncio.timeout(90), aiohttp.ClientSession() as client:
             port = profile / "DevToolsActivePort"
-            while not port.exists() or "\n" not in port.read_text():
+            while not port.exists() or "\n" not in port.read_text():  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.1)
             base = f"http://127.0.0.1:{port.read_text().splitlines()[0]}"
             pages: list[dict[str, str]] = []

@@ -50,7 +50,9 @@ async def test_a_picture_that_cannot_be_taken_fails_with_its_name_and_the_screen
 
 @pytest.mark.promise("DOC-3")
 def test_the_animated_picture_shows_one_frame_after_the_other(make: ModuleType) -> None:
-    frame = '<svg viewBox="0 0 10 5" class="x"><style>@font-face {{ src: url("https://x") }}</style><text>{}</text></svg>'
+    frame = (
+        '<svg viewBox="0 0 10 5" class="x"><style>@font-face {{ src: url("https://x") }}</style><text>{}</text></svg>'
+    )
     svg = make.animated([(frame.format("one"), 1.0), (frame.format("two"), 3.0)])
     root = ET.fromstring(svg)
     assert root.attrib["viewBox"] == "0 0 10 5"

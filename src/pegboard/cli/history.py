@@ -39,7 +39,9 @@ def history(
             for record in records
         ],
         ("TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"),
-        empty=f"No recorded calls of {tool}." if tool else "No recorded calls yet. `pegboard tools invoke` runs a tool.",
+        empty=f"No recorded calls of {tool}."
+        if tool
+        else "No recorded calls yet. `pegboard tools invoke` runs a tool.",
     )
 
 

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-
 _WEB_DRIVER = "web_driver"
 """In the name of the driver that shows the app in a browser, through pipes."""
 
