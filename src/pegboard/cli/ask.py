@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,17 +42,12 @@ class _AskCommand(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         end = args.index("--") if "--" in args else len(args)
         joined: list[str] = []
-        words = iter(args[:end])
-        for word in words:
-            if word != "--with-tools":
-                joined.append(word)
-                continue
-            following = next(words, None)
-            if following is not None and following.casefold() in (*_TRUE, *_FALSE):
-                joined.append(f"{word}={following}")
+        for word in args[:end]:
+            if joined and joined[-1] == "--with-tools" and word.casefold() in (*_TRUE, *_FALSE):
+                joined[-1] += f"={word}"
             else:
-                joined.append(f"{word}=true")
-                words = chain(() if following is None else (following,), words)
+                joined.append(word)
+        joined = [f"{word}=true" if word == "--with-tools" else word for word in joined]
         return super().parse_args(ctx, [*joined, *args[end:]])
 
 
