@@ -47,7 +47,7 @@ def print_description(program: typer.Typer, words: Sequence[str]) -> None:
             raise SystemExit(USAGE)
         path.append(word)
         found = commands[word]
-    described = {
+    described: JsonObject = {
         "name": " ".join(["pegboard", *path]),
         "version": pegboard.__version__,
         "help": _help(found),
