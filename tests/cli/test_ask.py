@@ -111,9 +111,7 @@ def test_the_answer_alone_is_on_stdout(pegboard: Command) -> None:
         (["--", "time.now --with-tools"], True),
     ],
 )
-def test_with_tools_may_have_a_value(
-    pegboard: Command, arguments: list[str], uses_tools: bool
-) -> None:
+def test_with_tools_may_have_a_value(pegboard: Command, arguments: list[str], uses_tools: bool) -> None:
     done = pegboard("ask", "--json", *arguments)
     assert done.returncode == 0, done.stderr
     assert bool(json.loads(done.stdout)["toolCalls"]) is uses_tools

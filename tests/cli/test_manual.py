@@ -1,4 +1,4 @@
-"""What the command line says about itself: `--help --json` and `pegboard guide`."""
+"""The command line describes itself, and its lists have headings, messages and limits."""
 
 from __future__ import annotations
 

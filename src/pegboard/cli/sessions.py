@@ -74,7 +74,7 @@ def show(
 ) -> None:
     """Print the last messages of a session as Markdown, or the whole session as JSON.
 
-    Long messages are shortened. What is left out is reported on stderr.
+    Long messages are shortened. A note on stderr counts the omitted messages.
     """
     if full or json:
         export(context, session, "json" if json else "markdown")

@@ -1,7 +1,7 @@
 """The app in a browser: textual-serve behind checks of Host, Origin and a token.
 
-textual-serve gives a terminal to anyone who can connect: it checks neither where a request comes from nor who sends
-it. A page of another site could open its WebSocket. Here, every request needs the right Host, a request from a page the
+textual-serve opens a terminal for anyone who can connect: it checks neither the origin of a request nor who sends it.
+A page of another site could open its WebSocket. Here, every request needs the right Host, a request from a page the
 right Origin, and all of them the session cookie, which a browser receives for the token in the printed address.
 """
 
@@ -77,7 +77,7 @@ class WebServer(Server):
 
     @property
     def address(self) -> str:
-        """The address that gives a browser access."""
+        """The address that admits a browser."""
         return f"{self.public_url}/?{TOKEN}={self._token}"
 
     def serve(self, debug: bool = False) -> None:
@@ -128,7 +128,7 @@ class WebServer(Server):
         return check
 
     def _refusal(self, request: web.Request) -> str | None:
-        """Return why a request isn't answered, whoever sends it, or None."""
+        """Return why a request is refused even with the token, or None."""
         if request.headers.getall("Host", []) != [self.authority]:
             return f"The Host of the request must be {self.authority}."
         if request.method not in ("GET", "HEAD"):
