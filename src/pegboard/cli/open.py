@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+_WEB_DRIVER = "web_driver"
+"""In the name of the driver that shows the app in a browser, through pipes."""
 
 
 def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
@@ -14,7 +18,7 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
         packs: More packs folders for this run.
         tool_allow: An allow list for this run: patterns separated by commas.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and _WEB_DRIVER not in os.environ.get("TEXTUAL_DRIVER", ""):
         print(
             "pegboard needs a terminal. Run `pegboard --help` for the commands that work without one.", file=sys.stderr
         )

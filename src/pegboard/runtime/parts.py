@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from pegboard.config import Paths, Settings, packs_folders
 from pegboard.config.paths import absolute
-from pegboard.gateway import Gateway, Rules, Timeouts
 from pegboard.models import Problem, ToolSpec
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
     from pegboard.config import Secrets
     from pegboard.executor import Executor
+    from pegboard.gateway import Gateway, Rules, Timeouts
     from pegboard.health import Health
     from pegboard.history import History
     from pegboard.presets import Presets
@@ -89,7 +89,6 @@ class Parts:
         configured = _configured_allow_list(settings)
         self.allow = configured if allow is None else allow.within(configured)
         self.allow_is_given = allow is not None
-        self.timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
         scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
         self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts])
 
@@ -110,6 +109,13 @@ class Parts:
         """Return where a secret comes from, or None and why it is missing; may wait for the keyring."""
         found = self.secrets.look_up(name, of_folder=of_folder)
         return (None, found.message) if isinstance(found, Problem) else (found.place, "")
+
+    @cached_property
+    def timeouts(self) -> Timeouts:
+        """Timeouts of calls."""
+        from pegboard.gateway import Timeouts
+
+        return Timeouts(self.settings.tools.timeout, self.settings.tools.timeouts)
 
     @cached_property
     def presets(self) -> Presets:
@@ -179,6 +185,8 @@ class Parts:
     @cached_property
     def gateway(self) -> Gateway:
         """The pipeline that every call passes."""
+        from pegboard.gateway import Gateway
+
         return Gateway(
             self.registry,
             {"pack": self.executor, **({"script": self.script_runner} if self.settings.scripts.offer else {})},
@@ -194,6 +202,7 @@ class Parts:
     @cached_property
     def script_gateway(self) -> Gateway:
         """The pipeline of the user's own scripts, separate because it has only their tool."""
+        from pegboard.gateway import Gateway
         from pegboard.scripts import ScriptSource
 
         registry = Registry([ScriptSource(self.settings.scripts.seconds)])
@@ -212,6 +221,8 @@ class Parts:
     @cached_property
     def rules(self) -> Rules:
         """The approval rules."""
+        from pegboard.gateway import Rules
+
         return Rules(self.paths.approvals, self._roots)
 
     def _roots(self, pack: str) -> tuple[str, ...]:
