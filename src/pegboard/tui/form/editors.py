@@ -25,7 +25,7 @@ from pegboard.data.json_text import write
 from pegboard.forms import Field, TextField
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.lines import Lines, with_control_pictures
+from pegboard.tui.form.lines import SELECT_ALL, Lines, with_control_pictures
 from pegboard.tui.form.messages import ConvertToBox, Edited, LineSubmitted
 from pegboard.tui.form.offers import PastedCall, has_offers, offer
 from pegboard.tui.widgets.paste import may_be_call
@@ -122,9 +122,9 @@ class TextLine(Input):
     PAGE = "Line"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         _OFFER,
-        Command("field.reveal", "ctrl+f", "reveal", "Reveal", "Show or hide the secret.", True),
+        Command("field.reveal", "ctrl+f", "reveal", "Reveal", "Show or hide the secret.", True, meaning="Pick"),
     )
-    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+    BINDINGS: ClassVar[list[BindingType]] = [SELECT_ALL, *bindings(ACTIONS)]
     DEFAULT_CSS = """
     TextLine {
         height: 1;

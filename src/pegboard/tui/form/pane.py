@@ -53,7 +53,15 @@ class FormPane(Widget):
 
     PAGE = "Arguments"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("form.text", "ctrl+t", "text", "Edit JSON", "Show and edit the arguments as JSON.", True),
+        Command(
+            "form.text",
+            "ctrl+t",
+            "text",
+            "Edit JSON",
+            "Switch between the fields and the arguments as JSON.",
+            footer=True,
+            meaning="Switch view",
+        ),
         Command(
             "form.drop_text",
             "",
@@ -61,7 +69,15 @@ class FormPane(Widget):
             "Discard JSON",
             "Discard invalid JSON and go back to the last valid text.",
         ),
-        Command("form.reset", "", "reset", "Reset form", "Clear the form and restore its defaults."),
+        Command(
+            "form.reset",
+            "ctrl+n",
+            "reset",
+            "Reset form",
+            "Clear the form and restore its defaults.",
+            meaning="New",
+            words="new clear empty",
+        ),
         Command("form.bring_back", "ctrl+z", "bring_back", "Undo fill", "Undo the last fill or reset of the form."),
         Command("form.tab", "tab", "next(1)", "Next", "Focus the next field.", priority=True),
         Command("form.back_tab", "shift+tab", "next(-1)", "Previous", "Focus the previous field.", priority=True),

@@ -232,6 +232,11 @@ class ScriptEditor(Lines):
         else:
             await super()._on_key(event)
 
+    def action_line_break(self) -> None:
+        """Insert a line break and keep the indentation."""
+        if not self.read_only:
+            self._begin_line()
+
     def _begin_line(self) -> None:
         """Insert a line break and keep the indentation."""
         start, end = sorted(self.selection)

@@ -102,14 +102,41 @@ class ScriptScreen(PageScreen):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("script.run", "ctrl+r,ctrl+j", "run", "Run", "Run the script.", footer=True, priority=True),
+        Command("script.run", "ctrl+r", "run", "Run", "Run the script.", footer=True, priority=True),
         Command("script.cancel", "escape", "cancel", "Cancel", "Cancel the running script.", True, priority=True),
         Command("script.back", "escape", "back", "Editor", "Focus the editor."),
         Command("script.save", "ctrl+s", "save", "Save", "Save the script.", footer=True),
-        Command("script.saved", "ctrl+l", "saved", "Scripts", "Open, rename or delete a saved script.", footer=True),
+        Command(
+            "script.saved",
+            "ctrl+l",
+            "saved",
+            "Scripts",
+            "Open, rename or delete a saved script.",
+            footer=True,
+            meaning="Open saved",
+            words="open load",
+        ),
+        Command(
+            "script.result",
+            "ctrl+d",
+            "result",
+            "Result",
+            "Go to the output; again, back.",
+            footer=True,
+            priority=True,
+            words="output calls log",
+        ),
         Command("script.save_as", "", "save_as", "Save as", "Save the script under another name."),
         Command("script.new", "ctrl+n", "new", "New", "Start a new script."),
-        Command("script.past", "ctrl+t", "past", "From history", "Insert past calls into the script."),
+        Command(
+            "script.past",
+            "ctrl+up",
+            "past",
+            "From history",
+            "Insert past calls into the script.",
+            meaning="Reuse",
+            words="recent calls",
+        ),
         Command(
             "script.copy_as",
             "ctrl+right_square_bracket",
@@ -117,8 +144,24 @@ class ScriptScreen(PageScreen):
             "Copy as",
             "Copy the script as command line, JSON or Python.",
         ),
-        Command("script.about", "f2", "about", "About", "Show the help of the marked command.", True),
-        Command("script.commands", "ctrl+b,ctrl+backslash", "commands", "Sidebar", "Show or hide the commands.", True),
+        Command(
+            "script.about",
+            "f2",
+            "about",
+            "About",
+            "Show the help of the marked command.",
+            footer=True,
+            meaning="Details",
+            words="help usage",
+        ),
+        Command(
+            "script.commands",
+            "ctrl+b,ctrl+backslash",
+            "commands",
+            "Sidebar",
+            "Show or hide the commands.",
+            meaning="Tool list",
+        ),
         Command("script.fault", "", "fault", "Go to error", "Move to the first line with an error."),
         Command("script.maximise", "f10", "maximise", "Maximise", "Maximize the focused pane; esc restores it."),
     )
@@ -286,6 +329,26 @@ class ScriptScreen(PageScreen):
             lambda: [*dict.fromkeys(filter(None, map(self._runtime.tools.packs_option, specs)))]
         )
         await self.app.push_screen_wait(copy_script(text, packs))
+
+    # Result
+
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the calls or the output."""
+        return self._calls.has_focus_within or self._output.has_focus_within
+
+    def focus_result(self) -> bool:
+        """Focus the output of the last run; return False and say so if the script was not run."""
+        if not self.has_class("-ran"):
+            key = key_of(self, "script.run")
+            self.notify(f"The script has no output yet. Press {key} to run it.", markup=False)
+            return False
+        self._output.focus()
+        return True
+
+    def focus_work(self) -> None:
+        """Focus the editor."""
+        self._editor.focus()
 
     # Analysis
 
