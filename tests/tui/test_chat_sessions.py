@@ -35,7 +35,7 @@ async def submit_edited(stage: ChatStage, text: str) -> None:
     """Replace the text of the dialog and submit it."""
     await stage.until(lambda: stage.app.screen is not stage.chat and stage.app.screen.query(TextArea), "it is open")
     stage.app.screen.query_one(TextArea).load_text(text)
-    await stage.press("ctrl+s")
+    await stage.press("ctrl+l")
     await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
 
 
@@ -258,7 +258,7 @@ async def test_another_session_is_chosen_from_the_list_and_closing_changes_nothi
     async with on_chat(tmp_path, says("1"), says("4"), sessions=[("old", TALK)]) as stage:
         await stage.ask("mine")
         session = stage.chat.session
-        await stage.press("ctrl+s")
+        await stage.press("ctrl+l")
         await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
         await stage.until_seen("mine")
         await stage.press("escape")
@@ -267,7 +267,7 @@ async def test_another_session_is_chosen_from_the_list_and_closing_changes_nothi
         )
         assert stage.chat.session == session
         assert stage.users == ["mine"]
-        await stage.press("ctrl+s")
+        await stage.press("ctrl+l")
         await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
         await stage.until_seen("mine")
         await stage.press("down", "enter")

@@ -156,7 +156,7 @@ def test_past_calls(looks: Callable[..., bool], monkeypatch: pytest.MonkeyPatch)
         made = (("work.say", {"text": "a b"}), ("work.look", {"where": "x"}), ("script.run", {"commands": ORDERS}))
         records = [CallRecord(id=name, tool=name, args=args, ok=True, **facts) for name, args in made]
         monkeypatch.setattr(stage.runtime.history, "records", lambda **_: records)
-        await stage.press("ctrl+t")
+        await stage.press("ctrl+up")
         await stage.until_seen("work.look")
         await stage.press("space", "down")
 

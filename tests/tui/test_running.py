@@ -115,9 +115,9 @@ async def test_the_last_arguments_are_offered_and_loaded_only_on_demand(given: G
     given.calls = [ToolCall(name="fs.read_file", args={"path": "before.txt", "max_bytes": 7}, source="cli")]
     async with on_stage(given) as stage:
         await stage.open("read")
-        await stage.until_seen("ctrl+l last arguments")
+        await stage.until_seen("ctrl+up last arguments")
         assert "before.txt" not in stage.text
-        await stage.press("ctrl+l")
+        await stage.press("ctrl+up")
         await stage.until_seen("before.txt")
         assert stage.form.submit() == {"path": "before.txt", "max_bytes": 7}
         await stage.press("escape", "escape")
@@ -129,7 +129,7 @@ async def test_the_last_arguments_are_offered_and_loaded_only_on_demand(given: G
 
 async def test_missing_last_arguments_are_reported(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
-        await stage.press("ctrl+l")
+        await stage.press("ctrl+up")
         await stage.until_seen("fs.list_dir has not been called yet.")
 
 

@@ -15,8 +15,8 @@ from pegboard.tui.chat.block_lines import GUTTER, BlockLines
 from pegboard.tui.chat.blocks import Block, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import ANSWERS, CallBlock
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.messages import Copy
+from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import AnswerGuard
 

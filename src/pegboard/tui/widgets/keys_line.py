@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +15,6 @@ from textual.dom import DOMNode
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
-
 
 _EVERYWHERE = 2
 
@@ -31,8 +30,8 @@ class _FooterKey:
     title: str
     tooltip: str
     enabled: bool
-    rank: int
-    """0 for what the page is for, such as to run; 1 for other keys; 2 for keys of every page."""
+    rank: tuple[int, int]
+    """0 for what the page is for, such as to run, in declared order; 1 for other keys; 2 for keys of every page."""
 
     @property
     def columns(self) -> int:
@@ -93,11 +92,12 @@ class KeysLine(Widget, can_focus=False):
         if not screen.app.app_focus or not self.is_attached or screen is not self.screen:
             return
         found: dict[str, _FooterKey] = {}
+        declared = [command.id for command in getattr(type(screen), "ACTIONS", ())]
         for node, binding, enabled, tooltip in screen.active_bindings.values():
             if binding.show and binding.action not in found:
                 label = self.app.get_key_display(binding)
                 found[binding.action] = _FooterKey(
-                    binding.key, label, binding.description, tooltip, enabled, _rank(node, binding)
+                    binding.key, label, binding.description, tooltip, enabled, _rank(node, binding, declared)
                 )
         keys = tuple(sorted(found.values(), key=lambda key: key.rank))
         if keys != self._keys:
@@ -106,11 +106,12 @@ class KeysLine(Widget, can_focus=False):
 
     def _visible(self) -> Iterator[tuple[int, int, _FooterKey]]:
         """Yield the keys that fit into the line, each with its index and column."""
-        column, right = 0, max(0, self.size.width - sum(key.columns for key in self._keys if key.rank == _EVERYWHERE))
+        everywhere = sum(key.columns for key in self._keys if key.rank[0] == _EVERYWHERE)
+        column, right = 0, max(0, self.size.width - everywhere)
         for index, key in enumerate(self._keys):
-            column = max(column, right) if key.rank == _EVERYWHERE else column
+            column = max(column, right) if key.rank[0] == _EVERYWHERE else column
             end = column + key.columns
-            if right and key.rank != _EVERYWHERE and end > right:
+            if right and key.rank[0] != _EVERYWHERE and end > right:
                 column = right  # nothing less important is shown in the gap
             elif end - 1 > self.size.width:
                 return
@@ -161,8 +162,10 @@ class KeysLine(Widget, can_focus=False):
             self.app.bell()
 
 
-def _rank(node: DOMNode, binding: Binding) -> int:
+def _rank(node: DOMNode, binding: Binding, declared: Sequence[str]) -> tuple[int, int]:
     """Return the rank of a key by the node that declares it."""
     if isinstance(node, App):
-        return _EVERYWHERE
-    return 0 if binding.priority and isinstance(node, Screen) else 1
+        return _EVERYWHERE, 0
+    if binding.priority and isinstance(node, Screen) and binding.id in declared:
+        return 0, declared.index(binding.id)
+    return 1, 0

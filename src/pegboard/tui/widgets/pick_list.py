@@ -74,7 +74,7 @@ class PickList(ScrollView, can_focus=True):
         Command("pick.choose", "enter", "choose", "Choose", "Choose the marked line.", footer=True),
         Command("pick.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
         Command("pick.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),
-        Command("pick.erase_word", "ctrl+w,ctrl+backspace", "erase_word", "Erase word", "Delete the last word."),
+        Command("pick.erase_word", "ctrl+w", "erase_word", "Erase word", "Delete the last word."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
