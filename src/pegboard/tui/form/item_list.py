@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from pegboard.data.pointer import readable
 from pegboard.forms import Field, Form, MapField, SectionField
 from pegboard.models import Fault
 from pegboard.results.clean import clean, clean_line
@@ -179,5 +180,5 @@ class ItemList:
 
 
 def _message(fault: Fault, path: str) -> str:
-    inner = fault.path.removeprefix(path).removeprefix("/") if fault.path != path else ""
+    inner = readable(fault.path.removeprefix(path)) if fault.path != path else ""
     return f"{clean_line(inner)}: {clean(fault.message)}" if inner else clean(fault.message)

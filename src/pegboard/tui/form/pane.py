@@ -294,12 +294,17 @@ class FormPane(Widget):
         form = self.form
         if self._box is not None and form is not None and form.has_text_fault:
             if self._rejected == self._box.text:
-                self.action_drop_text()
+                self._discard_text()
+                self._leave_text()
                 return
             self._rejected = self._box.text
             self._check()
             self.app.bell()
             return
+        self._leave_text()
+
+    def _leave_text(self) -> None:
+        """Switch between fields and JSON text."""
         self._save_position()
         self._build(as_text=self._box is None, focus=True)
         self._check()
@@ -308,10 +313,16 @@ class FormPane(Widget):
         """Replace invalid JSON by the last valid text; undo restores it."""
         form, box = self.form, self._box
         if form is not None and box is not None:
-            form.drop_text()
+            self._discard_text()
             box.replace(form.text(masked=True), (0, 0), box.document.end)
             box.shown = box.text
             self._check()
+
+    def _discard_text(self) -> None:
+        kept, box = self._forms.current, self._box
+        assert kept is not None and box is not None, "JSON text is shown"
+        kept.discarded = box.text
+        kept.form.drop_text()
 
     def action_reset(self) -> None:
         """Reset the form; `bring_back` undoes it."""
@@ -327,12 +338,12 @@ class FormPane(Widget):
     def can_bring_back(self) -> bool:
         """Whether a fill or reset can be undone."""
         kept = self._forms.current
-        return kept is not None and kept.earlier is not None
+        return kept is not None and kept.can_restore
 
     def action_bring_back(self) -> None:
-        """Undo the last fill or reset, or redo it."""
+        """Show the discarded JSON again; else undo the last fill or reset, or redo it."""
         kept = self._forms.current
-        if kept is not None and kept.earlier is not None:
+        if kept is not None and self.can_bring_back:
             self.settle()
             self._save_position()
             kept.restore()
@@ -504,7 +515,8 @@ class FormPane(Widget):
         lines = [f"✗ {clean(str(fault))}" for fault in faults]
         if form is not None and form.has_text_fault:
             key = key_of(self, "form.text")
-            lines.append(f"  Fix it to return to the form, or press {key} twice to discard it.")
+            times = "again" if self._box is not None and self._rejected == self._box.text else "twice"
+            lines.append(f"  Fix it to return to the form, or press {key} {times} to discard it.")
         self._errors.update(Content("\n".join(lines)))
         self._errors.display = bool(lines)
         if self._box is not None:
