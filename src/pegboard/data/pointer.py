@@ -8,7 +8,6 @@ from collections.abc import Collection
 
 from pydantic import JsonValue
 
-
 _PLAIN = re.compile(r"(?!\d+$)[\w:@-]+")
 """Keys that need no quotes in a path."""
 

@@ -23,6 +23,7 @@ from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.editors import JsonBox
+from pegboard.tui.form.form_commands import FORM_COMMANDS
 from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.form.scroll import FormScroll
 from pegboard.tui.form.store import FormStore, KeptForm
@@ -52,44 +53,7 @@ class FormPane(Widget):
     """
 
     PAGE = "Arguments"
-    ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command(
-            "form.text",
-            "ctrl+t",
-            "text",
-            "Edit JSON",
-            "Switch between the fields and the arguments as JSON.",
-            footer=True,
-            meaning="Switch view",
-        ),
-        Command(
-            "form.drop_text",
-            "",
-            "drop_text",
-            "Discard JSON",
-            "Discard invalid JSON and go back to the last valid text.",
-        ),
-        Command(
-            "form.reset",
-            "ctrl+n",
-            "reset",
-            "Reset form",
-            "Clear the form and restore its defaults.",
-            meaning="New",
-            words="new clear empty",
-        ),
-        Command("form.bring_back", "ctrl+z", "bring_back", "Undo fill", "Undo the last fill or reset of the form."),
-        Command("form.tab", "tab", "next(1)", "Next", "Focus the next field.", priority=True),
-        Command("form.back_tab", "shift+tab", "next(-1)", "Previous", "Focus the previous field.", priority=True),
-        Command("form.next", "down", "next(1)", "Next field", "Focus the next field."),
-        Command("form.previous", "up", "next(-1)", "Previous field", "Focus the previous field."),
-        Command("form.page_down", "pagedown", "page(1)", "Page down", "Scroll the form down."),
-        Command("form.page_up", "pageup", "page(-1)", "Page up", "Scroll the form up."),
-        Command("form.top", "ctrl+home,home", "end(-1)", "Top", "Scroll to the top of the form."),
-        Command("form.bottom", "ctrl+end,end", "end(1)", "Bottom", "Scroll to the end of the form."),
-        Command("form.fold_all", "", "fold_all", "Fold all", "Fold every section, list and map."),
-        Command("form.unfold_all", "", "unfold_all", "Unfold all", "Unfold every section, list and map."),
-    )
+    ACTIONS: ClassVar[tuple[Command, ...]] = FORM_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
     FormPane {
@@ -109,6 +73,9 @@ class FormPane(Widget):
         def __init__(self, faults: tuple[Fault, ...]) -> None:
             super().__init__()
             self.faults = faults
+
+    recent: var[Sequence[JsonObject]] = var((), init=False)
+    """Arguments of the user's last calls of the tool, the newest first."""
 
     share: var[str] = var("2fr", init=False)
     """Height of the pane relative to its neighbors; without fields, it has one line."""
@@ -320,9 +287,9 @@ class FormPane(Widget):
 
     def _discard_text(self) -> None:
         kept, box = self._forms.current, self._box
-        assert kept is not None and box is not None, "JSON text is shown"
-        kept.discarded = box.text
-        kept.form.drop_text()
+        if kept is not None and box is not None:
+            kept.discarded = box.text
+            kept.form.drop_text()
 
     def action_reset(self) -> None:
         """Reset the form; `bring_back` undoes it."""

@@ -192,6 +192,10 @@ class ToolPage(Vertical):
             self.uses = await asyncio.to_thread(self._runtime.history.uses, tool)
         except StoreError:
             self.uses = None
+        try:
+            self._form.recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
+        except StoreError:
+            self._form.recent = ()
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
         self.post_message(self.HistoryRead())
         offered = self.has_fields and self.uses is not None and self.uses.calls > 0
