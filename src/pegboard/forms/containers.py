@@ -135,6 +135,13 @@ class Container(Field):
         for inner in self.built:
             inner.mark_prefilled()
 
+    def _prefill_parts(self) -> None:
+        """Complete a required container; leave it out where its schema contains itself."""
+        if self.required and self._is_part_of_itself(self.source):
+            self._left_out = True
+        elif self.required:
+            self.complete()
+
     def _is_part_of_itself(self, source: JsonValue) -> bool:
         """Return True if an outer field has the same source, so that prefilling both would not end."""
         outer, depth = self.parent, 0

@@ -23,6 +23,8 @@ from pegboard.tui.script.analyzer import ScriptAnalyzer
 from pegboard.tui.script.api import ScriptCommand, call_to_fill_in
 from pegboard.tui.script.calls import CallsTree
 from pegboard.tui.script.commands import CommandsPane
+from pegboard.tui.script.completion import complete
+from pegboard.tui.script.completion_popup import CompletionPopup
 from pegboard.tui.script.document import ScriptDocument
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.findings_line import FindingsLine
@@ -195,6 +197,7 @@ class ScriptScreen(PageScreen):
             with Vertical(id="desk"):
                 with Vertical(id="writing"):
                     yield self._editor
+                    yield self._editor.popup
                     yield self._findings
                 with Container(id="results"):
                     yield self._calls
@@ -357,18 +360,52 @@ class ScriptScreen(PageScreen):
         """Show the findings of the script once typing stops."""
         await asyncio.sleep(_PAUSE_SECONDS)
         self._findings.show(await self.analyzer.analyze())
+        self._editor.mark_findings(self._findings.marks)
 
-    def action_fault(self) -> None:
-        """Move to the first line with an error."""
-        line = self._findings.first_line
-        if line is not None:
+    def action_fault(self, row: int = -1) -> None:
+        """Move to a finding.
+
+        Args:
+            row: Its row below the editor; -1 for the first one with a line.
+        """
+        place = self._findings.place_at(row)
+        if place is not None:
             self._editor.focus()
-            self._editor.move_cursor((line - 1, 0), center=True)
+            self._editor.move_cursor(place, center=True)
 
     @on(FindingsLine.Clicked)
     def _findings_clicked(self, event: FindingsLine.Clicked) -> None:
         event.stop()
-        self.action_fault()
+        self.action_fault(event.row)
+
+    # Completion
+
+    @on(ScriptEditor.Typed)
+    def _typed(self, event: ScriptEditor.Typed) -> None:
+        event.stop()
+        self._complete(is_request=event.is_request)
+
+    @work(exclusive=True, group="complete")
+    async def _complete(self, *, is_request: bool) -> None:
+        """Show what can complete the word at the cursor; without a word only on request or for a flag's value."""
+        editor = self._editor
+        text, cursor = editor.text, editor.cursor_location
+        if editor.is_cut or editor.selection.start != editor.selection.end:
+            return
+        found = await asyncio.to_thread(complete, *editor.before_cursor(), self.analyzer.known(text))
+        if (text, cursor) != (editor.text, editor.cursor_location) or not editor.has_focus:
+            return
+        if found is not None and (is_request or found.word or found.is_value_of_flag):
+            editor.popup.open(found, editor.cursor_screen_offset)
+        else:
+            editor.popup.close()
+            if is_request:
+                self.notify("No completions here.")
+
+    @on(CompletionPopup.Accepted)
+    def _accepted(self, event: CompletionPopup.Accepted) -> None:
+        event.stop()
+        self._editor.accept_completion()
 
     def on_resize(self) -> None:
         """Fit the findings to the new width and keep the focus visible."""
