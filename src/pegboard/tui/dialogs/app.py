@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual import on, work
 from textual.widget import Widget
 
+from pegboard.results.clean import clean_line
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.themed_app import ThemedApp
 from pegboard.tui.state.app_state import AppState
@@ -17,6 +20,10 @@ from pegboard.tui.state.rule_undo import RuleUndo
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
+
+
+_CHECK_SECONDS = 1.0
+"""Interval at which the files of the configuration are checked for changes."""
 
 
 class DialogApp(ThemedApp, AppState):
@@ -54,6 +61,46 @@ class DialogApp(ThemedApp, AppState):
 
         await show_problems(self.app, self.tool_scan.problems)
 
+    # Settings
+
+    @work(group="settings")
+    async def follow_settings(self) -> None:
+        """Apply the configuration whenever one of its files changes; never return."""
+        files = (self.runtime.paths.config_file, Path.cwd() / "pegboard.toml")
+        seen = await asyncio.to_thread(_fingerprint, files)
+        while True:
+            await asyncio.sleep(_CHECK_SECONDS)
+            found = await asyncio.to_thread(_fingerprint, files)
+            if found != seen:
+                seen = found
+                await self.reload_settings()
+
+    async def reload_settings(self) -> None:
+        """Read the configuration again, apply what can change now, and name what can't."""
+        change = await asyncio.to_thread(self.runtime.reload)
+        settings = self.runtime.settings
+        if change.blocked is not None:
+            message = f"The configuration was not applied: {clean_line(str(change.blocked))}"
+            self.notify(message, severity="error", markup=False)
+            return
+        if any(key.startswith("keys.") for key in change.applied):
+            self.set_keymap(settings.keys)
+        if "ui.theme" in change.applied:
+            self.apply_configured_theme(settings)
+        if "ui.animations" in change.applied and "TEXTUAL_ANIMATIONS" not in os.environ:
+            self.animation_level = "full" if settings.ui.animations else "none"
+        if change.applied:
+            self.notify(f"Applied {clean_line(', '.join(change.applied))}.", markup=False)
+        if change.restart:
+            names = clean_line(", ".join(change.restart))
+            self.notify(f"Restart Pegboard to apply {names}.", severity="warning", markup=False)
+
+    def action_settings(self) -> None:
+        """Open the settings."""
+        from pegboard.tui.dialogs.settings import SettingsScreen
+
+        self.push_screen(SettingsScreen(self.runtime, self.reload_settings))
+
     def action_help(self) -> None:
         """Show the keys of the focused pane."""
         from pegboard.tui.shell.help import HelpScreen
@@ -87,3 +134,16 @@ class DialogApp(ThemedApp, AppState):
         target = await self.push_screen_wait(JumpScreen(self.screen.focus_chain))
         if isinstance(target, Widget):
             target.focus()
+
+
+def _fingerprint(files: Sequence[Path]) -> Sequence[tuple[int, int] | None]:
+    """Return the time and size of files; None for a file that can't be read."""
+    found: list[tuple[int, int] | None] = []
+    for file in files:
+        try:
+            status = file.stat()
+        except (OSError, ValueError):
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size))
+    return found

@@ -233,7 +233,9 @@ def _values(asked: tuple[str, JsonObject] | None, word: str, known: Known) -> It
     choices = node.get("enum")
     if isinstance(choices, list):
         for choice in choices:
-            yield Suggestion(f"{_quoted(_plain(choice))} ", "default" if choice == schema.get("default") else "", _plain(choice))
+            yield Suggestion(
+                f"{_quoted(_plain(choice))} ", "default" if choice == schema.get("default") else "", _plain(choice)
+            )
     elif node.get("type") == "boolean":
         yield Suggestion("true ")
         yield Suggestion("false ")

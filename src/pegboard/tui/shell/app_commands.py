@@ -103,6 +103,22 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         words="colors colours dark light appearance",
     ),
     Command(
+        "app.model",
+        "",
+        "connect_model",
+        "Connect a model",
+        "Choose and set up the model that answers.",
+        words="provider key api llm base url",
+    ),
+    Command(
+        "app.settings",
+        "",
+        "settings",
+        "Settings",
+        "Show, search, change and reset settings.",
+        words="configuration config preferences options",
+    ),
+    Command(
         "app.quit",
         "ctrl+q",
         "quit",

@@ -231,11 +231,15 @@ class ToolPage(Vertical):
         self.running = call
         self._form.share = _TRIED
         self._result.start(call)
+        focused = self.screen.focused
         try:
             async for event in self._runtime.call(call):
                 self._result.feed(event)
                 if isinstance(event, Finished) and event.call.id == call.id:
                     self._remember_result(event)
+                    moves = self._runtime.settings.ui.focus == "result"
+                    if moves and self.app.screen is self.screen and self.screen.focused is focused:
+                        self._result.focus()
         finally:
             self.running = None
             if spec.requirements:
