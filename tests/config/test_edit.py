@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
-from pegboard.config import load, set_values
+from pegboard.config import Settings, load, set_values
 from pegboard.runtime.reload import changed_settings
 
 TEXT = '# mine\n[model]\nname = "openai:a"  # the model\n\n[keys]\n"tools.run" = "f6"\n'
@@ -31,10 +32,10 @@ def test_values_are_changed_without_losing_comments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value"), [("ui.unfold", "sometimes"), ("ui.colour", "red"), ("tools.timeout", -1), ("model.name.x", "y")]
 )
-def test_an_invalid_value_is_refused_and_nothing_is_written(tmp_path: Path, key: str, value: object) -> None:
+def test_an_invalid_value_is_refused_and_nothing_is_written(tmp_path: Path, key: str, value: JsonValue) -> None:
     file = tmp_path / "config.toml"
     file.write_text(TEXT)
-    refused = set_values(file, {key: value})  # type: ignore[dict-item]
+    refused = set_values(file, {key: value})
     assert refused is not None
     assert "was not changed" in refused.message
     assert file.read_text() == TEXT
@@ -53,7 +54,7 @@ def test_a_missing_file_is_created_and_a_broken_one_is_kept(tmp_path: Path) -> N
 def test_limits_of_tools_stay_until_a_restart_and_a_broken_file_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
 
-    def settings_of(text: str):  # noqa: ANN202 - a local shorthand
+    def settings_of(text: str) -> Settings:
         file.write_text(text)
         return load({"PEGBOARD_CONFIG": str(file)}, tmp_path)[0]
 

@@ -53,7 +53,9 @@ class ModelSetup(Dialog[str | None]):
         & > #box { width: 80; height: auto; padding: 0 1; }
         Horizontal { height: auto; }
         Label { width: 12; color: $text-primary; padding: 0 1; }
-        Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; width: 1fr; }
+        Input, Input:focus {
+            border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; width: 1fr;
+        }
         #hint { height: auto; min-height: 4; padding: 1 1 0 1; }
         #outcome { height: auto; padding: 0 1; }
         #answers { height: 1; align-horizontal: right; margin-top: 1; }
@@ -108,11 +110,11 @@ class ModelSetup(Dialog[str | None]):
             self._provider.focus()
 
     @property
-    def _name(self) -> str:
+    def _chosen_name(self) -> str:
         return f"{self._provider.value.strip()}:{self._model.value.strip()}"
 
     @property
-    def _url(self) -> str | None:
+    def _chosen_url(self) -> str | None:
         return self._base_url.value.strip() or None
 
     @on(Input.Changed)
@@ -136,7 +138,7 @@ class ModelSetup(Dialog[str | None]):
             self._hint.update(Content.styled(f"Providers: {known}. Any other name needs a base URL.", "$text-muted"))
             return
         try:
-            needs = await asyncio.to_thread(self._runtime.models.requirements, self._name, self._url)
+            needs = await asyncio.to_thread(self._runtime.models.requirements, self._chosen_name, self._chosen_url)
         except ModelError as error:
             self._hint.update(
                 Content.assemble((f"✗ {clean_line(str(error))}", "$text-error"), f"\n{clean_line(error.fix)}")
@@ -175,16 +177,16 @@ class ModelSetup(Dialog[str | None]):
         """Send a short question to the model with these settings, without saving them."""
         self._show_outcome("Testing…", "$text-muted")
         try:
-            await self._runtime.models.check(self._name, self._url, self._key.value or None)
+            await self._runtime.models.check(self._chosen_name, self._chosen_url, self._key.value or None)
         except ModelError as error:
             self._show_outcome(f"✗ {error} {error.fix}", "$text-error")
         else:
-            self._show_outcome(f"✓ {self._name} answers.", "$text-success")
+            self._show_outcome(f"✓ {self._chosen_name} answers.", "$text-success")
 
     @work(exclusive=True, group="save")
     async def action_save(self) -> None:
         """Write the model to the configuration and the key to the keyring."""
-        name, url, key = self._name, self._url, self._key.value
+        name, url, key = self._chosen_name, self._chosen_url, self._key.value
         try:
             needs = await asyncio.to_thread(self._runtime.models.requirements, name, url)
         except ModelError as error:

@@ -38,7 +38,9 @@ class SettingsScreen(ListDialog[None]):
     """
 
     PAGE = "Settings"
-    FILTER_HINT = "type to filter"
+    DEFAULT_CSS = """
+    SettingsScreen > #box { height: 36; #preview { height: 5; } }
+    """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("settings.reset", "delete", "reset", "Reset", "Remove the setting from your file.", footer=True),
         Command("settings.file", "f4", "file", "File", "Open your configuration file in your editor.", footer=True),

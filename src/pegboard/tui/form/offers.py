@@ -33,8 +33,9 @@ class RecentArguments(Protocol):
 class OfferEditor(Protocol):
     """Editor that accepts an offered value."""
 
-    recent: RecentArguments | None
-    """The form around it, or None."""
+    @property
+    def recent(self) -> RecentArguments | None:
+        """The form around it, or None."""
 
     field: Field
     """The field that it edits."""
@@ -76,7 +77,7 @@ class PastedCall:
 
 def recent_of(widget: Widget) -> RecentArguments | None:
     """Return the form around a widget."""
-    return next((node for node in widget.ancestors if hasattr(node, "recent")), None)  # type: ignore[return-value]
+    return next((node for node in widget.ancestors if hasattr(node, "recent")), None)
 
 
 def has_offers(editor: OfferEditor) -> bool:
