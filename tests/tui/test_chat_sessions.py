@@ -35,7 +35,7 @@ async def submit_edited(stage: ChatStage, text: str) -> None:
     """Replace the text of the dialog and submit it."""
     await stage.until(lambda: stage.app.screen is not stage.chat and stage.app.screen.query(TextArea), "it is open")
     stage.app.screen.query_one(TextArea).load_text(text)
-    await stage.press("ctrl+l")
+    await stage.press("ctrl+s")
     await stage.until(lambda: stage.app.screen is stage.chat, "it is closed")
 
 

@@ -33,6 +33,15 @@ _ARGUMENTS: tuple[tuple[_Arguments, str], ...] = (
 _LONGEST_PREVIEW = 1_000
 
 
+class _Option(RadioButton):
+    """Radio button whose shape shows whether it is chosen; Textual's differs only by colour."""
+
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]  # noqa: N802 - Textual's class variable
+        """Character of the button."""
+        return "●" if self.value else "○"
+
+
 class ApprovalScope(QuestionScreen[Approval | None]):
     """A dialog that returns an approval with a rule, or None to leave the call awaiting approval.
 
@@ -95,10 +104,10 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         with Horizontal(id="choices"):
             with Vertical():
                 yield Label("Which calls", classes="title")
-                yield RadioSet(*(RadioButton(Content(text)) for _, text in _ARGUMENTS), id="arguments")
+                yield RadioSet(*(_Option(Content(text)) for _, text in _ARGUMENTS), id="arguments")
             with Vertical():
                 yield Label("For how long", classes="title")
-                yield RadioSet(RadioButton("This session"), RadioButton("Permanently"), id="duration")
+                yield RadioSet(_Option("This session"), _Option("Permanently"), id="duration")
         with VerticalScroll(id="patterns", can_focus=False):
             for name, pattern in self._suggested:
                 with Horizontal():

@@ -57,7 +57,7 @@ class CompletionPopup(Widget, can_focus=False):
             cursor: Position of the cursor on the screen.
         """
         self.completion, self._marked, self.is_moved = completion, 0, False
-        self.absolute_offset = Offset(max(0, cursor.x - len(completion.word) - 1), cursor.y + 1)
+        self.absolute_offset = Offset(max(0, cursor.x - len(completion.word) - 2), cursor.y + 1)
         self.display = True
         self.refresh(layout=True)
 

@@ -226,6 +226,7 @@ class ScriptEditor(Lines):
         self.history.checkpoint()
         result = self.replace(text, (row, completion.start), (row, column), maintain_selection_offset=False)
         self.move_cursor(result.end_location)
+        self.post_message(self.Typed(is_request=False))
 
     def _use_popup(self, event: events.Key) -> bool:
         """Let the open list of completions handle a key; return whether it did."""
