@@ -199,8 +199,8 @@ async def test_the_chosen_scope_has_another_shape_than_the_others(tmp_path: Path
     async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
         await stage.say("Remove")
         await scope(stage)
-        await stage.until_seen("● This session")
-        assert "○ Permanently" in stage.text
+        await stage.until_seen("▐●▌ This session")
+        assert "▐○▌ Permanently" in stage.text
         await stage.press("tab", "down", "enter")
-        await stage.until_seen("● Permanently")
-        assert "○ This session" in stage.text
+        await stage.until_seen("▐●▌ Permanently")
+        assert "▐○▌ This session" in stage.text

@@ -384,7 +384,7 @@ async def test_the_form_of_a_blocked_tool_shows_why_and_running_it_needs_confirm
         assert not needy.calls
         await stage.press("ctrl+r")
         await stage.until_seen("Run web.search anyway?")
-        await stage.press("ctrl+right_square_bracket")
+        await stage.press("ctrl+y")
         await stage.until(lambda: [call.name for call in needy.calls] == ["web.search"], "it is called")
 
 
@@ -395,7 +395,7 @@ async def test_a_blocked_destructive_tool_needs_one_confirmation(needy: GivenRun
         await stage.press("ctrl+r")
         await stage.until_seen("Run web.replace anyway?")
         await stage.until_seen("may delete or overwrite")
-        await stage.press("ctrl+right_square_bracket")
+        await stage.press("ctrl+y")
         await stage.until_seen("✓ ok")
 
 
@@ -431,7 +431,7 @@ async def test_a_blocked_tool_fails_with_the_message_of_the_report_until_it_is_f
         await stage.until_seen("`needed-here` is not on the PATH. How to get it: make needed-here")
         await stage.press("ctrl+r")
         await stage.until_seen("Run needy.work anyway?")
-        await stage.press("ctrl+right_square_bracket")
+        await stage.press("ctrl+y")
         await stage.until_seen("dependency_missing")
         await stage.press("f8")
         await stage.until_seen("make needed-here")
@@ -441,7 +441,7 @@ async def test_a_blocked_tool_fails_with_the_message_of_the_report_until_it_is_f
         file.chmod(0o755)
         await stage.press("f5", "ctrl+r")
         await stage.until_seen("Run needy.work anyway?")
-        await stage.press("ctrl+right_square_bracket")
+        await stage.press("ctrl+y")
         await stage.until_seen("it is done")
         await stage.until(lambda: "● needy.work" in "\n".join(stage.tool_list), "the list shows that it is ready")
         await stage.press("ctrl+r")
