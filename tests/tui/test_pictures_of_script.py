@@ -104,7 +104,7 @@ def test_a_script_that_runs(looks: Callable[..., bool]) -> None:
 def test_errors_of_a_script(looks: Callable[..., bool]) -> None:
     async def steps(stage: ScriptStage) -> None:
         script = 'work.big many\nwork.lok <where>\nwork.look <where> "two\nlines" # and no more\neval "$x"\n'
-        await written(stage, script, "line 3: fill in <where>")
+        await written(stage, script, "line 3, column 11: fill in <where>")
 
     assert looks(steps)
 
