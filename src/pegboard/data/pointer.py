@@ -1,15 +1,8 @@
-"""JSON Pointers (RFC 6901), and paths as users read them."""
+"""JSON Pointers (RFC 6901)."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection
-
 from pydantic import JsonValue
-
-_PLAIN = re.compile(r"(?!\d+$)[\w:@-]+")
-"""Keys that need no quotes in a path."""
 
 
 def pointer(*steps: str | int) -> str:
@@ -23,24 +16,8 @@ def steps(path: str) -> list[str]:
 
 
 def numeric_keys(*steps: str | int) -> tuple[int, ...]:
-    """Return the positions of keys that look like indexes: a JSON Pointer doesn't tell them apart."""
+    """Return the positions of keys that look like indexes: a JSON Pointer doesn't distinguish them."""
     return tuple(at for at, step in enumerate(steps) if isinstance(step, str) and step.isdecimal())
-
-
-def readable(path: str, keys: Collection[int] = ()) -> str:
-    """Return a JSON Pointer as users read it: `steps #2.title`. Rows count from 1, as in forms.
-
-    Args:
-        path: The pointer.
-        keys: Positions of steps that are keys although they look like indexes.
-    """
-    shown = ""
-    for at, step in enumerate(steps(path)):
-        if step.isdecimal() and at not in keys:
-            shown += f" #{int(step) + 1}"
-        else:
-            shown += f".{step if _PLAIN.fullmatch(step) else json.dumps(step, ensure_ascii=False)}"
-    return shown.strip(" .")
 
 
 def resolve(value: JsonValue, path: str) -> tuple[JsonValue, ...]:

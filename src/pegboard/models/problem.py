@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pegboard.data.pointer import readable
 from pegboard.models.model import DataModel
+from pegboard.models.readable_path import readable
 
 
 class Problem(DataModel):

@@ -1,4 +1,4 @@
-"""What of a changed configuration applies while Pegboard runs."""
+"""Changes of the configuration while Pegboard runs."""
 
 from __future__ import annotations
 

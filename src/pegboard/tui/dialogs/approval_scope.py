@@ -65,8 +65,8 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         #choices Vertical { height: auto; }
         RadioSet, RadioSet:focus { border: none; padding: 0; background: transparent; width: 1fr; }
         RadioButton { background: transparent; padding: 0 1 0 0; }
-        RadioButton > .toggle--button { color: $text-muted; background: $surface; }
-        RadioButton.-on > .toggle--button { color: $text-success; }
+        RadioSet > RadioButton > .toggle--button { color: $text-muted; background: $surface; }
+        RadioSet > RadioButton.-on > .toggle--button { color: $text-success; }
         .title { color: $text-muted; }
         #patterns { height: auto; max-height: 7; display: none; scrollbar-size-vertical: 1; }
         &.-pattern #patterns { display: block; }

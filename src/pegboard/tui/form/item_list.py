@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from pegboard.data.pointer import readable
 from pegboard.forms import Field, Form, MapField, SectionField
 from pegboard.models import Fault
+from pegboard.models.readable_path import readable
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.form.frame import Space, lines_of
 from pegboard.tui.form.items import Folds, FormItem, ItemKey, is_folding, items_of

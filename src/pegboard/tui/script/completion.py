@@ -1,4 +1,4 @@
-"""What can complete the word at the cursor of a script. Independent of Textual."""
+"""Completion of the word at the cursor of a script. Independent of Textual."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What scripts can name."""
+    """Names that scripts can use."""
 
     tools: Mapping[str, ToolSpec | None]
     """Tools by all names of their commands; None for commands without a schema."""
