@@ -102,8 +102,8 @@ async def test_every_page_is_reached_from_the_editor_and_the_focus_leaves_it(tmp
             await stage.press(key)
             assert stage.app.current_mode == mode
         await stage.press("f7")
-        await stage.type("x")
-        assert stage.editor.text == "x"
+        await stage.type("x=1")
+        assert stage.editor.text == "x=1"
         await stage.press("escape")
         assert stage.app.focused is not stage.editor
         await stage.press("escape")
@@ -146,7 +146,7 @@ async def test_a_command_is_inserted_with_placeholders_that_tab_selects(tmp_path
         assert "work.look <where>" in stage.text
         await stage.press("enter")
         assert stage.editor.text == "work.look <where>"
-        await stage.looked_at("line 1: fill in <where>")
+        await stage.looked_at("line 1, column 11: fill in <where>")
         await stage.type("here")
         assert stage.editor.text == "work.look here"
         await stage.looked_at("will call work.look")
@@ -228,8 +228,8 @@ async def test_new_tools_become_commands_immediately(tmp_path: Path) -> None:
 async def test_calls_and_errors_of_a_script_are_shown_before_it_runs(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write('work.say a; work.say b\nwork.big many\neval "$x"\nwork.big few')
-        await stage.looked_at("line 2: work.big: --size:")
-        assert "line 4: work.big: --size:" in stage.findings
+        await stage.looked_at("line 2, column 1: work.big: --size:")
+        assert "line 4, column 1: work.big: --size:" in stage.findings
         assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.findings
         await stage.write('work.say a; work.say b; work.big 3; eval "$x"')
         await stage.looked_at("? eval runs a script")
@@ -239,7 +239,7 @@ async def test_calls_and_errors_of_a_script_are_shown_before_it_runs(tmp_path: P
         await stage.write("echo a\nif then")
         await stage.looked_at("✗ parse error at line 2")
         await stage.pilot.click("#findings")
-        assert stage.editor.cursor_location == (1, 0)
+        assert stage.editor.cursor_location == (1, 3)
         assert not stage.records
 
 

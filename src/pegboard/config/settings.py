@@ -228,6 +228,8 @@ class UiSettings(Section):
     unfold: Literal["never", "failed", "always"] = "never"
     """Which finished calls of a chat are shown in full; others are folded to one line."""
     animations: bool = False
+    focus: Literal["form", "result"] = "form"
+    """Where the focus is after a tool has run."""
 
 
 class Settings(Section):

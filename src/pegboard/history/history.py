@@ -29,6 +29,7 @@ SIZE_LIMIT: Final = 500_000_000
 
 _WRITTEN_AT_ONCE: Final = 500
 _KEPT_UNWRITTEN: Final = 1000
+_RECENT_CALLS: Final = 20
 _RETRY_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.005
 """Pause between two writes: calls in quick succession are batched. A killed process loses at most the calls of this
@@ -301,6 +302,10 @@ class History:
         # If the last record is damaged, use the newest readable one.
         records = self.records(tool=tool, limit=1) or self.records(tool=tool)
         return records[0].args if records else None
+
+    def recent_arguments(self, tool: str) -> tuple[JsonObject, ...]:
+        """Return the arguments of the last calls of a tool that the user started in its form, newest first."""
+        return tuple(record.args for record in self.records(tool=tool, limit=_RECENT_CALLS, source="form"))
 
     def _moment(self, at: Column) -> datetime | None:
         from pegboard.history.rows import moment

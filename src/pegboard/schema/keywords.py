@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from pegboard.schema.formats import FORMATS
+from pegboard.schema.formats import FORMATS, impossible_date
 from pegboard.schema.patterns import occurs
 
 if TYPE_CHECKING:
@@ -324,7 +324,8 @@ def _format(_: Engine, name: str, instance: JsonValue, __: JsonValue) -> Errors:
     if isinstance(instance, str) and name in FORMATS:
         words, fits = FORMATS[name]
         if not fits(instance):
-            yield _error(f"must be {words}")
+            why = impossible_date(name, instance)
+            yield _error(f"is not a real date: {why}" if why else f"must be {words}")
 
 
 def _multiple_of(_: Engine, step: float, instance: JsonValue, __: JsonValue) -> Errors:

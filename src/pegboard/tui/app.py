@@ -60,6 +60,7 @@ class PegboardApp(DialogApp, inherit_bindings=False):
         """Start after the first frame what the first frame doesn't need."""
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
+        self.call_after_refresh(self.follow_settings)
         self.call_after_refresh(self.runtime.watch_record, lambda: self.call_later(self._show_record))
         self.call_after_refresh(notify_about_configuration, self, self.runtime.settings)
         self.set_timer(_SWEEP_AFTER_SECONDS, self._sweep)
@@ -151,6 +152,14 @@ class PegboardApp(DialogApp, inherit_bindings=False):
             await self.switch_mode("chat")
             if isinstance(self.screen, ChatScreen):
                 self.screen.select_asking()
+
+    async def action_connect_model(self) -> None:
+        """Choose and set up the model on the Chat page."""
+        from pegboard.tui.chat.screen import ChatScreen
+
+        await self.switch_mode("chat")
+        if isinstance(self.screen, ChatScreen):
+            self.screen.action_model()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys of approvals to the focused widget while no call awaits one."""

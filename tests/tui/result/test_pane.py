@@ -154,7 +154,7 @@ async def test_an_error_is_a_card_with_its_traceback_folded(stage: OpenStage) ->
         await on.show_result(ToolResult(ok=False, error=error, meta=ResultMeta(traceback="File x\nboom")))
         assert "✗ failed · invalid_args" in on.text
         assert "╭─ invalid_args" in on.text
-        for shown in ("two things are wrong", "/path  is missing", "/max/0  is no number", "▸ Traceback, 2 lines"):
+        for shown in ("two things are wrong", "path  is missing", "max #1  is no number", "▸ Traceback, 2 lines"):
             assert shown in on.text
         assert "Correct these arguments" in on.text
         assert "boom" not in on.text

@@ -144,6 +144,14 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command(
+            "models.setup",
+            "f2",
+            "set_up",
+            "Set up",
+            "Enter provider, base URL and key of the marked model, and test it.",
+            footer=True,
+        ),
         Command("models.close", "escape", "close", "Close", "Close and keep the current model.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -245,6 +253,18 @@ class ModelsScreen(Dialog[ModelChoice | None]):
             self.notify(clean_line(f"{error} {error.fix}"), severity="error", markup=False)
         else:
             self.dismiss(choice)
+
+    @work(exclusive=True, group="take")
+    async def action_set_up(self) -> None:
+        """Set up the marked model, and return it once it is saved."""
+        from pegboard.tui.chat.model_setup import ModelSetup
+
+        row = self._list.row
+        choice = row.choice if row is not None else ModelChoice("", None)
+        name = choice.name.removesuffix(_ANY)
+        saved = await self.app.push_screen_wait(ModelSetup(self._runtime, name, choice.base_url))
+        if saved is not None:
+            self.dismiss(ModelChoice(saved, self._runtime.settings.base_url_of(saved)))
 
     def action_close(self) -> None:
         """Close without a choice."""

@@ -34,6 +34,15 @@ _ARGUMENTS: tuple[tuple[_Arguments, str], ...] = (
 _LONGEST_PREVIEW = 1_000
 
 
+class _Option(RadioButton):
+    """Radio button whose shape shows whether it is chosen; Textual's differs only by colour."""
+
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]  # noqa: N802 - Textual's class variable
+        """Character of the button."""
+        return "●" if self.value else "○"
+
+
 class ApprovalScope(QuestionScreen[Approval | None]):
     """A dialog that returns an approval with a rule, or None to leave the call awaiting approval.
 
@@ -57,6 +66,8 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         #choices Vertical { height: auto; }
         RadioSet, RadioSet:focus { border: none; padding: 0; background: transparent; width: 1fr; }
         RadioButton { background: transparent; padding: 0 1 0 0; }
+        RadioSet > RadioButton > .toggle--button { color: $text-muted; background: $surface; }
+        RadioSet > RadioButton.-on > .toggle--button { color: $text-success; }
         .title { color: $text-muted; }
         #patterns { height: auto; max-height: 7; display: none; scrollbar-size-vertical: 1; }
         &.-pattern #patterns { display: block; }
@@ -96,10 +107,10 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         with Horizontal(id="choices"):
             with Vertical():
                 yield Label("Which calls", classes="title")
-                yield RadioSet(*(RadioButton(Content(text)) for _, text in _ARGUMENTS), id="arguments")
+                yield RadioSet(*(_Option(Content(text)) for _, text in _ARGUMENTS), id="arguments")
             with Vertical():
                 yield Label("For how long", classes="title")
-                yield RadioSet(RadioButton("This session"), RadioButton("Permanently"), id="duration")
+                yield RadioSet(_Option("This session"), _Option("Permanently"), id="duration")
         with VerticalScroll(id="patterns", can_focus=False):
             for name, pattern in self._suggested:
                 with Horizontal():

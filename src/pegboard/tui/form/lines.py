@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual.actions import SkipAction
@@ -25,13 +26,20 @@ _HEAD, _HEAD_LINES = 300, 6
 _EDITORS = ("field.editor", "form.text_editor", "script.editor")
 """Commands that open the user's editor."""
 
+SELECT_ALL: Final = Binding("ctrl+a", "select_all", "Select all", show=False)
+"""Binding of every text editor."""
+
 
 def _own_bindings() -> Iterator[BindingType]:
     """Yield the bindings of `TextArea`, except for keys that switch pages."""
     for binding in TextArea.BINDINGS:
-        if not isinstance(binding, Binding) or binding.key not in {"f6", "f7"}:
+        if not isinstance(binding, Binding):
             yield binding
-    yield Binding("alt+a", "select_all", "Select all", show=False)
+        elif binding.key not in {"f6", "f7"}:
+            keys = [key for key in binding.key.split(",") if key != "ctrl+a"]
+            yield replace(binding, key=",".join(keys))
+    yield SELECT_ALL
+    yield Binding("ctrl+j,shift+enter,ctrl+enter,alt+enter", "line_break", "New line", show=False)
 
 
 class Lines(TextArea, inherit_bindings=False):
@@ -117,6 +125,11 @@ class Lines(TextArea, inherit_bindings=False):
         super().action_undo()
         if self.document.text == before:
             raise SkipAction
+
+    def action_line_break(self) -> None:
+        """Insert a line break."""
+        if not self.read_only:
+            self._replace_via_keyboard("\n", *self.selection)
 
     def on_mount(self) -> None:
         """Redraw an excerpt, whose first line names a key that is known only now."""

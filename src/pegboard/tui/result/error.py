@@ -119,7 +119,7 @@ class ErrorView(VerticalScroll, can_focus=True):
 
 
 def _fault(fault: Fault) -> Content:
-    return Content.assemble("• ", (clean_line(fault.path or "/"), "bold"), "  ", clean_line(fault.message))
+    return Content.assemble("• ", (clean_line(fault.where or "arguments"), "bold"), "  ", clean_line(fault.message))
 
 
 def _bounded(text: str) -> str:

@@ -60,7 +60,14 @@ class ResultPane(Widget):
         Command("result.copy", "c", "copy", "Copy", "Copy the value at the cursor, or the whole text.", footer=True),
         Command("result.copy_path", "p", "copy_path", "Copy path", "Copy the path of the value for use in jq."),
         Command("result.copy_all", "C", "copy_all", "Copy all", "Copy the whole result as shown."),
-        Command("result.save", "s", "save", "Save", "Save the complete result as .json, .txt or, for a table, .csv."),
+        Command(
+            "result.save",
+            "s,ctrl+s",
+            "save",
+            "Save",
+            "Save the complete result as .json, .txt or, for a table, .csv.",
+            words="export file csv",
+        ),
         Command("result.talk", "a", "talk", "Add to chat", "Quote the result in the message to the model."),
         Command("result.pager", "f3", "pager", "Pager", "Open the complete result in $PAGER.", footer=True),
     )

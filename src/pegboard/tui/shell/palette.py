@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 
@@ -116,8 +117,11 @@ class CommandProvider(Provider):
     """The commands available from the focused widget."""
 
     async def discover(self) -> Hits:
-        """Yield every command."""
-        for node, command in self._commands():
+        """Yield every command, those that were run last first."""
+        recent = await asyncio.to_thread(_state(self.app).recent_commands.read)
+        found = self._commands()
+        found.sort(key=lambda pair: recent.index(pair[1].id) if pair[1].id in recent else len(recent))
+        for node, command in found:
             shown, help_ = Content(_title(node, command)), self._help(command)
             yield DiscoveryHit(shown, self._runner(node, command), command.title, help_)  # type: ignore[arg-type]
 
@@ -138,7 +142,11 @@ class CommandProvider(Provider):
         return sorted(seen.values(), key=lambda pair: _BREADTH.index(_kind(pair[0])))
 
     def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
-        return partial(self.app.run_action, command.action, node)
+        async def run() -> None:
+            await self.app.run_action(command.action, node)
+            await asyncio.to_thread(_state(self.app).recent_commands.add, command.id)
+
+        return run
 
     def _help(self, command: Command) -> Content:
         # Content instead of the declared str, which Textual would parse as markup
@@ -195,10 +203,16 @@ def _kind(node: DOMNode) -> type[DOMNode]:
 
 
 def _score(query: str, title: str, command: Command) -> float:
-    """Return the score of a command: title words rank before every tool; title letters and help words after."""
+    """Return the score of a command.
+
+    Words of the title and synonyms rank before every tool; letters of the title and words of the help line after.
+    """
     words = query.lower().split()
     if all(word in title.lower() for word in words):
         return 3.0
+    synonyms = command.words.split()
+    if all(word in title.lower() or any(one.startswith(word) for one in synonyms) for word in words):
+        return 2.5
     if match_positions(query, command.title):
         return 0.6
     return 0.4 if all(word in command.help.lower() for word in words) else 0.0

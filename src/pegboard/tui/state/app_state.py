@@ -11,6 +11,7 @@ from textual.reactive import reactive
 from pegboard.models import Problem
 from pegboard.tui.messages import Asking, Scripting
 from pegboard.tui.state.health_checks import HealthState
+from pegboard.tui.state.recent_commands import RecentCommands
 from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ class AppState(App[None]):
 
     runtime: Runtime
     """The headless core."""
+
+    recent_commands: RecentCommands
+    """Commands that were run last from the palette."""
 
     tool_scan: reactive[ToolScan] = reactive(ToolScan, init=False)
     """Result of the last scan."""

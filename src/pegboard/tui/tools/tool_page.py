@@ -165,6 +165,18 @@ class ToolPage(Vertical):
         if self.has_fields:
             self._form.focus_field()
 
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the result."""
+        return self._result.has_focus_within
+
+    def focus_result(self) -> bool:
+        """Focus the result; return False if there is none."""
+        if self._result.state == "empty":
+            return False
+        self._result.focus()
+        return True
+
     def _show_result(self, spec: ToolSpec | None) -> None:
         kept = self._results.get(spec.name) if spec is not None else None
         self._form.share = _UNTRIED if kept is None else _TRIED
@@ -180,6 +192,10 @@ class ToolPage(Vertical):
             self.uses = await asyncio.to_thread(self._runtime.history.uses, tool)
         except StoreError:
             self.uses = None
+        try:
+            self._form.recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
+        except StoreError:
+            self._form.recent = ()
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
         self.post_message(self.HistoryRead())
         offered = self.has_fields and self.uses is not None and self.uses.calls > 0
@@ -215,11 +231,15 @@ class ToolPage(Vertical):
         self.running = call
         self._form.share = _TRIED
         self._result.start(call)
+        focused = self.screen.focused
         try:
             async for event in self._runtime.call(call):
                 self._result.feed(event)
                 if isinstance(event, Finished) and event.call.id == call.id:
                     self._remember_result(event)
+                    moves = self._runtime.settings.ui.focus == "result"
+                    if moves and self.app.screen is self.screen and self.screen.focused is focused:
+                        self._result.focus()
         finally:
             self.running = None
             if spec.requirements:
@@ -307,6 +327,15 @@ class ToolPage(Vertical):
         if preset is not None and self._shown is not None and self._shown.name == spec.name:
             self.fill(preset.arguments, f"from the preset {clean_line(preset.name)}")
         self._read_history(spec.name)
+
+    @work(exclusive=True, group="arguments")
+    async def save_preset(self) -> None:
+        """Save the arguments of the form as a preset."""
+        from pegboard.tui.tools.presets import save_preset
+
+        filled = self._tool_and_form()
+        if filled is not None and await save_preset(self.app, self._runtime, *filled) is not None:
+            self._read_history(filled[0].name)
 
     def copy_as(self) -> None:
         """Open the dialog that copies the call in several formats."""

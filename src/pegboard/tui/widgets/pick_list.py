@@ -73,7 +73,8 @@ class PickList(ScrollView, can_focus=True):
         Command("pick.last", "end", "move_to(-1)", "Last", "Mark the last line."),
         Command("pick.choose", "enter", "choose", "Choose", "Choose the marked line.", footer=True),
         Command("pick.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
-        Command("pick.erase_all", "ctrl+u,ctrl+w", "erase_all", "Erase all", "Clear the filter."),
+        Command("pick.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),
+        Command("pick.erase_word", "ctrl+w", "erase_word", "Erase word", "Delete the last word."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -243,6 +244,10 @@ class PickList(ScrollView, can_focus=True):
         if not self.sought:
             raise SkipAction
         self.sought = self.sought[:-1]
+
+    def action_erase_word(self) -> None:
+        """Delete the last word of the filter."""
+        self.sought = self.sought.rstrip().rpartition(" ")[0]
 
     def action_erase_all(self) -> None:
         """Clear the filter."""
