@@ -402,7 +402,7 @@ async def on_stage(runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120
     app = PegboardApp(as_runtime(runtime) if isinstance(runtime, GivenRuntime) else runtime)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot)
-        await stage.until(lambda: not stage.screen.scanning, "the scan is done")
+        await stage.until(lambda: not stage.app.tool_scan.scanning, "the scan is done")
         await stage.until(lambda: stage.screen.query(ResultPane), "form and result are there")
         await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
         await pilot.pause()

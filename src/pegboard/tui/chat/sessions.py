@@ -114,10 +114,11 @@ class SessionList(PickList):
         ]
         return [*range(min(1, len(self._lines))), *fit]
 
-    def highlighted(self, text: str) -> Content:
+    def highlighted(self, text: str, *, is_selected: bool = False) -> Content:
         """Return a name with the words of the filter highlighted."""
+        del is_selected
         shown = Content(text)
-        match = self.get_visual_style("pick-list--match", partial=True)
+        match = self.get_visual_style("filter-list--match", partial=True)
         for word in self.sought.split():
             for found in re.finditer(re.escape(word), text, re.IGNORECASE):
                 shown = shown.stylize(match, *found.span())

@@ -45,12 +45,12 @@ class RequiringTools(PickList):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
-    RequiringTools:blur > .pick-list--cursor { color: $foreground; background: transparent; text-style: none; }
+    RequiringTools:blur > .filter-list--cursor { color: $foreground; background: transparent; text-style: none; }
     """
 
-    def draw(self, index: int, width: int, *, is_marked: bool) -> Content:
+    def draw(self, row: int, width: int, *, is_selected: bool) -> Content:
         """Return a line; the selection is hidden without focus."""
-        return super().draw(index, width, is_marked=is_marked and self.has_focus)
+        return super().draw(row, width, is_selected=is_selected and self.has_focus)
 
 
 class RemedyPane(Vertical):

@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from pegboard.models import Hints, Problem, ToolSpec, ToolUses
 from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count
 from pegboard.tui.result.markdown_lines import MarkedView
-from pegboard.tui.shell.header import plural
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.definition import token_weight
 from pegboard.tui.tools.tool_list import STATE_SYMBOLS
@@ -73,7 +73,7 @@ class DetailPane(Vertical):
             case PackEntry() as pack:
                 self.border_title = Content(clean_line(pack.name))
                 where = clean_line(Path(pack.file).name) if pack.file else ""
-                self._signature.update(Content(f"{plural(len(pack.entries), 'tool')} in {where}" if where else ""))
+                self._signature.update(Content(f"{count(len(pack.entries), 'tool')} in {where}" if where else ""))
                 self._show_problems(pack.problems)
             case None:
                 self.border_title = ""
@@ -105,9 +105,7 @@ class DetailPane(Vertical):
         self._trouble.display = bool(problems)
         lines = [problem_line(problem) for problem in problems[:_PROBLEMS_SHOWN]]
         if len(problems) > _PROBLEMS_SHOWN:
-            lines.append(
-                Content.styled(f"and {plural(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted")
-            )
+            lines.append(Content.styled(f"and {count(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted"))
         self._trouble.update(Content("\n").join(lines))
 
 

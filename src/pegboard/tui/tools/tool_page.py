@@ -22,7 +22,7 @@ from pegboard.results.sizes import count
 from pegboard.tui.commands import key_in_reach, key_of
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import CallPasted, CallPastedAsText, TextBox, TextLine
-from pegboard.tui.messages import Called
+from pegboard.tui.messages import Called, HistoryRead
 from pegboard.tui.result import ResultPane
 from pegboard.tui.state.catalogue import CatalogueRow, ToolEntry
 from pegboard.tui.tools.detail import DetailPane
@@ -88,9 +88,6 @@ class ToolPage(Vertical):
     """Problems of the tool's requirements."""
     running: var[ToolCall | None] = var(None)
     """The running call."""
-
-    class HistoryRead(Message):
-        """A tool's history and presets were read, which may have revealed problems."""
 
     class OtherToolPasted(Message):
         """A pasted call belongs to another tool, which should be opened."""
@@ -181,7 +178,7 @@ class ToolPage(Vertical):
         except StoreError:
             self.uses = None
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
-        self.post_message(self.HistoryRead())
+        self.post_message(HistoryRead())
         offered = self.has_fields and self.uses is not None and self.uses.calls > 0
         hint = f" · {self._key('tools.last_arguments')} last arguments" if offered else ""
         hint += f" · {self._key('tools.presets')} {count(presets, 'preset')}" if presets else ""

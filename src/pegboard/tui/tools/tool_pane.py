@@ -6,22 +6,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.getters import query_one
-from textual.reactive import reactive
 
-from pegboard.tui.state.catalogue import Catalogue
+from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.tools.tool_list import ToolList
 from pegboard.tui.widgets.filter_line import FilterLine
 
 
-class RegistryPane(Vertical):
+class ToolListPane(Vertical):
     """Tool list by pack, with a filter."""
 
     ALLOW_MAXIMIZE = True
-
-    catalogue: reactive[Catalogue] = reactive(Catalogue, init=False)
-    """Tools and packs to list."""
-    empty: reactive[str] = reactive("", init=False)
-    """Text to show if no tools exist."""
 
     list = query_one(ToolList)
     _filter = query_one(FilterLine)
@@ -34,9 +28,16 @@ class RegistryPane(Vertical):
     def compose(self) -> ComposeResult:
         """Yield the filter and the list."""
         yield FilterLine("/ to filter" if self._vim_keys else "type to filter")
-        yield ToolList(vim_keys=self._vim_keys).data_bind(RegistryPane.catalogue, RegistryPane.empty)
+        yield ToolList(vim_keys=self._vim_keys)
+
+    def on_mount(self) -> None:
+        """List the tools of each scan."""
+        self.watch(self.app, "tool_scan", self._show_scan)
+
+    def _show_scan(self, scan: ToolScan) -> None:
+        self.list.empty = scan.empty
+        self.list.catalogue = scan.catalogue
 
     @on(ToolList.Filtered)
     def _filtered(self, event: ToolList.Filtered) -> None:
-        count = f"{event.found:,} of {len(self.catalogue.entries):,}"
-        self._filter.show(event.query, count, typing=event.typing)
+        self._filter.show(event.query, f"{event.found:,} of {event.total:,}", typing=event.typing)
