@@ -24,9 +24,9 @@ from pegboard.models import (
     Problem,
     Progress,
     Requirement,
+    RequirementKey,
     ResultMeta,
     Started,
-    Thing,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -210,7 +210,7 @@ class _GivenHealth:
 
     def __init__(self, given: GivenRuntime) -> None:
         self._given = given
-        self._known: dict[Thing, HealthRow] = {}
+        self._known: dict[RequirementKey, HealthRow] = {}
 
     def state(self, spec: ToolSpec) -> ToolState:
         """Return the state set by the test, else the state that follows from the checks."""
@@ -220,24 +220,24 @@ class _GivenHealth:
 
     def rows(self, tool: str | None = None) -> Sequence[HealthRow]:
         return [
-            self._known[need.thing].model_copy(update={"tool": spec.name, "requirement": need})
+            self._known[need.key].model_copy(update={"tool": spec.name, "requirement": need})
             for spec in self._given.found
             if tool in {None, spec.name}
             for need in spec.requirements
-            if need.thing in self._known
+            if need.key in self._known
         ]
 
     async def recheck(self, requirements: Iterable[Requirement]) -> AsyncGenerator[HealthRow]:
         """Check requirements against `there`, the `slow` ones last."""
         given = self._given
-        wanted = {need.thing: need for need in requirements}
-        given.asked += [thing.name for thing in wanted]
-        for thing in sorted(wanted, key=lambda thing: thing.name in given.slow):
-            if thing.name in given.slow:
+        wanted = {need.key: need for need in requirements}
+        given.asked += [key.name for key in wanted]
+        for key in sorted(wanted, key=lambda key: key.name in given.slow):
+            if key.name in given.slow:
                 await given.found_slow.wait()
-            self._known[thing] = self._check(wanted[thing])
+            self._known[key] = self._check(wanted[key])
             for row in self.rows():
-                if row.requirement.thing == thing:
+                if row.requirement.key == key:
                     yield row
 
     def _check(self, need: Requirement) -> HealthRow:

@@ -176,11 +176,11 @@ async def test_states_and_hints_are_shown_as_symbols(given: GivenRuntime) -> Non
     given.states = {"fs.read_file": "degraded", "time.now": "blocked"}
     async with on_stage(given) as stage:
         assert [line.split() for line in stage.tool_list if line.startswith("  ") and line.strip()] == [
-            ["●", "list_dir", "R"],
-            ["◐", "read_file", "R"],
+            ["●", "list_dir"],
+            ["◐", "read_file"],
             ["●", "remove", "D"],
-            ["●", "pwd", "R"],
-            ["○", "now", "R"],
+            ["●", "pwd"],
+            ["○", "now"],
         ]
 
 

@@ -50,7 +50,7 @@ class DialogApp(ThemedApp, AppState):
         """List the problems; open the file of the chosen one."""
         from pegboard.tui.dialogs.problems import show_problems
 
-        await show_problems(self.app, self.tool_scan.problems)
+        await show_problems(self.app, self.problems)
 
     def action_help(self) -> None:
         """Show the keys of the focused pane."""

@@ -66,7 +66,7 @@ class ProblemsScreen(Dialog[Problem | None]):
         if self._problems:
             yield OptionList(*map(_entry, self._problems), markup=False)
         else:
-            yield Static("✓ No problems with packs, themes or settings.", id="none")
+            yield Static("✓ No problems with packs, requirements, themes or settings.", id="none")
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -258,6 +258,8 @@ class ResultPane(Widget):
 
     def _update_status(self) -> None:
         self._status.display = self.state != "empty"
+        worker = clean_line(self._result.meta.worker or "") if self._result else self._worker
+        self._status.tooltip = Content(f"Worker process: {worker}") if worker else None
         tool = (clean_line(self._call.name) if self._call else "", "dim")
         elapsed = (_elapsed(monotonic() - self._since), "bold")
         hint = (f"{self.cancel_key} cancels", "dim")
@@ -267,8 +269,7 @@ class ResultPane(Widget):
             case "waiting":
                 self._status.pieces = [("… waiting", "bold $text-warning"), elapsed, hint, tool]
             case "running":
-                worker = [(self._worker, "dim")] if self._worker else []
-                self._status.pieces = [("▶ running", "bold $text-primary"), elapsed, hint, *worker, tool]
+                self._status.pieces = [("▶ running", "bold $text-primary"), elapsed, hint, tool]
             case "finished" if self._result:
                 self._status.pieces = [*self.outcome(self._result), tool]
             case _:

@@ -10,6 +10,7 @@ from textual.widgets import Static
 from pegboard.models import Problem
 from pegboard.results.sizes import count
 from pegboard.tui.commands import key_of
+from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.state.tool_scan import ToolScan
 
@@ -103,13 +104,21 @@ class HeaderLine(Horizontal):
         found = f"{scan.hidden:,} not allowed" if scan.hidden else count(packs, "pack")
         found = "looking for tools…" if scan.scanning else found
         self.query_one("#packs", Static).update(Content(found))
-        problems = self.query_one("#problems", Static)
-        total = len(scan.problems)
-        kind = "-error" if scan.errors else "-warning" if total else "-none"
-        problems.set_classes(kind)
+        self._show_problems()
+
+    def _show_problems(self) -> None:
+        """Count every problem, including the requirements that are not met."""
+        app = self.app
+        assert isinstance(app, AppState)
+        problems = app.problems
+        total = len(problems)
+        has_error = any(problem.severity == "error" for problem in problems)
+        kind = "-error" if has_error else "-warning" if total else "-none"
+        item = self.query_one("#problems", Static)
+        item.set_classes(kind)
         symbol = {"-error": "✖", "-warning": "!", "-none": "✓"}[kind]
-        problems.update(Content(f"{symbol} {count(total, 'problem')}" if total else "✓ no problems"))
-        problems.display = not scan.scanning or bool(total)
+        item.update(Content(f"{symbol} {count(total, 'problem')}" if total else "✓ no problems"))
+        item.display = not app.tool_scan.scanning or bool(total)
 
     def _show_chat(self) -> None:
         waiting: tuple[object, ...] = getattr(self.app, "requests", ())
@@ -132,8 +141,9 @@ class HeaderLine(Horizontal):
         self._show_mode("script", "Script", "▶" if running else "", "$text-primary bold")
 
     def _show_health(self, health: HealthState) -> None:
+        self._show_problems()
         if health.failing:
-            self._show_mode("health", "Health", f"{health.failing:,}", "$text-warning bold")
+            self._show_mode("health", "Health", "!", "$text-warning bold")
         elif health.is_complete:
             self._show_mode("health", "Health", "✓", "$text-success")
         else:

@@ -37,6 +37,11 @@ class AppState(App[None]):
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
     """The problem that prevents calls from being recorded, if there is one."""
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Every problem: of packs, themes, settings and requirements."""
+        return (*self.tool_scan.problems, *self.health.problems)
+
     @on(Asking)
     def _asking(self, event: Asking) -> None:
         self.asking = event.running

@@ -42,7 +42,7 @@ class DetailPane(Vertical):
 
     subject: var[CatalogueRow | None] = var(None, init=False)
     """The selected tool or pack."""
-    lacking: var[tuple[Problem, ...]] = var((), init=False)
+    unmet: var[tuple[Problem, ...]] = var((), init=False)
     """Problems of the tool's requirements."""
     uses: var[ToolUses | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
@@ -69,7 +69,7 @@ class DetailPane(Vertical):
             case ToolEntry(spec=spec):
                 self.border_title = Content(self.subject.name)
                 self._signature.update(coloured_signature(clean_line(spec.signature or spec.name)))
-                self._show_problems((*self.lacking, *spec.problems))
+                self._show_problems((*self.unmet, *spec.problems))
             case PackEntry() as pack:
                 self.border_title = Content(clean_line(pack.name))
                 where = clean_line(Path(pack.file).name) if pack.file else ""
@@ -81,7 +81,7 @@ class DetailPane(Vertical):
                 self._show_problems(())
         self.watch_uses()
 
-    def watch_lacking(self) -> None:
+    def watch_unmet(self) -> None:
         """Show the missing requirements above the problems."""
         self.watch_subject()
 

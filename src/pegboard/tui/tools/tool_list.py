@@ -25,7 +25,7 @@ LEGEND = (
     ("●", "ready"),
     ("◐", "degraded: an optional requirement is missing"),
     ("○", "blocked: a requirement is missing"),
-    ("R", "read-only: changes nothing"),
+    ("W", "may write: not declared read-only"),
     ("D", "destructive: may delete or overwrite"),
     ("!", "has a problem"),
     ("✖", "pack that can't be read"),
@@ -270,7 +270,7 @@ class ToolList(FilterList):
         badges = [
             ("!", "tool-list--warning", bool(entry.spec.problems)),
             ("D", "tool-list--error", hints.destructive),
-            ("R", "filter-list--note", hints.read_only),
+            ("W", "filter-list--note", not hints.read_only and not hints.destructive),
         ]
         shown = [(badge, style(name)) for badge, name, is_shown in badges if is_shown]
         return left, Content.assemble(" ", *shown, " ")

@@ -84,7 +84,7 @@ class ToolPage(Vertical):
     """The selected tool or pack."""
     uses: var[ToolUses | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
-    lacking: var[tuple[Problem, ...]] = var((), init=False)
+    unmet: var[tuple[Problem, ...]] = var((), init=False)
     """Problems of the tool's requirements."""
     running: var[ToolCall | None] = var(None)
     """The running call."""
@@ -112,7 +112,7 @@ class ToolPage(Vertical):
 
     async def on_mount(self) -> None:
         """Mount the panes one by one, so that keys are processed in between."""
-        self._detail.data_bind(ToolPage.subject, ToolPage.lacking, ToolPage.uses)
+        self._detail.data_bind(ToolPage.subject, ToolPage.unmet, ToolPage.uses)
         for pane in self.panes:
             await self.mount(pane)
 
@@ -136,7 +136,7 @@ class ToolPage(Vertical):
             self.uses = None
             rows = self._runtime.health.rows(subject.spec.name) if _is_not_ready(subject) else ()
             problems = [row.problem for row in rows if row.problem]
-            self.lacking = tuple(sorted(problems, key=lambda problem: problem.rank))
+            self.unmet = tuple(sorted(problems, key=lambda problem: problem.rank))
             self.subject = subject
 
     def show(self, subject: CatalogueRow | None) -> None:
