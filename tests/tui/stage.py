@@ -36,6 +36,7 @@ from pegboard.models import (
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.result import ResultPane
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_list import ToolList
 
@@ -93,6 +94,7 @@ class GivenRuntime:
         tools: Tools that a scan finds.
         problems: Problems that a scan finds.
         settings: The configuration.
+        first_start: Whether no tool has ever been run, so that the welcome is shown.
     """
 
     def __init__(
@@ -101,9 +103,13 @@ class GivenRuntime:
         tools: Sequence[ToolSpec] = TOOLS,
         problems: Sequence[Problem] = (),
         settings: Settings | None = None,
+        *,
+        first_start: bool = False,
     ) -> None:
         self.settings = settings or Settings()
         self.paths = Paths(folder / "config.toml", folder / "data", folder / "state", folder / "cache")
+        if not first_start:
+            Remembered(has_run=True).write(self.paths.interface)
         self.found: Sequence[ToolSpec] = tools
         self.wrong: Sequence[Problem] = problems
         self.shut_out = 0

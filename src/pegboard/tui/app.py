@@ -54,7 +54,7 @@ class PegboardApp(DialogApp, inherit_bindings=False):
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
         self.set_keymap(runtime.settings.keys)
         self._window_title = WindowTitle(self)
-        self.add_mode("tools", lambda: ToolsScreen(runtime))
+        self.add_mode("tools", lambda: ToolsScreen(runtime, self.remembered))
         self.add_mode("chat", self._chat_screen)
         self.add_mode("script", self._script_screen)
         self.add_mode("health", self._health_screen)
@@ -62,6 +62,7 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
         self.call_after_refresh(self._scan)
+        self.call_after_refresh(self.switch_mode, self.remembered.page)
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
         self.call_after_refresh(self.runtime.watch_record, lambda: self.call_later(self._show_record))
@@ -71,6 +72,7 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     async def on_unmount(self) -> None:
         """Restore the window title and close the runtime."""
         self._window_title.restore()
+        self.remember()
         await self.runtime.close()
 
     @work(thread=True)

@@ -97,6 +97,8 @@ class ResultPane(Widget):
     """Key that runs a tool."""
     cancel_key: reactive[str] = reactive("")
     """Key that cancels a call."""
+    welcome: reactive[str] = reactive("", init=False)
+    """Text instead of `EMPTY` until the first call of all."""
 
     def __init__(
         self,
@@ -254,7 +256,7 @@ class ResultPane(Widget):
         self._tick()
         self._update_banner()
         self._update_bar()
-        self._views.set_empty_text(self.EMPTY.format(key=self.run_key))
+        self._views.set_empty_text(self.welcome or self.EMPTY.format(key=self.run_key))
 
     def _update_status(self) -> None:
         self._status.display = self.state != "empty"
@@ -306,6 +308,10 @@ class ResultPane(Widget):
             self._clock.pause()
 
     def watch_run_key(self) -> None:
+        """Update the hint."""
+        self._update()
+
+    def watch_welcome(self) -> None:
         """Update the hint."""
         self._update()
 

@@ -41,6 +41,11 @@ class ToolEntry:
         """Identity of the row across scans."""
         return "tool", self.spec.name
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the tool comes with Pegboard."""
+        return _is_built_in(self.spec.location.file)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackEntry:

@@ -67,19 +67,22 @@ class DetailPane(Vertical):
         """Show the selected row."""
         match self.subject:
             case ToolEntry(spec=spec):
-                self.border_title = Content(self.subject.name)
                 self._signature.update(coloured_signature(clean_line(spec.signature or spec.name)))
                 self._show_problems((*self.unmet, *spec.problems))
             case PackEntry() as pack:
-                self.border_title = Content(clean_line(pack.name))
                 where = clean_line(Path(pack.file).name) if pack.file else ""
                 self._signature.update(Content(f"{count(len(pack.entries), 'tool')} in {where}" if where else ""))
                 self._show_problems(pack.problems)
             case None:
-                self.border_title = ""
                 self._signature.update("")
                 self._show_problems(())
+        self.border_title = self.title
         self.watch_uses()
+
+    @property
+    def title(self) -> Content:
+        """Name of the tool or pack."""
+        return Content(clean_line(self.subject.name) if self.subject is not None else "")
 
     def watch_unmet(self) -> None:
         """Show the missing requirements above the problems."""

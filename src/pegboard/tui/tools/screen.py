@@ -23,6 +23,7 @@ from pegboard.tui.shell.help import shown_key
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import ToolListPane
 from pegboard.tui.widgets.keys_line import KeysLine
@@ -40,6 +41,7 @@ class ToolsScreen(PageScreen):
 
     Args:
         runtime: Runtime with the tools.
+        remembered: State that is kept between starts.
     """
 
     PAGE = "Tools"
@@ -94,15 +96,21 @@ class ToolsScreen(PageScreen):
         Command("tools.source", "f4", "source", "Source", "Open the tool's file in your editor, at its line."),
         Command("tools.sidebar", "ctrl+b,ctrl+backslash", "sidebar", "Sidebar", "Hide or show the tool list."),
         Command("tools.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
+        Command(
+            "tools.larger_form", "alt+plus,alt+equals_sign", "divide(1)", "Larger form", "Give the form more space."
+        ),
+        Command("tools.smaller_form", "alt+minus", "divide(-1)", "Smaller form", "Give the result more space."),
+        Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
         Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     tool_list = query_one(ToolListPane)
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, remembered: Remembered) -> None:
         super().__init__()
         self._runtime = runtime
+        self._remembered = remembered
         self._page: ToolPage | None = None
         self._settled: CatalogueRow | None = None
         self._settling: Timer | None = None
@@ -111,7 +119,7 @@ class ToolsScreen(PageScreen):
         """Yield the tool list; the tool page is added after the first frame."""
         yield HeaderLine("tools")
         with Horizontal(id="body"):
-            yield ToolListPane(vim_keys=self._runtime.settings.ui.vim_keys)
+            yield ToolListPane(self._remembered, vim_keys=self._runtime.settings.ui.vim_keys)
         yield TooSmall()
         yield KeysLine()
 
@@ -128,7 +136,7 @@ class ToolsScreen(PageScreen):
     async def _mount_panes(self) -> None:
         from pegboard.tui.tools.tool_page import ToolPage
 
-        page = ToolPage(self._runtime, lambda command: shown_key(self._key(command)))
+        page = ToolPage(self._runtime, self._remembered, lambda command: shown_key(self._key(command)))
         await self.query_one("#body").mount(page)
         # Everything imported by now lives until the end, so the garbage collector need not visit it.
         gc.freeze()
@@ -167,6 +175,8 @@ class ToolsScreen(PageScreen):
     @on(ToolList.Moved)
     def _moved(self, event: ToolList.Moved) -> None:
         event.stop()
+        if isinstance(event.row, ToolEntry):
+            self._remembered.tool = event.row.spec.name
         self.call_after_refresh(self._show_row)
         if self._settling is not None:
             self._settling.stop()
@@ -181,6 +191,7 @@ class ToolsScreen(PageScreen):
     def _filtered(self, event: ToolList.Filtered) -> None:
         """Restart the delay while the user types, even if the selection stays the same."""
         event.stop()
+        self._remembered.query = event.query
         if self._settling is not None:
             self._settling.reset()
 
@@ -291,6 +302,21 @@ class ToolsScreen(PageScreen):
             self._focus_form()
         elif not self.has_class("-sidebar-hidden"):
             self.tool_list.list.focus()
+
+    def action_divide(self, steps: int) -> None:
+        """Make the form larger, or smaller if negative."""
+        if self._page is not None:
+            self._page.move_divider(steps)
+
+    def action_fit(self) -> None:
+        """Fit form and result to their content."""
+        if self._page is not None:
+            self._page.fit()
+
+    def watch_maximized(self) -> None:
+        """Show which pane is maximised and how to leave."""
+        if self._page is not None:
+            self._page.update_panes()
 
     @property
     def panes(self) -> Sequence[Widget]:

@@ -133,6 +133,19 @@ class ToolList(FilterList):
         self._show(entry.key)
         return True
 
+    def restore(self, name: str, query: str) -> None:
+        """Filter as in the last run and select its tool, if it is found.
+
+        Args:
+            name: Qualified name of the tool.
+            query: The filter.
+        """
+        entry = next((entry for entry in self.catalogue.entries if entry.spec.name == name), None)
+        self.set_reactive(ToolList.sought, query)
+        self._show(None)
+        if entry is not None and entry in self._rows:
+            self.cursor = self._rows.index(entry)
+
     # State
 
     def watch_catalogue(self) -> None:
