@@ -13,7 +13,7 @@ from textual.screen import Screen
 from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import Called, HistoryRead, OpenCall, OpenTool, TalkAbout
+from pegboard.tui.messages import Asking, Called, HistoryRead, OpenCall, OpenTool, TalkAbout
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
@@ -186,6 +186,10 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     @on(Called)
     async def _called(self, event: Called) -> None:
         await self._checks.read_results(event.tool)
+
+    @on(Asking)
+    def _note_session(self) -> None:
+        self.session = getattr(self.get_screen_stack("chat")[0], "session", "")
 
     def _show_title(self) -> None:
         sign = "? " if self.requests else "▶ " if self.asking or self.scripting else ""

@@ -38,6 +38,8 @@ class AppState(App[None]):
     """Whether a model turn is running."""
     scripting: reactive[bool] = reactive(False, init=False)
     """Whether a script is running."""
+    session: str = ""
+    """ID of the chat session of the last model turn of this run."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
     """The problem that prevents calls from being recorded, if there is one."""
 

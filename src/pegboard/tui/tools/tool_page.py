@@ -70,11 +70,12 @@ class ToolPage(Vertical):
                 &:focus-within { border: none; border-top: solid $border; }
             }
             DetailPane { max-height: 5; }
+            DetailPane #signature { max-height: 1; }
             DetailPane Static { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
             DetailPane #about { max-height: 1; }
         }
         DetailPane.-maximized { height: 1fr; max-height: 100%; }
-        DetailPane.-maximized Static { max-height: 100%; text-wrap: wrap; }
+        DetailPane.-maximized Static, DetailPane.-maximized #signature { max-height: 100%; text-wrap: wrap; }
         DetailPane.-maximized #about { height: 1fr; max-height: 100%; }
     }
     """
@@ -126,23 +127,24 @@ class ToolPage(Vertical):
 
     def _welcome(self) -> str:
         return (
-            f"Press {self._key('tools.run')} to run this tool. Its result appears here.\n"
-            "Write your own tools: run `pegboard new NAME` in a terminal.\n"
+            f"Press {self._key('tools.run')} to run this tool.\n"
+            "Write your own tools: `pegboard new NAME`.\n"
             f"Connect a model or a model server: {key_of(self.app, 'mode.chat')}, then f2."
         )
 
     def show_titles(self) -> None:
         """Show the titles of the panes; that of the maximised one names the tool, its state and how to leave."""
-        name = self._shown.name if self._shown is not None else ""
+        name = clean_line(self._shown.name) if self._shown is not None else ""
         state = self.subject.state if isinstance(self.subject, ToolEntry) else ""
-        facts = " · ".join(filter(None, [clean_line(name), state, f"{self._key('tools.maximise')} restores"]))
+        leave = f"{self._key('tools.maximise')} restores"
         for pane, title, hints in (
             (self._detail, self._detail.title, Content()),
             (self._form, Content("Arguments"), self._hints),
             (self._result, Content("Result"), Content()),
         ):
+            facts = [state, leave] if pane is self._detail else [name, state, leave]
             is_maximised = self.screen.maximized is pane
-            pane.border_title = title + (Content(f" · {facts}") if is_maximised else hints)
+            pane.border_title = Content(" · ").join([title, *filter(None, facts)]) if is_maximised else title + hints
 
     def update_panes(self) -> None:
         """Arrange the panes again, because one was maximised or restored."""
