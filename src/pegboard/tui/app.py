@@ -62,7 +62,8 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
         self.call_after_refresh(self._scan)
-        self.call_after_refresh(self.switch_mode, self.remembered.page)
+        # Evaluated late: the user may have changed the page meanwhile.
+        self.call_after_refresh(lambda: self.switch_mode(self.remembered.page))
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
         self.call_after_refresh(self.runtime.watch_record, lambda: self.call_later(self._show_record))

@@ -96,8 +96,8 @@ class ToolsScreen(PageScreen):
         Command("tools.source", "f4", "source", "Source", "Open the tool's file in your editor, at its line."),
         Command("tools.sidebar", "ctrl+b,ctrl+backslash", "sidebar", "Sidebar", "Hide or show the tool list."),
         Command("tools.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
-        Command("tools.larger_form", "alt+pagedown", "divide(1)", "Larger form", "Give the form more space."),
-        Command("tools.smaller_form", "alt+pageup", "divide(-1)", "Smaller form", "Give the result more space."),
+        Command("tools.larger_form", "alt+pagedown", "divide(1)", "Larger form", "Enlarge the form."),
+        Command("tools.smaller_form", "alt+pageup", "divide(-1)", "Smaller form", "Shrink the form."),
         Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
         Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
     )

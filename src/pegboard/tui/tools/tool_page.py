@@ -61,7 +61,7 @@ class ToolPage(Vertical):
             border-subtitle-color: $text-muted;
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
-        FormPane { scrollbar-size-vertical: 1; }
+        FormPane { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
         DetailPane { height: auto; max-height: 14; border-title-color: $foreground; border-title-style: bold; }
         &.-compact {
             DetailPane, FormPane, ResultPane {
@@ -144,7 +144,10 @@ class ToolPage(Vertical):
         ):
             facts = [state, leave] if pane is self._detail else [name, state, leave]
             is_maximised = self.screen.maximized is pane
-            pane.border_title = Content(" · ").join([title, *filter(None, facts)]) if is_maximised else title + hints
+            parts: list[str | Content] = [title, hints]
+            if is_maximised:
+                parts = [title, *(f" · {fact}" for fact in facts if fact)]
+            pane.border_title = Content.assemble(*parts)
 
     def update_panes(self) -> None:
         """Arrange the panes again, because one was maximised or restored."""

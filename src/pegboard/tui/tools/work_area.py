@@ -64,7 +64,7 @@ class WorkArea(Container):
         self.place_panes()
 
     def watch_was_tried(self) -> None:
-        """Give the result more space."""
+        """Enlarge the result."""
         self.place_panes()
 
     def watch_has_fields(self) -> None:
