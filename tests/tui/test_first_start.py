@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,16 @@ async def test_run_and_cancel_are_clicked_in_the_footer(given: GivenRuntime) -> 
         await stage.until(lambda: "Cancel" in stage.lines[-1], "the footer offers to cancel")
         await stage.pilot.click(offset=(stage.lines[-1].index("Cancel"), 39))
         await stage.until_seen("⊘ cancelled")
+
+
+@pytest.mark.promise("TUI-8")
+async def test_a_new_row_is_scrolled_into_view_as_a_whole(tmp_path: Path) -> None:
+    row: JsonObject = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    guests = tool("crm.invite", guests={"type": "array", "items": row}, last={"type": "string"})
+    async with on_stage(GivenRuntime(tmp_path, [guests]), size=(80, 24)) as stage:
+        await stage.open("invite")
+        await stage.press("enter", "enter", "enter")
+        await stage.until_seen("▾ 1")
+        await stage.press("enter")
+        await stage.until_seen("▾ 2")
+        await stage.until(lambda: re.search(r"▾ 2.*\n.* a  .*\n.*\n.* b  .*\n.*▌", stage.text), "the whole row is seen")
