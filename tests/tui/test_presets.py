@@ -184,6 +184,7 @@ async def test_presets_are_kept_between_sessions_and_a_damaged_one_is_a_problem(
     [file] = runtime.paths.presets.rglob("mine.toml")
     file.with_name("broken.toml").write_text("path = ")
     async with on_stage(runtime) as stage:
+        await stage.press("escape")  # clears the restored filter
         await stage.open("read_file")
         await stage.until_seen("ctrl+s 1 preset")
         await stage.until_seen("1 problem")
