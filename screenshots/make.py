@@ -248,7 +248,7 @@ class Stage:
         """Wait until the marked tool is shown and a widget has the focus."""
         app, tools = self.app, self.tools
         await self.until(
-            lambda: not tools.scanning and tools.settled and app.focused is not None,
+            lambda: not app.tool_scan.scanning and tools.settled and app.focused is not None,
             "a selected tool with a form",
         )
         await self.until(lambda: not app.asking or app.requests, "the end of the answer, or a question")

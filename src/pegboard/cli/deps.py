@@ -14,7 +14,7 @@ from pegboard.cli.arguments import complete_tools
 from pegboard.cli.root import TOOL_FAILED, AllowOption, JsonOption, PacksOption, app, find, scanned
 
 if TYPE_CHECKING:
-    from pegboard.models import HealthRow, Thing, ToolSpec
+    from pegboard.models import HealthRow, RequirementKey, ToolSpec
     from pegboard.runtime import Runtime
 
 _COLOURS = {"ok": "green", "missing": "red", "outdated": "red", "error": "yellow"}
@@ -96,26 +96,26 @@ class _Report:
         from pegboard.results.clean import clean_line
 
         self._clean = clean_line
-        self._left = Counter(requirement.thing for spec in specs for requirement in spec.requirements)
-        self._rows: dict[Thing, list[HealthRow]] = {}
-        self._name = max((len(clean_line(str(thing))) for thing in self._left), default=0)
+        self._left = Counter(requirement.key for spec in specs for requirement in spec.requirements)
+        self._rows: dict[RequirementKey, list[HealthRow]] = {}
+        self._name = max((len(clean_line(str(key))) for key in self._left), default=0)
         self._kind = max(map(len, _KINDS.values()))
         self._status = max(map(len, _COLOURS))
         self._coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def add(self, row: HealthRow) -> Sequence[HealthRow]:
         """Add a row; return all rows of its requirement if it is the last one, else nothing."""
-        thing = row.requirement.thing
-        rows = self._rows.setdefault(thing, [])
+        key = row.requirement.key
+        rows = self._rows.setdefault(key, [])
         rows.append(row)
-        self._left[thing] -= 1
-        return () if self._left[thing] else rows
+        self._left[key] -= 1
+        return () if self._left[key] else rows
 
     def groups(self, rows: Iterable[HealthRow]) -> list[list[HealthRow]]:
         """Return the rows of each requirement: first those that block tools, then others with a problem."""
-        groups: dict[Thing, list[HealthRow]] = {}
+        groups: dict[RequirementKey, list[HealthRow]] = {}
         for row in rows:
-            groups.setdefault(row.requirement.thing, []).append(row)
+            groups.setdefault(row.requirement.key, []).append(row)
         return sorted(groups.values(), key=_rank)
 
     def print(self, rows: Sequence[HealthRow]) -> None:
@@ -129,7 +129,7 @@ class _Report:
         else:
             print(status, end="")
         cells = [
-            self._clean(str(row.requirement.thing)).ljust(self._name),
+            self._clean(str(row.requirement.key)).ljust(self._name),
             _KINDS[row.kind].ljust(self._kind),
             self._clean(describe_row(row)),
         ]

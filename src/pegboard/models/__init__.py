@@ -11,7 +11,7 @@ from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.preset import Preset
 from pegboard.models.problem import Fault, Problem
 from pegboard.models.record import CallRecord, ToolUses
-from pegboard.models.requirement import HealthRow, Requirement, Thing
+from pegboard.models.requirement import HealthRow, Requirement, RequirementKey
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
 from pegboard.models.saved_script import SavedScript
 from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
@@ -50,12 +50,12 @@ __all__ = [
     "Problem",
     "Progress",
     "Requirement",
+    "RequirementKey",
     "ResultMeta",
     "SavedScript",
     "ScriptAnalysis",
     "ScriptHandler",
     "Started",
-    "Thing",
     "ToolCall",
     "ToolError",
     "ToolInfo",

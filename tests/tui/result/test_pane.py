@@ -24,7 +24,7 @@ from pegboard.models import (
     Truncation,
 )
 from pegboard.tui.result import ResultPane
-from pegboard.tui.result.status import ViewBar
+from pegboard.tui.result.status import StatusLine, ViewBar
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.text import TextView
 from pegboard.tui.result.tree import TreeView
@@ -61,7 +61,7 @@ async def test_a_call_is_followed_from_waiting_to_its_result(stage: OpenStage) -
         on.pane.feed(Log(call_id=on.call.id, stream="stderr", text="careful\n"))
         on.pane.feed(Progress(call_id=on.call.id, done=3, total=10, message="copying"))
         await on.until(lambda: "second" in on.text, "a line that has only begun is shown too")
-        assert re.search(r"▶ running · \d\.\d s · esc cancels · pid 4711", on.text)
+        assert re.search(r"▶ running · \d\.\d s · esc cancels · demo", on.text)
         assert re.search(r"█+░+ 30% 3 of 10 · copying", on.text)
         assert "! careful" in on.text
         shown = on.text.splitlines()[1]
@@ -70,7 +70,8 @@ async def test_a_call_is_followed_from_waiting_to_its_result(stage: OpenStage) -
         on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data="done", meta=meta)))
         await on.pilot.pause()
         assert not on.is_running()
-        assert "✓ ok · 340 ms · 3.4 kB · cached · pid 4711 · demo.tool" in on.text
+        assert "✓ ok · 340 ms · 3.4 kB · cached · demo.tool" in on.text
+        assert str(on.pane.query_one(StatusLine).tooltip) == "Worker process: pid 4711"
         assert "[Text]   Markdown    Log 3" in on.text
         assert "30%" not in on.text
 
@@ -568,3 +569,35 @@ def test_the_ids_of_its_commands_are_unique() -> None:
     ids = [command.id for command in ResultPane.ACTIONS]
     assert len(ids) == len(set(ids))
     assert all(identifier.startswith("result.") for identifier in ids)
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_click_on_a_heading_sorts_the_table_and_the_path_stays_that_of_the_row(stage: OpenStage) -> None:
+    rows: JsonValue = [{"name": "b", "size": 10}, {"name": "a", "size": 9}, {"name": "c"}, {"name": "d", "size": 100}]
+    async with stage() as on:
+        await on.show(rows)
+        table = on.pane.query_one(TableView)
+
+        def names() -> str:
+            return "".join(table.row(index)[0].split()[0] for index in range(4))
+
+        assert names() == "bacd"
+        for order, sign in (("abdc", "▲"), ("dbac", "▼"), ("bacd", "size")):
+            await on.pilot.click(TableView, offset=(9, 0))
+            await on.app.workers.wait_for_complete()
+            await on.pilot.pause()
+            assert (names(), sign in table.header()) == (order, True)
+        await on.pilot.click(TableView, offset=(9, 0))
+        await on.app.workers.wait_for_complete()
+        assert table.path == (1, "size"), "of the first row in the sorted table"
+        await on.press("left", "o")
+        assert names() == "abcd"
+
+
+async def test_the_failing_line_of_a_pack_is_shown_with_what_to_do(stage: OpenStage) -> None:
+    traceback = 'Traceback (most recent call last):\n  File "/packs/room.py", line 12, in book\n    x()\nNameError: x\n'
+    error = ToolError(code="execution_error", message="NameError: x")
+    async with stage() as on:
+        await on.show_result(ToolResult(ok=False, error=error, meta=ResultMeta(traceback=traceback)))
+        assert "Failed at room.py:12, in book." in " ".join(on.text.split())
+        assert "press o in this pane" in " ".join(on.text.split())

@@ -111,10 +111,11 @@ class SessionList(PickList):
         ]
         return [*range(min(1, len(self._lines))), *fit]
 
-    def highlighted(self, text: str) -> Content:
+    def highlighted(self, text: str, *, is_selected: bool = False) -> Content:
         """Return a name with the words of the filter highlighted."""
+        del is_selected
         shown = Content(text)
-        match = self.get_visual_style("pick-list--match", partial=True)
+        match = self.get_visual_style("filter-list--match", partial=True)
         for word in self.sought.split():
             for found in re.finditer(re.escape(word), text, re.IGNORECASE):
                 shown = shown.stylize(match, *found.span())
@@ -166,14 +167,14 @@ class SessionsScreen(ListDialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, current: str) -> None:
-        self._list = SessionList(current)
-        super().__init__("Sessions", "● open", pick_list=self._list)
+        self._sessions = SessionList(current)
+        super().__init__("Sessions", "● open", pick_list=self._sessions)
         self._runtime = runtime
         self._current = current
 
     def on_mount(self) -> None:
         """Load the sessions."""
-        self._list.empty = "Loading…"
+        self._sessions.empty = "Loading…"
         self._read(self._current)
 
     @work(exclusive=True, group="read")
@@ -184,7 +185,7 @@ class SessionsScreen(ListDialog[str | None]):
         except StoreError as error:
             self._show_error(error)
             sessions, lines = (), [_NEW]
-        self._list.show_sessions(sessions, lines, marked)
+        self._sessions.show_sessions(sessions, lines, marked)
 
     def _load(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
         sessions = self._runtime.sessions.list(limit=_MOST)
@@ -196,19 +197,19 @@ class SessionsScreen(ListDialog[str | None]):
     def _chosen(self, event: PickList.Chosen) -> None:
         """Return the chosen session; a new one only after the search has finished without a match."""
         event.stop()
-        if event.index or self._list.is_search_complete:
-            self.dismiss(self._list.session.id if self._list.session else os.urandom(8).hex())
+        if event.index or self._sessions.is_search_complete:
+            self.dismiss(self._sessions.session.id if self._sessions.session else os.urandom(8).hex())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the actions on a session only if one is marked."""
-        return self._list.session is not None if action in {"rename", "delete", "export", "copy"} else True
+        return self._sessions.session is not None if action in {"rename", "delete", "export", "copy"} else True
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked session."""
         from pegboard.tui.dialogs.ask_name import ask_new_name
 
-        session = self._list.session
+        session = self._sessions.session
         if session is None:
             return
         name = await ask_new_name(self.app, "Rename session to", session.name)
@@ -222,7 +223,7 @@ class SessionsScreen(ListDialog[str | None]):
         """Delete the marked session after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
-        session = self._list.session
+        session = self._sessions.session
         if session is None:
             return
         if session.id == self._current:
@@ -232,21 +233,21 @@ class SessionsScreen(ListDialog[str | None]):
         asked = Confirm(f"Delete {_name(session)}?", f"{question}This can't be undone.", "Delete")
         if not await self.app.push_screen_wait(asked):
             return
-        neighbour = self._list.neighbour
+        neighbour = self._sessions.neighbour
         if await self._run_in_thread(self._runtime.sessions.delete, session.id) is not None:
             self._read(neighbour)
 
     @work(exclusive=True, group="change")
     async def action_export(self) -> None:
         """Export the marked session to a file in the working directory."""
-        session = self._list.session
+        session = self._sessions.session
         if session is not None:
             await export_session(self.app, self._runtime, session, self._about.region)
 
     @work(exclusive=True, group="change")
     async def action_copy(self) -> None:
         """Copy the marked session as Markdown."""
-        session = self._list.session
+        session = self._sessions.session
         text = session and await self._run_in_thread(self._runtime.sessions.export, session.id, "markdown")
         if isinstance(text, str):
             self.app.post_message(Copy(text))
@@ -271,14 +272,14 @@ class SessionsScreen(ListDialog[str | None]):
 
     def describe_found(self, event: PickList.Filtered) -> str:
         """Return how many sessions match."""
-        return super().describe_found(event) if self._list.is_search_complete else "searching…"
+        return super().describe_found(event) if self._sessions.is_search_complete else "searching…"
 
     @on(PickList.Filtered)
     def _filtered(self) -> None:
-        if self._list.is_search_complete:
+        if self._sessions.is_search_complete:
             self.workers.cancel_group(self, "search")
         else:
-            self._search(self._list.sought)
+            self._search(self._sessions.sought)
 
     @work(exclusive=True, group="search")
     async def _search(self, sought: str) -> None:
@@ -290,13 +291,15 @@ class SessionsScreen(ListDialog[str | None]):
             ids = frozenset(session.id for session in found)
         except StoreError as error:
             self._show_error(error)
-        self._list.show_search(sought, ids)
+        self._sessions.show_search(sought, ids)
 
     @on(PickList.Marked)
     def _show_marked(self, event: PickList.Marked) -> None:
         event.stop()
         self.refresh_bindings()
-        self._show_end(self._list.session, self._list.sought.strip() if self._list.is_search_complete else "")
+        self._show_end(
+            self._sessions.session, self._sessions.sought.strip() if self._sessions.is_search_complete else ""
+        )
 
     @work(exclusive=True, group="preview")
     async def _show_end(self, session: Session | None, sought: str) -> None:
@@ -315,12 +318,7 @@ class SessionsScreen(ListDialog[str | None]):
             where = "Matches" if found else "Last messages" if entries else "No messages yet"
             facts = " · ".join(clean_line(fact) for fact in (session.model, session.id) if fact)
             about = Content.assemble((where, "bold"), (f"  {facts}", "$text-muted"))
-        self._about.update(about)
-        self._text.update(text)
-        if is_end:
-            self._preview.scroll_end(animate=False)
-        else:
-            self._preview.scroll_home(animate=False)
+        self.show_preview(about, text, at_end=is_end)
 
 
 async def export_session(app: App[object], runtime: Runtime, session: Session, beside: Region) -> None:

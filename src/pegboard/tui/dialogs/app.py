@@ -16,6 +16,7 @@ from pegboard.tui.messages import Copy
 from pegboard.tui.shell.themed_app import ThemedApp
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.recent_commands import RecentCommands
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.rule_undo import RuleUndo
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class DialogApp(ThemedApp, AppState):
 
     def __init__(self, theme_folders: Sequence[Path], runtime: Runtime) -> None:
         self.runtime = runtime
+        self.remembered = Remembered.read(runtime.paths.interface)
         super().__init__(theme_folders, runtime.paths.state / "theme", runtime.settings)
         self.recent_commands = RecentCommands(runtime.paths.state / "recent-commands")
         self.rule_undo = RuleUndo(self, runtime)
@@ -59,7 +61,7 @@ class DialogApp(ThemedApp, AppState):
         """List the problems; open the file of the chosen one."""
         from pegboard.tui.dialogs.problems import show_problems
 
-        await show_problems(self.app, self.tool_scan.problems)
+        await show_problems(self.app, self.problems)
 
     # Settings
 

@@ -34,6 +34,8 @@ class FormScroll:
         self._last_height = 0
         self._wanted_top = 0
         """Position to scroll to once the form is long enough."""
+        self.most = 0
+        """Maximum height of a pane that is as high as its fields; 0 if its height doesn't depend on them."""
 
     @property
     def space(self) -> Space:
@@ -89,8 +91,11 @@ class FormScroll:
         if fields is None or view is None:
             return
         fields.measure()
-        region = fields.lines_at(view)
-        top, height = region.y + self._lines_above, self._pane.scrollable_content_region.height
+        height = self._pane.scrollable_content_region.height
+        region = fields.lines_to_reveal(view)
+        if region.height > height:
+            region = fields.lines_at(view)
+        top = region.y + self._lines_above
         if region.height > height:
             region = view.main.region
             top = round(self._pane.scroll_y) + region.y - self._pane.scrollable_content_region.y
@@ -107,7 +112,9 @@ class FormScroll:
 
     @property
     def _height(self) -> int:
-        """Height of the viewport; before fields are laid out, the last known one."""
+        """Height of the viewport, or its maximum; before fields are laid out, the last known one."""
+        if self.most:
+            return self.most
         return self._last_height if self._was_bare else self._pane.scrollable_content_region.height
 
     @property

@@ -40,9 +40,7 @@ class SavedScriptsScreen(ListDialog[str | None]):
     FILTER_HINT = "type to filter or enter a new name"
 
     DEFAULT_CSS = """
-    SavedScriptsScreen {
-        & > #box { width: 96; height: 28; }
-    }
+    SavedScriptsScreen > #box { width: 96; height: 28; }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (

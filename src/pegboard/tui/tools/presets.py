@@ -124,10 +124,10 @@ class PresetsScreen(ListDialog[Preset | None]):
     def _show_marked(self, event: PickList.Marked) -> None:
         event.stop()
         self.refresh_bindings()
-        self._show(self._marked)
+        self._show_arguments(self._marked)
 
     @work(exclusive=True, group="preview")
-    async def _show(self, preset: Preset | None) -> None:
+    async def _show_arguments(self, preset: Preset | None) -> None:
         """Preview a preset, or the form's arguments."""
         arguments = self._form.draft() if preset is None else preset.arguments
         text, errors = await asyncio.to_thread(_previewed, self._spec, arguments)
