@@ -124,7 +124,7 @@ def _is_for_secrets(path: tuple[str, ...]) -> bool:
             return False
         case ("packs", _, *keys):
             return any(map(speaks_of_secret, keys))
-        case ("mcp", "servers", _, "env" | "headers", _):
+        case ("mcp", "servers", _, "env" | "headers", _) | ("mcp", "servers", _, "oauth", "client_secret"):
             return True
     return False
 
