@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -24,7 +26,60 @@ _ROOT_HELP = """Run and test the tools that language-model agents use. Without a
 stdout is data, stderr is messages. Exit codes: 0 success, 1 the tool failed, 2 wrong usage or invalid arguments,
 3 unknown tool, 4 the model's provider failed, 130 interrupted."""
 
-app = typer.Typer(
+CommandT = TypeVar("CommandT", bound=Callable[..., object])
+
+
+class _Typer(typer.Typer):
+    """A typer whose commands all accept `--mcp`."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:  # noqa: ANN401 - typer's
+        """Register a command."""
+        register = super().command(name, **options)
+
+        def decorate(function: CommandT) -> CommandT:
+            register(_with_servers(function))
+            return function
+
+        return decorate
+
+
+def _with_servers(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a command with the parameter of `--mcp`, whose values `_collect_servers` has collected by then."""
+
+    @wraps(function)
+    def run(*, _mcp: object = None, **arguments: object) -> object:
+        return function(**arguments)
+
+    signature = inspect.signature(function, eval_str=True)
+    servers = inspect.Parameter("_mcp", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ServersOption)
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]  # which `inspect.signature` reads
+        parameters=[
+            *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()),
+            servers,
+        ]
+    )
+    run.__annotations__ = {one.name: one.annotation for one in run.__signature__.parameters.values()}  # type: ignore[attr-defined]
+    return run
+
+
+def _collect_servers(context: typer.Context, texts: list[str] | None) -> list[str]:
+    """Collect `--mcp` from before and after the command, in order."""
+    gathered: list[str] = context.meta.setdefault("pegboard.mcp", [])
+    gathered += texts or []
+    return texts or []
+
+
+ServersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mcp",
+        metavar="COMMAND-OR-URL",
+        help="Connect an MCP server for this run; NAME=… names its pack. May be repeated, before or after a command.",
+        callback=_collect_servers,
+    ),
+]
+
+app = _Typer(
     name="pegboard",
     help=_ROOT_HELP,
     context_settings=_HELP,
@@ -35,11 +90,11 @@ app = typer.Typer(
 
 def group(name: str, help_: str) -> typer.Typer:
     """Add a group of commands to the command line and return it."""
-    commands = typer.Typer(name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True)
+    commands = _Typer(name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True)
 
     @commands.callback()
-    def options(packs: PacksOption = None) -> None:
-        """Accept `--packs` between the group and the command."""
+    def options(packs: PacksOption = None, mcp: ServersOption = None) -> None:
+        """Accept `--packs` and `--mcp` between the group and the command."""
 
     commands.info.help = help_
     app.add_typer(commands)
@@ -135,6 +190,7 @@ def _version(asked: bool) -> None:
 def root(
     context: typer.Context,
     packs: PacksOption = None,
+    mcp: ServersOption = None,
     tool_allow: AllowOption = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
