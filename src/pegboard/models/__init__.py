@@ -15,6 +15,15 @@ from pegboard.models.requirement import HealthRow, Requirement, Thing
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
 from pegboard.models.saved_script import SavedScript
 from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
+from pegboard.models.server import (
+    Elicitation,
+    ElicitationAction,
+    ElicitationAnswer,
+    SamplingRequest,
+    ServerConfig,
+    ServerState,
+    ServerStatus,
+)
 from pegboard.models.spec import (
     Handler,
     Hints,
@@ -33,6 +42,9 @@ __all__ = [
     "CallRecord",
     "CallSource",
     "DataModel",
+    "Elicitation",
+    "ElicitationAction",
+    "ElicitationAnswer",
     "ErrorCode",
     "ExpectedCall",
     "Fault",
@@ -51,9 +63,13 @@ __all__ = [
     "Progress",
     "Requirement",
     "ResultMeta",
+    "SamplingRequest",
     "SavedScript",
     "ScriptAnalysis",
     "ScriptHandler",
+    "ServerConfig",
+    "ServerState",
+    "ServerStatus",
     "Started",
     "Thing",
     "ToolCall",
