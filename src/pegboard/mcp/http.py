@@ -62,37 +62,36 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-class _Transport(httpx2.AsyncHTTPTransport):
-    """Network transport that notes the last response and bounds bodies."""
+class _Hook:
+    """Hook that notes the last response and bounds bodies.
+
+    Args:
+        last: Is updated at each response.
+    """
 
     def __init__(self, last: LastResponse) -> None:
-        super().__init__()
         self._last = last
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        response = await super().handle_async_request(request)
-        assert isinstance(response.stream, httpx2.AsyncByteStream), "the transport is asynchronous"
+    async def __call__(self, response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if "content-encoding" in response.headers:
+        if response.headers.get("content-encoding", "identity") != "identity":
             # Not asked for, and a small body could become endless when it is decompressed.
-            await response.aclose()
             raise httpx2.RemoteProtocolError("The server sent a compressed response, which was not accepted.")
         if kind != "text/event-stream":
             response.stream = _Bounded(response.stream, self._last)
-        if request.method == "POST":
-            self._last.status, self._last.kind = response.status_code, kind
-            self._last.text = ""
-            if response.status_code in (401, 403):
-                self._last.challenge = response.headers.get("www-authenticate", "")
-            if response.status_code >= 300 or kind not in ("application/json", "text/event-stream", ""):
-                await self._keep_text(response)
-        return response
+        if response.request.method == "POST" and "event-stream" in response.request.headers.get("accept", ""):
+            await self._note(response, kind)
 
-    async def _keep_text(self, response: httpx2.Response) -> None:
-        body = await response.aread()
-        title = _TITLE.search(body[:_QUOTED]) if self._last.is_html else None
-        text = title[1] if title else b"" if self._last.is_html else body[:_QUOTED]
-        self._last.text = " ".join(text.decode("utf-8", "replace").split())[:300]
+    async def _note(self, response: httpx2.Response, kind: str) -> None:
+        self._last.status, self._last.kind, self._last.text = response.status_code, kind, ""
+        if response.status_code in (401, 403):
+            self._last.challenge = response.headers.get("www-authenticate", "")
+        if response.status_code >= 300 or kind not in ("application/json", "text/event-stream", ""):
+            body = await response.aread()
+            title = _TITLE.search(body[:_QUOTED]) if self._last.is_html else None
+            text = title[1] if title else b"" if self._last.is_html else body[:_QUOTED]
+            self._last.text = " ".join(text.decode("utf-8", "replace").split())[:300]
 
 
 @asynccontextmanager
@@ -112,7 +111,7 @@ async def http_streams(
         headers={**headers, "accept-encoding": "identity"},
         timeout=timeout,
         auth=auth,
-        transport=_Transport(last),
+        event_hooks={"response": [_Hook(last)]},
     )
     async with client, streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST_MESSAGE) as streams:
         yield streams

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 _LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
+RAW_TOOLS = "pegboard/tools"
+"""Key in the `_meta` of a list of tools: the tools as the server sent them."""
+
 _BURST = 2_000.0
 """Messages that a server may send without being slowed down."""
 _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
@@ -60,8 +63,6 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         self._write: Write | None = None
         self.version = ""
         """Protocol version in use, once it is known."""
-        self.tools: list[JsonValue] = []
-        """The last page of tools, as the server sent it."""
         self.dropped: list[str] = []
         """Why items of other lists were dropped; cleared by those who read it."""
         self.strays = 0
@@ -132,9 +133,10 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
 
     def _repair(self, method: str, result: dict[str, Any]) -> None:
         if method == "tools/list" and isinstance(result.get("tools"), list):
-            self.tools = result["tools"]
+            tools: list[JsonValue] = result["tools"]
             is_modern = self.version in MODERN_PROTOCOL_VERSIONS
-            result["tools"] = [_slim(tool, keep_headers=is_modern) for tool in self.tools if _is_named(tool)]
+            result["tools"] = [_slim(tool, keep_headers=is_modern) for tool in tools if _is_named(tool)]
+            result["_meta"] = {RAW_TOOLS: tools}
         elif (key := _LISTS.get(method)) is not None and isinstance(result.get(key), list):
             rest = {name: value for name, value in result.items() if name != "nextCursor"}
             result[key] = [item for item in result[key] if self._is_valid(method, {**rest, key: [item]}, item)]
