@@ -159,6 +159,14 @@ class ServerQuestions(Protocol):
         """Answer a question; cancelled when the server no longer waits for the answer."""
         ...
 
+    async def log_in(self, server: str, url: str) -> bool:
+        """Show the address at which the user logs in to a server, and open it if the user agrees.
+
+        Returns:
+            Whether to wait for the user to come back from the browser.
+        """
+        ...
+
     async def approve_sampling(self, request: SamplingRequest) -> bool:
         """Return whether the configured model may answer a server's prompt; cancelled as above."""
         ...

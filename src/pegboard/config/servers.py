@@ -14,7 +14,7 @@ from pegboard.config.redaction import speaks_of_secret
 from pegboard.config.settings import McpServer, Settings
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
-from pegboard.models.server import ServerConfig
+from pegboard.models.server import OAuthClient, ServerConfig
 
 if TYPE_CHECKING:
     from pegboard.config.secrets import Secrets
@@ -122,7 +122,8 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
     """
     found: dict[str, str] = {}
     hidden: dict[str, str] = {}
-    for text in (*config.env.values(), *config.headers.values()):
+    client_secret = config.oauth.client_secret or ""
+    for text in (*config.env.values(), *config.headers.values(), client_secret):
         for name in SECRET.findall(text):
             secret = secrets.look_up(name, of_folder=config.of_folder)
             if isinstance(secret, Problem):
@@ -131,10 +132,12 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
             if secret.source != "environment" or speaks_of_secret(name):
                 hidden[name] = secret.reveal()
 
-    def filled(texts: dict[str, str]) -> dict[str, str]:
-        return {key: SECRET.sub(lambda match: found[match[1]], text) for key, text in texts.items()}
+    def filled(text: str) -> str:
+        return SECRET.sub(lambda match: found[match[1]], text)
 
-    resolved = config.model_copy(update={"env": filled(config.env), "headers": filled(config.headers)})
+    oauth = config.oauth.model_copy(update={"client_secret": filled(client_secret) or None})
+    env, headers = ({key: filled(text) for key, text in texts.items()} for texts in (config.env, config.headers))
+    resolved = config.model_copy(update={"env": env, "headers": headers, "oauth": oauth})
     for complaint in server_complaints(resolved):  # such as a secret with a line break in a header
         return Problem(message=f"The server was not started: {complaint}", fix="Set another secret.")
     return ResolvedServer(resolved, hidden)
@@ -156,6 +159,7 @@ def _config(settings: Settings, name: str, server: McpServer) -> ServerConfig:
         tools=server.tools,
         trusted=server.trusted,
         roots=None if server.roots is None else tuple(str(absolute(root, folder)) for root in server.roots),
+        oauth=OAuthClient(**dict(server.oauth)),
         of_folder=settings.is_from_folder_below(key),
         problem=settings.loaded.blocked_servers.get(name),
     )

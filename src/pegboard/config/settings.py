@@ -204,6 +204,20 @@ class ScriptsSettings(Section):
     """Memory of a script's process."""
 
 
+class McpOAuth(Section):
+    """`[mcp.servers.NAME.oauth]`: how Pegboard identifies itself when the user logs in to a server.
+
+    Only servers that don't let clients register themselves need it.
+    """
+
+    client_id: str | None = None
+    """Identifier that the server's operator issued, or the HTTPS address of a client metadata document."""
+    client_secret: str | None = None
+    """The secret of that identifier, as `${NAME}`."""
+    redirect_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of the loopback address that the browser returns to; any free one by default."""
+
+
 class McpServer(Section):
     """`[mcp.servers.NAME]`: a server that a command starts, or that is reached by its URL."""
 
@@ -228,6 +242,7 @@ class McpServer(Section):
     """Whether the server's annotations count, such as `readOnlyHint`."""
     roots: Texts | None = None
     """Folders that the server is told as roots, relative to the file; None for the working directory."""
+    oauth: McpOAuth = McpOAuth()
 
 
 class McpSettings(Section):

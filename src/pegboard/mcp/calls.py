@@ -18,7 +18,6 @@ from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from mcp import Client
-
     from pegboard.mcp.connection import Connection
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
@@ -66,7 +65,9 @@ async def send_call(connection: Connection, running: RunningCall, spec: ToolSpec
     except MCPError as error:
         if error.code == CONNECTION_CLOSED and connection.is_lost(client):
             await connection.wait_until_lost()
-            fail(f"The connection to the server {connection.pack} ended during the call. {connection.lost()}", "crashed")
+            fail(
+                f"The connection to the server {connection.pack} ended during the call. {connection.lost()}", "crashed"
+            )
         else:
             fail(f"The server {connection.pack} answered with an error: {error_text(error)}", "server_error")
         return
@@ -113,9 +114,7 @@ async def _converted(
     reader = ResultReader(services.results, services.result_limit, running.call.id)
 
     def convert() -> ToolResult:
-        return reader.tool_result(
-            answer, spec, running.call, milliseconds=milliseconds, dropped=running.dropped
-        )
+        return reader.tool_result(answer, spec, running.call, milliseconds=milliseconds, dropped=running.dropped)
 
     is_small = answer.structured_content is None and all(
         len(getattr(block, "text", None) or "") < _SMALL and block.type == "text" for block in answer.content

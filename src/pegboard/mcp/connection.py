@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import anyio
 import httpx2
-from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     Implementation,
@@ -25,6 +24,7 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mcp import Client
 from pegboard import __version__
 from pegboard.mcp.environment import server_environment
 from pegboard.mcp.failures import (
@@ -84,16 +84,27 @@ class Connection:
     Args:
         config: The server.
         services: What it needs from the rest of Pegboard.
+        name_pack: Returns a free name for the pack of a server that reports a name.
+        changed: Is called when the status or the tools have changed.
     """
 
-    def __init__(self, config: ServerConfig, services: Services) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        services: Services,
+        *,
+        name_pack: Callable[[Connection, str], str],
+        changed: Callable[[], None],
+    ) -> None:
         self.config = config
+        self.services = services
+        self._name_pack = name_pack
+        self._changed = changed
         self.pack = config.name
         """Name of its pack; empty until a server without a name has reported one."""
         self.snapshot = Snapshot()
         state = ServerState.CONNECTING if config.enabled else ServerState.DISABLED
         self.status = ServerStatus(name=config.name, state=state)
-        self.services = services
         self._client: Client | None = None
         self._process: ServerProcess | None = None
         self._watch: Watch | None = None
@@ -130,13 +141,16 @@ class Connection:
             self._report_failure(failure, retries=not waits)
             self._retry.clear()
             self._settled.set()
-            pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - spreads load
-            with anyio.move_on_after(math.inf if waits else pause):
+            pause = (
+                math.inf
+                if waits
+                else min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)
+            )  # noqa: S311 - spreads load
+            with anyio.move_on_after(pause):
                 await self._retry.wait()
                 failures = 0 if waits else failures
+                self._set(state=ServerState.CONNECTING)
             self._settled.clear()
-            if not self.status.reason or self.status.state is not ServerState.CONNECTING:
-                self._set(state=ServerState.CONNECTING, reason="", fix="")
 
     async def settle(self) -> None:
         """Connect now if the server isn't connected, and wait until it is or has failed."""
@@ -227,7 +241,9 @@ class Connection:
     def fail(self, error: BaseException) -> None:
         """Report an error of Pegboard itself, which ended `run`."""
         self._client = None
-        self._report_failure(Failure(f"The connection failed: {error!r}.", "Report this error.", is_final=True), retries=False)
+        self._report_failure(
+            Failure(f"The connection failed: {error!r}.", "Report this error.", is_final=True), retries=False
+        )
         self._settled.set()
 
     # Connecting
@@ -306,7 +322,7 @@ class Connection:
         self._watch.version = client.protocol_version
         info = client.server_info
         if not self.pack or not self.snapshot.specs:
-            self.pack = self.services.name_pack(self.config, info.name if info else "")
+            self.pack = await asyncio.to_thread(self._name_pack, self, info.name if info else "")
         self._set(
             name=self.pack,
             server_name=info.name if info else "",
@@ -391,20 +407,25 @@ class Connection:
         )
 
     def _report_failure(self, failure: Failure, *, retries: bool) -> None:
-        was_ready = bool(self.status.protocol) and self.status.state not in (ServerState.FAILED, ServerState.NEEDS_LOGIN)
+        was_ready = bool(self.status.protocol) and self.status.state not in (
+            ServerState.FAILED,
+            ServerState.NEEDS_LOGIN,
+        )
         state = ServerState.FAILED
         if failure.needs_login:
             state = ServerState.NEEDS_LOGIN
         elif was_ready and retries:
             state = ServerState.CONNECTING
-        problem = self._problem(f"The MCP server {self.pack or self.config.command or self.config.url} is not connected. {failure.reason}", failure.fix)
+        problem = self._problem(
+            f"The MCP server {self.pack or self.config.command or self.config.url} is not connected. {failure.reason}",
+            failure.fix,
+        )
         self.snapshot = Snapshot(self.snapshot.specs, (problem,))
         self._set(state=state, reason=failure.reason, fix=failure.fix)
 
     def _set(self, **fields: object) -> None:
-        stderr = self._process.stderr if self._process is not None else self.status.stderr
-        self.status = self.status.model_copy(update={**fields, "stderr": stderr})
-        self.services.changed()
+        before, self.status = self.status, self.status.model_copy(update=fields)
+        self._changed()
 
     def _problem(self, message: str, fix: str, severity: str = "error") -> Problem:
         return Problem.model_construct(message=message, fix=fix, severity=severity, pack=self.pack or None)

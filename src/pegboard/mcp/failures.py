@@ -139,7 +139,9 @@ def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastR
         if isinstance(cause, ssl.SSLError):
             reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
             fix = f"Check {entry}. For a private certificate authority, set SSL_CERT_FILE to its certificate."
-            return Failure(f"The TLS connection to {host} failed: {reason}.", fix, isinstance(cause, ssl.SSLCertVerificationError))
+            return Failure(
+                f"The TLS connection to {host} failed: {reason}.", fix, isinstance(cause, ssl.SSLCertVerificationError)
+            )
         if isinstance(cause, socket.gaierror):
             return Failure(f"The host {host} can't be found.", f"Check {entry} and the network.")
         if isinstance(cause, ConnectionRefusedError):

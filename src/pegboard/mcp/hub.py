@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar  # Any: what coroutines yield and receive
@@ -46,6 +46,7 @@ class Hub:
         self._started: Future[asyncio.AbstractEventLoop] = Future()
         self._stop: asyncio.Event | None = None
         self._is_closed = False
+        self._listeners: list[Callable[[], None]] = []
 
     # Tools and states
 
@@ -85,6 +86,11 @@ class Hub:
         connections = [*self._connections]
         found = next((one for one in connections if one.pack == name), None)
         return found or next((one for one in connections if one.config.name == name), None)
+
+    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call a function, on the connections' thread, whenever a state or tool has changed; return how to stop it."""
+        self._listeners.append(changed)
+        return lambda: self._listeners.remove(changed)
 
     # Lifecycle
 
@@ -161,7 +167,7 @@ class Hub:
     def _connect(self, config: ServerConfig) -> None:
         from pegboard.mcp.connection import Connection
 
-        connection = Connection(config, self.services)
+        connection = Connection(config, self.services, name_pack=self._name_pack, changed=self._changed)
         self._connections.append(connection)
         if not config.enabled:
             return
@@ -175,35 +181,28 @@ class Hub:
 
         task.add_done_callback(ended)
 
+    def _changed(self) -> None:
+        for changed in [*self._listeners]:
+            changed()
+
+    def _name_pack(self, connection: Connection, reported: str) -> str:
+        """Return the name of a connection's pack: the configured one, or else the reported one, unless it is taken."""
+        from pegboard.config import pack_name
+
+        others = [one for one in self._connections if one is not connection]
+        taken = {name for one in others for name in (one.pack, one.config.name)}
+        configured = {config.name for config in self._configs if config is not connection.config}
+        return pack_name(connection.config.name or reported, {*taken, *configured, *self.services.packs()})
+
     async def _settle(self, name: str | None) -> None:
         wanted = [self.connection(name)] if name is not None else [*self._connections]
         await asyncio.gather(*(connection.settle() for connection in wanted if connection is not None))
-
-    def keep(self, task: asyncio.Task[Any]) -> None:
-        """Cancel a task of the connections' thread when the hub is closed. Call this on that thread."""
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-def free_pack_name(config: ServerConfig, reported: str, taken: Collection[str]) -> str:
-    """Return the name of a server's pack: its own, or else the last part of the reported name, unless taken.
-
-    Args:
-        config: The server.
-        reported: The name that it reports: untrusted text.
-        taken: The names of all other packs and servers.
-    """
-    from pegboard.config import pack_name
-
-    return pack_name(config.name or reported, taken)
 
 
 def _waiting(config: ServerConfig) -> ServerStatus:
     state = ServerState.CONNECTING if config.enabled else ServerState.DISABLED
     if config.problem is not None:
-        return ServerStatus(name=config.name, state=ServerState.FAILED, reason=config.problem.message, fix=config.problem.fix)
+        return ServerStatus(
+            name=config.name, state=ServerState.FAILED, reason=config.problem.message, fix=config.problem.fix
+        )
     return ServerStatus(name=config.name, state=state)
-
-
-
-

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from pegboard.worker.keeper import fork_child, forget_orphans
+from pegboard.worker.keeper import forget_orphans, fork_child
 
 
 def main() -> None:

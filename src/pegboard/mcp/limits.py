@@ -12,4 +12,3 @@ MOST_OPEN_QUESTIONS = 32
 
 MOST_QUESTIONS = 20
 """Questions to the user until the server's running calls end; further ones are cancelled."""
-

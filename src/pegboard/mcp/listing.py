@@ -47,7 +47,9 @@ async def list_tools(client: Client) -> Listing:
             latency = (asyncio.get_running_loop().time() - began) * 1000
         raw: list[JsonValue] = (result.meta or {}).get(RAW_TOOLS, [])
         offered = {tool.name for tool in result.tools}
-        rejected |= {name for tool in raw if isinstance(tool, dict) and isinstance(name := tool.get("name"), str)} - offered
+        rejected |= {
+            name for tool in raw if isinstance(tool, dict) and isinstance(name := tool.get("name"), str)
+        } - offered
         tools += raw
         cursor = result.next_cursor
         if not cursor:

@@ -7,7 +7,6 @@ process ends with Pegboard even if that is killed, see `pegboard.worker.keeper`.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import signal
 import socket

@@ -98,7 +98,9 @@ class Questions:
     ) -> CreateMessageResult | ErrorData:
         """Answer a server's prompt with the configured model, if the user approves; see `mcp.Client`."""
         del context
-        if params.tools or not all(isinstance(block, TextContent) for message in params.messages for block in _blocks(message)):
+        if params.tools or not all(
+            isinstance(block, TextContent) for message in params.messages for block in _blocks(message)
+        ):
             return ErrorData(code=INVALID_REQUEST, message="Only text can be sampled, without tools.")
         request = SamplingRequest(
             server=self._pack(),

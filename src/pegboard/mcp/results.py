@@ -93,7 +93,7 @@ class ResultReader:
             return None
         if len(blocks) == 1 and isinstance(blocks[0], TextContent):
             return text_data(blocks[0].text)
-        shown = [self._block(block) for block in blocks]
+        shown = [self.block(block) for block in blocks]
         return shown[0] if len(shown) == 1 else shown
 
     def resource(self, contents: TextResourceContents | BlobResourceContents) -> JsonObject:
@@ -105,7 +105,8 @@ class ResultReader:
             return {**shown, "text": contents.text}
         return {**shown, **self._saved(contents.blob, contents.mime_type or "")}
 
-    def _block(self, block: ContentBlock) -> JsonValue:
+    def block(self, block: ContentBlock) -> JsonValue:
+        """Return one block of content: text as it is, an image or audio as a line with its file."""
         match block:
             case TextContent(text=text):
                 return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar  # Any: what coroutines yield and receive
@@ -37,10 +37,8 @@ class Services:
 
     resolve: Callable[[ServerConfig], ResolvedServer | Problem]
     """Fill in the secrets of a server, and have them redacted. Blocks."""
-    name_pack: Callable[[ServerConfig, str], str]
-    """Return a free name for the pack of a server that reports a name."""
-    changed: Callable[[], None]
-    """Is called, on the connections' thread, when a server's state or tools have changed."""
+    packs: Callable[[], Collection[str]]
+    """Return the names of all other packs, which no server's pack may have. Blocks."""
     results: Path
     """Folder for large results, images and audio."""
     result_limit: int = 1_000_000

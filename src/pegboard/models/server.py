@@ -11,6 +11,17 @@ from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.problem import Problem
 
 
+class OAuthClient(DataModel):
+    """Pegboard's identity for a server that doesn't let clients register themselves."""
+
+    client_id: str | None = None
+    """An identifier, or the HTTPS address of a client metadata document."""
+    client_secret: str | None = Field(default=None, repr=False)
+    """May contain `${SECRET}`."""
+    redirect_port: int | None = None
+    """Port of the loopback redirect; any free one if None."""
+
+
 class ServerConfig(DataModel):
     """Configuration of one MCP server: a command to start, or a URL to connect to."""
 
@@ -37,6 +48,7 @@ class ServerConfig(DataModel):
     """Whether the server's annotations, such as `readOnlyHint`, count."""
     roots: tuple[str, ...] | None = None
     """Absolute folders that the server is told as roots; None for the working directory."""
+    oauth: OAuthClient = OAuthClient()
     saved: bool = True
     """Whether the server is in a configuration file. Saved rules never apply to one of `--mcp`."""
     of_folder: bool = False

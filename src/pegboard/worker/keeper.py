@@ -1,16 +1,16 @@
 """Parent process of one worker. It kills all processes that the worker started, however the worker or Pegboard ends.
 
-MCP servers have such a parent too. Pegboard starts this process, which forks the worker. On Linux it is a *subreaper*: a process that a tool started and
-that detached itself (`setsid`, a double fork, closed descriptors) becomes a child of the worker or, after the worker's
-end, of the keeper. So every process stays in the tree, which the keeper measures on request and kills at the end. On
-other systems, only the worker's process group is found.
+MCP servers have such a parent too. Pegboard starts this process, which forks the worker. On Linux it is a *subreaper*:
+a process that a tool started and that detached itself (`setsid`, a double fork, closed descriptors) becomes a child of
+the worker or, after the worker's end, of the keeper. So every process stays in the tree, which the keeper measures on
+request and kills at the end. On other systems, only the worker's process group is found.
 
 This protects against defective tools. It is not a sandbox: a detached process survives if the tool also kills the
 keeper, and so does a process started by a service of the system.
 
-The keeper and Pegboard share a socket. Pegboard sends `MEASURE`, or `TERMINATE` to ask the process to end, or closes its
-direction to kill all processes, which also happens if Pegboard crashes. At its end, the keeper writes one line: `exit
-STATUS` with a status as in `subprocess`, or the exceeded limit, `memory` or `processes`.
+The keeper and Pegboard share a socket. Pegboard sends `MEASURE`, or `TERMINATE` to ask the process to end, or closes
+its direction to kill all processes, which also happens if Pegboard crashes. At its end, the keeper writes one line:
+`exit STATUS` with a status as in `subprocess`, or the exceeded limit, `memory` or `processes`.
 """
 
 from __future__ import annotations

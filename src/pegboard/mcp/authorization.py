@@ -1,0 +1,315 @@
+"""Authorization at MCP servers that are reached by HTTP: OAuth with the SDK's provider."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.utils import (
+    extract_field_from_www_auth,
+    extract_scope_from_www_auth,
+    is_valid_client_metadata_url,
+    union_scopes,
+)
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from pegboard.mcp.logins import Login, Logins
+from pegboard.mcp.redirect import Redirect
+from pegboard.models import Problem
+
+if TYPE_CHECKING:
+    from pegboard.models.server import ServerConfig
+
+LogIn = Callable[[str], Awaitable[bool]]
+"""Shows the user the address at which to log in; returns whether to wait for the answer."""
+Learn = Callable[[dict[str, str]], object]
+"""Receives secrets to redact, by name."""
+
+_PATIENCE: Final = 600.0
+"""Seconds that the user has to log in."""
+_EARLY: Final = 30.0
+"""Seconds before its expiry from which on an access token is refreshed."""
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class LoginError(OAuthFlowError):
+    """The user isn't logged in; the message is a sentence."""
+
+
+class ServerAuthorization(OAuthClientProvider):
+    """Authorization of the requests to one server.
+
+    Uses and refreshes the stored tokens. Without `log_in`, no request leads to a registration or a browser window:
+    the server's rejection is passed on, and `needed` says that the user must log in.
+
+    Args:
+        config: The server, with its secrets; it has a URL.
+        logins: The store of logins.
+        log_in: Asks the user to log in; None if the user must not be asked now.
+        redirect: Where the browser returns to; None without `log_in`.
+        learn: Receives each token before it is used.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        logins: Logins,
+        *,
+        log_in: LogIn | None = None,
+        redirect: Redirect | None = None,
+        learn: Learn | None = None,
+    ) -> None:
+        assert config.url is not None, "only servers with a URL need authorization"
+        assert (log_in is None) == (redirect is None), "a login returns to the redirect"
+        self._client = config.oauth
+        self._log_in = log_in
+        self._redirect = redirect
+        self._store = _Store(self, config.url, logins, learn or (lambda _: None))
+        client_id = config.oauth.client_id
+        is_document = is_valid_client_metadata_url(client_id)
+        metadata = OAuthClientMetadata(
+            redirect_uris=[AnyUrl(redirect.uri if redirect else "http://127.0.0.1/callback")],
+            client_name="Pegboard",
+            token_endpoint_auth_method=None,
+        )
+        super().__init__(
+            config.url,
+            metadata,
+            self._store,
+            redirect_handler=self._open,
+            callback_handler=self._receive,
+            client_metadata_url=client_id if is_document else None,
+        )
+        self._own_client = None if is_document or client_id is None else client_id
+        self.needed = ""
+        """Why the user must log in; empty if that isn't known to be so."""
+
+    async def _initialize(self) -> None:
+        await self._store.load()
+        await super()._initialize()
+        login = self._store.login
+        context = self.context
+        if context.current_tokens is not None and login.expires_at is not None:
+            context.token_expiry_time = login.expires_at - _EARLY
+        context.oauth_metadata = _parsed(OAuthMetadata, login.authorization_server)
+        context.protected_resource_metadata = _parsed(ProtectedResourceMetadata, login.protected_resource)
+        if context.protected_resource_metadata is not None:
+            context.auth_server_url = str(context.protected_resource_metadata.authorization_servers[0])
+        if self._own_client is not None:
+            context.client_info = OAuthClientInformationFull(
+                client_id=self._own_client,
+                client_secret=self._client.client_secret,
+                redirect_uris=context.client_metadata.redirect_uris,
+            )
+            self._choose_client_authentication()
+        elif self._redirect is not None and login.redirect_port != self._redirect.port:
+            context.client_info = None  # it was registered for another redirect address
+
+    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        if self._initialized and not self.context.is_token_valid():
+            self._initialized = False  # another process may have refreshed the token
+        flow = super()._auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = yield outgoing
+                if outgoing is request and _is_rejected(response):
+                    if response.status_code == 401 and self.context.can_refresh_token():
+                        # The token may have been revoked before its expiry; refreshing costs no login.
+                        refreshed = yield await self._refresh_token()
+                        if await self._handle_refresh_response(refreshed):
+                            self._add_auth_header(request)
+                            response = yield request
+                    if _is_rejected(response) and self._log_in is None:
+                        await self._note(response)
+                        return
+                elif outgoing is request:
+                    self.needed = ""
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+    async def _note(self, response: httpx2.Response) -> None:
+        """Record that the user must log in, and the scope that was missing."""
+        if response.status_code == 401:
+            self.needed = "The login expired." if self.context.current_tokens else "The server requires a login."
+            return
+        scope = extract_scope_from_www_auth(response)
+        self.needed = "The server requires more permissions" + (f": {scope}." if scope else ".")
+        if scope:
+            await self._store.want(scope)
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        metadata = self.context.client_metadata
+        metadata.scope = union_scopes(metadata.scope, self._store.login.wanted_scope)
+        return await super()._perform_authorization()
+
+    async def _exchange_token_authorization_code(self, auth_code: str, code_verifier: str) -> httpx2.Request:
+        self._choose_client_authentication()
+        return await super()._exchange_token_authorization_code(auth_code, code_verifier)
+
+    def _choose_client_authentication(self) -> None:
+        """Send a client secret in the way that the authorization server supports.
+
+        A configured client has no registration that says which one, and a registration may leave it out.
+        """
+        info, server = self.context.client_info, self.context.oauth_metadata
+        if info is None or info.token_endpoint_auth_method is not None or not info.client_secret:
+            return
+        supported = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
+        known = ("client_secret_basic", "client_secret_post")
+        info.token_endpoint_auth_method = next((method for method in known if method in supported), known[0])
+
+    async def _open(self, url: str) -> None:
+        assert self._log_in is not None, "the flow ends before it without a user"
+        assert self._redirect is not None, "as above"
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+            raise LoginError(f"The login page {parts.scheme}://{parts.netloc} isn't encrypted, so it was not opened.")
+        self._redirect.expect(url)
+        if not await self._log_in(url):
+            raise LoginError("The login was declined.")
+
+    async def _receive(self) -> AuthorizationCodeResult:
+        assert self._redirect is not None, "as above"
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                answer = await self._redirect.answer()
+        except TimeoutError:
+            raise LoginError(f"The browser didn't return within {_PATIENCE / 60:g} minutes.") from None
+        if "error" in answer:
+            said = answer.get("error_description") or answer["error"]
+            raise LoginError(f"The authorization server refused the login: {said}.")
+        return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss"))
+
+
+class _Store:
+    """Storage of one login, as the SDK's provider expects it, with what it needs after a restart.
+
+    Args:
+        provider: The provider, for what it has discovered.
+        url: The server.
+        logins: All logins.
+        learn: Receives secrets.
+    """
+
+    def __init__(self, provider: ServerAuthorization, url: str, logins: Logins, learn: Learn) -> None:
+        self._provider = provider
+        self._logins = logins
+        self._learn = learn
+        self.login = Login(url=url)
+
+    async def load(self) -> None:
+        found = await asyncio.to_thread(self._logins.read, self.login.url)
+        if isinstance(found, Login):
+            self._learn(dict(found.secrets()))
+            self.login = found
+
+    async def want(self, scope: str) -> None:
+        """Ask for a scope at the next login."""
+        self.login.wanted_scope = union_scopes(self.login.wanted_scope, scope)
+        await self._write()
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return _parsed(OAuthToken, self.login.tokens)
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        context = self._provider.context
+        self.login.tokens = tokens.model_dump(mode="json", exclude_none=True)
+        self.login.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        self.login.authorization_server = _dumped(context.oauth_metadata)
+        self.login.protected_resource = _dumped(context.protected_resource_metadata)
+        await self._write()
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return _parsed(OAuthClientInformationFull, self.login.client)
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.login.client = _dumped(client_info)
+        self.login.redirect_port = self._provider._redirect.port if self._provider._redirect else None  # noqa: SLF001 - one module
+        await self._write()
+
+    async def _write(self) -> None:
+        self._learn(dict(self.login.secrets()))
+        problem = await asyncio.to_thread(self._logins.write, self.login)
+        if problem is not None:
+            raise LoginError(str(problem))
+
+
+async def logging_in(
+    config: ServerConfig,
+    logins: Logins,
+    log_in: LogIn,
+    connect: Callable[[httpx2.Auth], Awaitable[Any]],
+    learn: Learn | None = None,
+) -> None:
+    """Log in to a server: forget the current token, connect, and ask the user when the server requires it.
+
+    Args:
+        config: The server, with its secrets.
+        logins: The store.
+        log_in: Asks the user.
+        connect: Connects once with the authorization.
+        learn: Receives each token before it is used.
+
+    Raises:
+        LoginError: The user isn't logged in.
+        OSError: The redirect address can't be used.
+    """
+    earlier = await asyncio.to_thread(logins.read, config.url or "")
+    port = config.oauth.redirect_port
+    if isinstance(earlier, Login):
+        port = port or earlier.redirect_port
+        earlier.tokens = earlier.expires_at = None
+        await asyncio.to_thread(logins.write, earlier)
+    try:
+        redirect = Redirect(port)
+    except OSError:
+        if config.oauth.redirect_port is not None:
+            raise
+        redirect = Redirect()
+    async with redirect:
+        await connect(ServerAuthorization(config, logins, log_in=log_in, redirect=redirect, learn=learn))
+    done = await asyncio.to_thread(logins.read, config.url or "")
+    if isinstance(done, Login) and done.wanted_scope and done.tokens:
+        done.wanted_scope = None
+        await asyncio.to_thread(logins.write, done)
+
+
+def _is_rejected(response: httpx2.Response) -> bool:
+    if response.status_code == 401:
+        return True
+    return response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
+
+
+def _parsed(model: type[Any], value: object) -> Any:  # noqa: ANN401 - an SDK model or None
+    if value is None:
+        return None
+    try:
+        return model.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def _dumped(model: BaseModel | None) -> dict[str, Any] | None:
+    return None if model is None else model.model_dump(mode="json", exclude_none=True)
+
+
+def login_problem(config: ServerConfig, needed: str) -> Problem:
+    """Build the problem of a server that the user must log in to."""
+    name = config.name if config.saved else f"--mcp {config.url}"
+    return Problem(message=f"{needed}", fix=f"Run `pegboard mcp login {name}`.")
