@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 from pegboard.config import Paths, Settings, packs_folders
 from pegboard.config.paths import absolute
 from pegboard.gateway import Gateway, Rules, Timeouts
-from pegboard.models import Problem, ToolSpec
+from pegboard.models import McpHandler, Problem, ServerConfig, ToolSpec
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
-    from pegboard.config import Secrets
+    from pegboard.config import ResolvedServer, Secrets
     from pegboard.executor import Executor
     from pegboard.health import Health
     from pegboard.history import History
+    from pegboard.mcp.hub import Hub
+    from pegboard.mcp.runner import McpRunner
+    from pegboard.mcp.services import Sampled
+    from pegboard.models import SamplingRequest
     from pegboard.presets import Presets
     from pegboard.runtime.grants import PackGrants
     from pegboard.runtime.redaction import SecretRedaction
@@ -62,6 +66,20 @@ class _ScriptTool:
         return ScriptSource(self._settings.seconds).scan()
 
 
+class _ServerTools:
+    """The tools of MCP servers as a source; nothing is imported while there are none.
+
+    Args:
+        parts: The parts, with the connections.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        return self._parts.hub.scan() if self._parts.has_servers else ((), ())
+
+
 def _configured_allow_list(settings: Settings) -> AllowList:
     """Return the configured allow list; it admits nothing if the settings that restrict tools can't be used."""
     blocked = settings.loaded.blocked
@@ -91,7 +109,9 @@ class Parts:
         self.allow_is_given = allow is not None
         self.timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
         scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
-        self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts])
+        self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts, _ServerTools(self)])
+        self.sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
+        """Asks the configured model for a server."""
 
     def is_built(self, part: str) -> bool:
         """Return whether a part has been built."""
@@ -110,6 +130,44 @@ class Parts:
         """Return where a secret comes from, or None and why it is missing; may wait for the keyring."""
         found = self.secrets.look_up(name, of_folder=of_folder)
         return (None, found.message) if isinstance(found, Problem) else (found.place, "")
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are MCP servers, configured or given for this run."""
+        return bool(self.settings.mcp.servers) or self.is_built("hub")
+
+    @cached_property
+    def hub(self) -> Hub:
+        """The connections to MCP servers."""
+        from pegboard.config import configured_servers
+        from pegboard.mcp.hub import Hub
+        from pegboard.mcp.services import Services
+
+        set_ = self.settings.tools
+        services = Services(
+            resolve=self._resolve_server,
+            packs=self._other_packs,
+            results=self.paths.results.absolute(),
+            result_limit=set_.result_limit,
+            log_limit=set_.log_limit,
+            sample=self.sample,
+        )
+        return Hub(configured_servers(self.settings), services)
+
+    def _resolve_server(self, config: ServerConfig) -> ResolvedServer | Problem:
+        """Fill in the secrets of a server, and redact them from now on."""
+        from pegboard.config import resolve_server
+
+        resolved = resolve_server(config, self.secrets)
+        if not isinstance(resolved, Problem):
+            self.redaction.add(resolved.secrets)
+        return resolved
+
+    def _other_packs(self) -> frozenset[str]:
+        """Return the names of the packs that aren't servers."""
+        if not self.registry.scanned:
+            self.registry.scan()
+        return frozenset(spec.pack for spec in self.registry.tools() if not isinstance(spec.handler, McpHandler))
 
     @cached_property
     def presets(self) -> Presets:
@@ -177,11 +235,19 @@ class Parts:
         return Health(self.usable, find_secret=self.find_secret, environ=environ)
 
     @cached_property
+    def server_runner(self) -> McpRunner:
+        """Runner of the tools of MCP servers."""
+        from pegboard.mcp.runner import McpRunner
+
+        return McpRunner(self.hub)
+
+    @cached_property
     def gateway(self) -> Gateway:
         """The pipeline that every call passes."""
+        scripts = {"script": self.script_runner} if self.settings.scripts.offer else {}
         return Gateway(
             self.registry,
-            {"pack": self.executor, **({"script": self.script_runner} if self.settings.scripts.offer else {})},
+            {"pack": self.executor, "mcp": self.server_runner, **scripts},
             self.history,
             allow=self.allow,
             timeouts=self.timeouts,

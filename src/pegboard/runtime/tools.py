@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec, ToolUses
@@ -112,10 +113,10 @@ class Tools:
         return prepare(spec, arguments)
 
     async def watch(self) -> AsyncGenerator[None]:
-        """Scan, then watch the packs folders until the iterator is closed.
+        """Scan, then watch the packs folders and connect to the servers until the iterator is closed.
 
         Yields after the first scan, and after each rescan that changed something. Changes between two scans aren't
-        missed.
+        missed. Connecting starts after the first scan was received, so that nothing waits for it.
         """
         import asyncio
 
@@ -125,12 +126,41 @@ class Tools:
         try:
             await asyncio.to_thread(self.scan)
             yield
-            async for _ in changes:
+            async for _ in self._and_changes_of_servers(changes):
                 if await asyncio.to_thread(self.scan):
                     yield
         finally:
             stop.set()
             await changes.aclose()
+
+    async def _and_changes_of_servers(self, changes: AsyncGenerator[frozenset[str]]) -> AsyncGenerator[None]:
+        """Connect to the servers, and yield after changes of files or servers."""
+        import asyncio
+
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(changed.set)
+
+        async def follow() -> None:
+            async for _ in changes:
+                changed.set()
+
+        following = asyncio.create_task(follow())
+        following.add_done_callback(lambda _: changed.set())
+        ignore = self._parts.hub.listen(wake) if self._parts.has_servers else lambda: None
+        try:
+            if self._parts.has_servers:
+                self._parts.hub.start()
+            while not following.done():
+                await changed.wait()
+                changed.clear()
+                yield
+        finally:
+            ignore()
+            following.cancel()
+            await asyncio.wait({following})
 
     def _changes(self, stop: asyncio.Event) -> AsyncGenerator[frozenset[str]]:
         from pegboard.discovery import watch
