@@ -110,6 +110,11 @@ class Paths:
         return self.state / "trusted-folders.json"
 
     @property
+    def logins(self) -> Path:
+        """Folder of the logins to MCP servers."""
+        return self.state / "logins"
+
+    @property
     def log(self) -> Path:
         """Pegboard's log file."""
         return self.state / "pegboard.log"

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -86,6 +87,8 @@ class ServerAuthorization(OAuthClientProvider):
         """Why the user must log in; empty if that isn't known to be so."""
         self.is_logged_in = False
         """Whether the user logged in with this object."""
+        self.error = ""
+        """Why the login failed; empty if it didn't."""
 
     async def _initialize(self) -> None:
         await self._store.load()
@@ -115,6 +118,7 @@ class ServerAuthorization(OAuthClientProvider):
         async with AsyncExitStack() as closing:
             closing.push_async_callback(flow.aclose)
             outgoing: httpx2.Request | None = await anext(flow)
+            closing.push(self._keep_error)
             while outgoing is not None:
                 response = yield outgoing
                 if outgoing is request:
@@ -137,6 +141,13 @@ class ServerAuthorization(OAuthClientProvider):
                             response = httpx2.Response(401, request=request)
                         self._redirect = await closing.enter_async_context(self._bound_redirect())
                 outgoing = await _sent(flow, response)
+
+    def _keep_error(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The transport replaces the error by one of its own.
+        if isinstance(error, OAuthFlowError | ValidationError | httpx2.HTTPError):
+            self.error = str(error).strip().split("\n")[0]
 
     def _bound_redirect(self) -> Redirect:
         """Bind the address that the browser returns to; if possible, the one that was registered earlier."""

@@ -145,7 +145,7 @@ class Connection:
                 math.inf
                 if waits
                 else min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)
-            )  # noqa: S311 - spreads load
+            )
             with anyio.move_on_after(pause):
                 await self._retry.wait()
                 failures = 0 if waits else failures
@@ -285,7 +285,7 @@ class Connection:
         """
         if config.url is not None:
             self._last = LastResponse()
-            return http_streams(config.url, config.headers, self._last, self.services.authorize(self.config))
+            return http_streams(config.url, config.headers, self._last, self.services.authorize(config))
         assert config.command is not None, "a server without both has a problem"
         environment = server_environment(os.environ, config.env)
         program = shutil.which(config.command, path=environment.get("PATH"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar  # Any: what coroutines yield and receive
@@ -100,6 +100,10 @@ class Hub:
         if self._thread is not None:
             with suppress(RuntimeError):  # the loop is closed
                 self._started.result().call_soon_threadsafe(self._connect, config)
+
+    def limit(self, names: Collection[str]) -> None:
+        """Forget all servers of the configuration but these; only before `start`."""
+        self._configs = [config for config in self._configs if config.name in names or not config.saved]
 
     def start(self) -> None:
         """Connect to all servers in the background, unless this was called before."""

@@ -46,7 +46,10 @@ class Services:
     sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
     """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
     authorize: Callable[[ServerConfig], httpx2.Auth | None] = lambda _: None
-    """Return the authorization of an HTTP server's requests. Called on the connections' thread."""
+    """Return the authorization of the requests to an HTTP server, given with its secrets.
+
+    Called on the connections' thread.
+    """
     user: User = field(default_factory=lambda: User())
 
 

@@ -15,11 +15,14 @@ from pegboard.models import McpHandler, Problem, ServerConfig, ToolSpec
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
+    import httpx2
+
     from pegboard.config import ResolvedServer, Secrets
     from pegboard.executor import Executor
     from pegboard.health import Health
     from pegboard.history import History
     from pegboard.mcp.hub import Hub
+    from pegboard.mcp.logins import Logins
     from pegboard.mcp.runner import McpRunner
     from pegboard.mcp.services import Sampled
     from pegboard.models import SamplingRequest
@@ -151,6 +154,7 @@ class Parts:
             result_limit=set_.result_limit,
             log_limit=set_.log_limit,
             sample=self.sample,
+            authorize=self._authorize,
         )
         return Hub(configured_servers(self.settings), services)
 
@@ -162,6 +166,21 @@ class Parts:
         if not isinstance(resolved, Problem):
             self.redaction.add(resolved.secrets)
         return resolved
+
+    @cached_property
+    def logins(self) -> Logins:
+        """The user's logins to MCP servers."""
+        from pegboard.mcp.logins import Logins
+
+        return Logins(self.paths.logins)
+
+    def _authorize(self, config: ServerConfig) -> httpx2.Auth | None:
+        """Return the authorization of the requests to a server; None if its headers have one."""
+        from pegboard.mcp.authorization import ServerAuthorization
+
+        if any(header.lower() == "authorization" for header in config.headers):
+            return None
+        return ServerAuthorization(config, self.logins, learn=self.redaction.add)
 
     def _other_packs(self) -> frozenset[str]:
         """Return the names of the packs that aren't servers."""
