@@ -152,13 +152,30 @@ def _report_record(runtime: Runtime) -> None:
     narrate_problems(runtime.record_problems())
 
 
-def scanned(context: typer.Context, tool_allow: Sequence[str] | None = None) -> Runtime:
+def scanned(
+    context: typer.Context,
+    tool_allow: Sequence[str] | None = None,
+    *,
+    connects: bool = False,
+    tool: str | None = None,
+) -> Runtime:
     """Build the runtime of one command, with the tools that its command line allows.
 
     Patterns of the allow list that match no tool are warnings on stderr.
+
+    Args:
+        context: The command.
+        tool_allow: Values of `--tool-allow`.
+        connects: Whether to connect to MCP servers.
+        tool: The only tool or pack that the command uses; it may use all if None.
     """
     runtime = open_runtime(context, tool_allow or context.meta.get("pegboard.allow"))
     runtime.tools.scan()
+    if connects and (runtime.settings.mcp.servers or context.meta.get("pegboard.mcp")):
+        from pegboard.cli import servers
+
+        servers.connect(runtime, context.meta.get("pegboard.mcp", ()), tool)
+        context.call_on_close(lambda: servers.close(runtime))
     if "pegboard.allow" in context.meta:  # Not while the shell completes a command line.
         from pegboard.cli.output import narrate_problems
 

@@ -48,6 +48,10 @@ class Servers:
         """Return the status of the server with this name, or None."""
         return self._parts.hub.status(name) if self._parts.has_servers else None
 
+    def config(self, name: str) -> ServerConfig | None:
+        """Return the configuration of the server with this name, or None; secrets in it are references."""
+        return self._parts.hub.config(name) if self._parts.has_servers else None
+
     def add(self, config: ServerConfig) -> None:
         """Add a server for this run."""
         self._parts.hub.add(config)
@@ -75,6 +79,11 @@ class Servers:
 
         await self._parts.hub.connect(name, timeout)
         await asyncio.to_thread(self._parts.registry.scan)
+
+    async def close(self) -> None:
+        """End all connections and the servers that Pegboard started."""
+        if self._parts.is_built("hub"):
+            await self._parts.hub.close()
 
     def ask_with(self, questions: ServerQuestions | None) -> None:
         """Set who answers what servers ask the user; without one, every question is declined."""
