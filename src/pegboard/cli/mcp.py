@@ -57,6 +57,9 @@ def add(
     client_id: Annotated[
         str | None, typer.Option("--client-id", metavar="ID", help="Log in with this OAuth client identifier.")
     ] = None,
+    client_secret: Annotated[
+        str | None, typer.Option("--client-secret", metavar="SECRET", help="Name of the secret of that identifier.")
+    ] = None,
     keep_literals: KeepOption = False,
     packs: PacksOption = None,
 ) -> None:
@@ -83,7 +86,8 @@ def add(
     if timeout is not None:
         entry["timeout"] = timeout
     if client_id is not None:
-        entry["oauth"] = {"client_id": client_id}
+        secret = {} if client_secret is None else {"client_secret": f"${{{client_secret}}}"}
+        entry["oauth"] = {"client_id": client_id, **secret}
     check_entry(runtime, name, entry)
     write_entries(runtime, {name: entry}, keep_literals=keep_literals)
     narrate(f"Added {name} to {runtime.paths.config_file}. Test it with `pegboard mcp test {name}`.")

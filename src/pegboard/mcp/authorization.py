@@ -54,7 +54,7 @@ class ServerAuthorization(OAuthClientProvider):
 
     Uses and refreshes the stored tokens. Without `log_in`, no request leads to a registration or a browser window:
     the server's rejection is passed on, and `needed` says that the user must log in. With `log_in`, the user logs in
-    once, with the first request.
+    once, with the first request that the server rejects.
 
     Args:
         config: The server, with its secrets; it has a URL.
@@ -87,6 +87,8 @@ class ServerAuthorization(OAuthClientProvider):
         """Why the user must log in; empty if that isn't known to be so."""
         self.is_logged_in = False
         """Whether the user logged in with this object."""
+        self.is_forced = False
+        """Whether the user logs in with the next request, even if the server doesn't require it for that request."""
         self.error = ""
         """Why the login failed; empty if it didn't."""
 
@@ -137,7 +139,8 @@ class ServerAuthorization(OAuthClientProvider):
                         return
                     if self._log_in is not None and not self.is_logged_in:
                         if not is_rejected:
-                            # The server may require a login only for some requests.
+                            if not self.is_forced:
+                                return
                             response = httpx2.Response(401, request=request)
                         self._redirect = await closing.enter_async_context(self._bound_redirect())
                 outgoing = await _sent(flow, response)

@@ -35,8 +35,14 @@ async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn)
     last = LastResponse()
     reason, fix = "", ""
     try:
-        async with asyncio.timeout(_PATIENCE), Client(http_streams(config.url, config.headers, last, authorization)):
-            pass
+        streams = http_streams(config.url, config.headers, last, authorization)
+        async with asyncio.timeout(_PATIENCE), Client(streams, cache=None) as client:
+            if not authorization.is_logged_in:
+                await client.list_tools()
+            if not authorization.is_logged_in:
+                # Nothing was rejected: the server may require a login only for some tools.
+                authorization.is_forced = True
+                await client.list_tools()
     except TimeoutError:
         reason = f"It took more than {_PATIENCE / 60:g} minutes."
     except ERRORS as error:
