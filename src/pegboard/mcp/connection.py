@@ -141,12 +141,7 @@ class Connection:
             self._report_failure(failure, retries=not waits)
             self._retry.clear()
             self._settled.set()
-            pause = (
-                math.inf
-                if waits
-                else min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)
-            )  # noqa: S311 - spreads load
-            with anyio.move_on_after(pause):
+            with anyio.move_on_after(math.inf if waits else _pause(failures)):
                 await self._retry.wait()
                 failures = 0 if waits else failures
                 self._set(state=ServerState.CONNECTING)
@@ -407,24 +402,20 @@ class Connection:
         )
 
     def _report_failure(self, failure: Failure, *, retries: bool) -> None:
-        was_ready = bool(self.status.protocol) and self.status.state not in (
-            ServerState.FAILED,
-            ServerState.NEEDS_LOGIN,
-        )
+        unusable = (ServerState.FAILED, ServerState.NEEDS_LOGIN)
+        was_ready = bool(self.status.protocol) and self.status.state not in unusable
         state = ServerState.FAILED
         if failure.needs_login:
             state = ServerState.NEEDS_LOGIN
         elif was_ready and retries:
             state = ServerState.CONNECTING
-        problem = self._problem(
-            f"The MCP server {self.pack or self.config.command or self.config.url} is not connected. {failure.reason}",
-            failure.fix,
-        )
+        name = self.pack or self.config.command or self.config.url
+        problem = self._problem(f"The MCP server {name} is not connected. {failure.reason}", failure.fix)
         self.snapshot = Snapshot(self.snapshot.specs, (problem,))
         self._set(state=state, reason=failure.reason, fix=failure.fix)
 
     def _set(self, **fields: object) -> None:
-        before, self.status = self.status, self.status.model_copy(update=fields)
+        self.status = self.status.model_copy(update=fields)
         self._changed()
 
     def _problem(self, message: str, fix: str, severity: str = "error") -> Problem:
@@ -471,8 +462,13 @@ class Connection:
                     scope.deadline = now + left[call]
 
 
+def _pause(failures: int) -> float:
+    """Return the seconds to wait before the next attempt, with jitter, so that servers don't start together."""
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+
+
 def _names(capabilities: ServerCapabilities) -> Iterator[str]:
-    """Yield the capabilities of a server: `tools`, `tools.listChanged`, …"""
+    """Yield the capabilities of a server, such as `tools` and `tools.listChanged`."""
     for name, value in capabilities.model_dump(by_alias=True, exclude_none=True, mode="json").items():
         yield str(name)[:50]
         if isinstance(value, dict):

@@ -132,20 +132,38 @@ def _version_mismatch(causes: list[BaseException]) -> Failure | None:
 
 
 def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> Failure | None:
-    url = config.url or ""
-    host = urlsplit(url).hostname or url
     entry = _entry(config, "url")
+    return (
+        _tls_or_name_failure(config, causes, entry)
+        or _answer_failure(config, last, entry)
+        or _network_failure(config, causes, entry)
+    )
+
+
+def _host(config: ServerConfig) -> str:
+    return urlsplit(config.url or "").hostname or config.url or ""
+
+
+def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+    """Return the failure of a connection that couldn't be made; the cause says most about it."""
+    host = _host(config)
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
             reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
             fix = f"Check {entry}. For a private certificate authority, set SSL_CERT_FILE to its certificate."
-            return Failure(
-                f"The TLS connection to {host} failed: {reason}.", fix, isinstance(cause, ssl.SSLCertVerificationError)
-            )
+            is_final = isinstance(cause, ssl.SSLCertVerificationError)
+            return Failure(f"The TLS connection to {host} failed: {reason}.", fix, is_final)
         if isinstance(cause, socket.gaierror):
             return Failure(f"The host {host} can't be found.", f"Check {entry} and the network.")
         if isinstance(cause, ConnectionRefusedError):
-            return Failure(f"Nothing listens at {url} (connection refused).", f"Start the server, or check {entry}.")
+            fix = f"Start the server, or check {entry}."
+            return Failure(f"Nothing listens at {config.url} (connection refused).", fix)
+    return None
+
+
+def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Failure | None:
+    """Return the failure that the last response explains."""
+    url, fix = config.url, f"Check {entry}; MCP endpoints often end in /mcp."
     if last.too_long:
         return Failure("The server's answer exceeds the limit of a message.", "Report this to the server's author.")
     if last.status in (401, 403):
@@ -153,21 +171,23 @@ def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastR
     said = f" It said: {quotation(last.text)}." if last.text else ""
     if last.is_html or (last.status == 200 and last.kind not in ("application/json", "text/event-stream")):
         what = "an HTML page" if last.is_html else f"{last.kind or 'no media type'}"
-        reason = f"{url} answered with {what} (HTTP {last.status}), not with MCP messages.{said}"
-        return Failure(reason, f"Check {entry}; MCP endpoints often end in /mcp.", True)
+        return Failure(f"{url} answered with {what} (HTTP {last.status}), not with MCP messages.{said}", fix, True)
     if 300 <= last.status < 400:
         return Failure(f"{url} redirects to another address.{said}", f"Use that address in {entry}.", True)
     if last.status >= 500 or last.status == 429:
         return Failure(f"The server at {url} failed (HTTP {last.status}).{said}", "Try again later.")
     if last.status >= 400:
-        reason = f"{url} is not an MCP endpoint (HTTP {last.status}).{said}"
-        return Failure(reason, f"Check {entry}; MCP endpoints often end in /mcp.", True)
+        return Failure(f"{url} is not an MCP endpoint (HTTP {last.status}).{said}", fix, True)
+    return None
+
+
+def _network_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+    host, fix = _host(config), f"Check {entry} and the network."
     for cause in causes:
         if isinstance(cause, httpx2.TimeoutException):
-            return Failure(f"{host} didn't answer in time.", f"Check {entry} and the network.")
+            return Failure(f"{host} didn't answer in time.", fix)
         if isinstance(cause, httpx2.TransportError | OSError):
-            why = str(cause) or type(cause).__name__
-            return Failure(f"The connection to {host} failed: {quotation(why)}.", f"Check {entry} and the network.")
+            return Failure(f"The connection to {host} failed: {quotation(str(cause) or type(cause).__name__)}.", fix)
     return None
 
 

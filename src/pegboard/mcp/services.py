@@ -31,25 +31,6 @@ class SamplingError(Exception):
     """A prompt can't be answered; the message is a sentence for the server."""
 
 
-@dataclass
-class Services:
-    """What connections need from the rest of Pegboard."""
-
-    resolve: Callable[[ServerConfig], ResolvedServer | Problem]
-    """Fill in the secrets of a server, and have them redacted. Blocks."""
-    packs: Callable[[], Collection[str]]
-    """Return the names of all other packs, which no server's pack may have. Blocks."""
-    results: Path
-    """Folder for large results, images and audio."""
-    result_limit: int = 1_000_000
-    log_limit: int = 10_000_000
-    sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
-    """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
-    authorize: Callable[[ServerConfig], httpx2.Auth | None] = lambda _: None
-    """Return the authorization of an HTTP server's requests. Called on the connections' thread."""
-    user: User = field(default_factory=lambda: User())
-
-
 class User:
     """The user's side of servers' questions: who answers, and in which event loop."""
 
@@ -74,3 +55,22 @@ class User:
             asking.close()
             return None
         return await asyncio.wrap_future(future)
+
+
+@dataclass
+class Services:
+    """What connections need from the rest of Pegboard."""
+
+    resolve: Callable[[ServerConfig], ResolvedServer | Problem]
+    """Fill in the secrets of a server, and have them redacted. Blocks."""
+    packs: Callable[[], Collection[str]]
+    """Return the names of all other packs, which no server's pack may have. Blocks."""
+    results: Path
+    """Folder for large results, images and audio."""
+    result_limit: int = 1_000_000
+    log_limit: int = 10_000_000
+    sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
+    """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
+    authorize: Callable[[ServerConfig], httpx2.Auth | None] = lambda _: None
+    """Return the authorization of an HTTP server's requests. Called on the connections' thread."""
+    user: User = field(default_factory=User)
