@@ -35,6 +35,7 @@ from pegboard.mcp.failures import (
     error_text,
     explain,
     folder_missing,
+    login_needed,
     no_answer,
 )
 from pegboard.mcp.http import LastResponse, http_streams
@@ -47,6 +48,7 @@ from pegboard.mcp.watch import Watch
 from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
 
 if TYPE_CHECKING:
+    from pegboard.mcp.authorization import ServerAuthorization
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
 
@@ -109,6 +111,7 @@ class Connection:
         self._process: ServerProcess | None = None
         self._watch: Watch | None = None
         self._last: LastResponse | None = None
+        self._login: ServerAuthorization | None = None
         self._settled = asyncio.Event()
         self._retry = asyncio.Event()
         self._wake = asyncio.Event()
@@ -233,6 +236,14 @@ class Connection:
         reason = self.status.reason or f"It didn't connect within {self.config.timeout:g} s."
         return self._problem(f"The server {self.pack or 'of --mcp'} is not connected. {reason}", self.status.fix)
 
+    def login_missing(self) -> Failure | None:
+        """Report that the user must log in, if the last response says so; return the failure of the call."""
+        if self._login is None or not self._login.needed:
+            return None
+        failure = login_needed(self.config, self._login.needed)
+        self._report_failure(failure, retries=False)
+        return failure
+
     def fail(self, error: BaseException) -> None:
         """Report an error of Pegboard itself, which ended `run`."""
         self._client = None
@@ -251,7 +262,7 @@ class Connection:
         resolved = await asyncio.to_thread(self.services.resolve, config)
         if isinstance(resolved, Problem):
             return Failure(resolved.message, resolved.fix, is_final=True)
-        self._process = self._last = None
+        self._process = self._last = self._login = None
         self._closed.clear()
         self._is_stale = False
         try:
@@ -267,7 +278,8 @@ class Connection:
         except UnusableServerError as error:
             return error.failure
         except ERRORS as error:
-            return explain(config, error, self._process, self._last)
+            failure = explain(config, error, self._process, self._last)
+            return login_needed(config, self._login.needed) if self._login and self._login.needed else failure
         if scope.cancelled_caught:
             return no_answer(config, self._process, config.timeout)
         return Failure(self.lost(), "")
@@ -280,7 +292,8 @@ class Connection:
         """
         if config.url is not None:
             self._last = LastResponse()
-            return http_streams(config.url, config.headers, self._last, self.services.authorize(self.config))
+            self._login = self.services.authorize(config)
+            return http_streams(config.url, config.headers, self._last, self._login)
         assert config.command is not None, "a server without both has a problem"
         environment = server_environment(os.environ, config.env)
         program = shutil.which(config.command, path=environment.get("PATH"))

@@ -78,6 +78,14 @@ def ended(config: ServerConfig, process: ServerProcess) -> Failure:
     return Failure(reason, _try_yourself(config))
 
 
+def login_needed(config: ServerConfig, why: str) -> Failure:
+    """Return the failure of a server at which the user must log in."""
+    fix = f"Run `pegboard mcp login {config.name}`."
+    if not config.saved:
+        fix = "Add it with `pegboard mcp add`, then run `pegboard mcp login`."
+    return Failure(why, fix, is_final=True, needs_login=True)
+
+
 def explain(
     config: ServerConfig, error: BaseException, process: ServerProcess | None, last: LastResponse | None
 ) -> Failure:
@@ -193,13 +201,11 @@ def _network_failure(config: ServerConfig, causes: list[BaseException], entry: s
 
 def _login(config: ServerConfig, last: LastResponse) -> Failure:
     said = f" It said: {quotation(last.text)}." if last.text else ""
-    name = config.name or "NAME"
     if last.status == 401:
         if any(header.lower() == "authorization" for header in config.headers):
             reason = f"The server rejected the `Authorization` header (HTTP 401).{said}"
             return Failure(reason, f"Correct {_entry(config, 'headers')}.", True, needs_login=True)
-        fix = f"Run `pegboard mcp login {name}`." if config.saved else "Add it with `pegboard mcp add`, then log in."
-        return Failure(f"The server requires a login (HTTP 401).{said}", fix, True, needs_login=True)
+        return login_needed(config, f"The server requires a login (HTTP 401).{said}")
     return Failure(
         f"The server refuses access (HTTP 403).{said}", f"Check your account, or {_entry(config, 'headers')}.", True
     )

@@ -12,9 +12,8 @@ from pegboard.models import Problem, SamplingRequest, ServerConfig
 from pegboard.ports import ServerQuestions
 
 if TYPE_CHECKING:
-    import httpx2
-
     from pegboard.config import ResolvedServer
+    from pegboard.mcp.authorization import ServerAuthorization
 
 _T = TypeVar("_T")
 
@@ -71,6 +70,6 @@ class Services:
     log_limit: int = 10_000_000
     sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
     """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
-    authorize: Callable[[ServerConfig], httpx2.Auth | None] = lambda _: None
-    """Return the authorization of an HTTP server's requests. Called on the connections' thread."""
+    authorize: Callable[[ServerConfig], ServerAuthorization | None] = lambda _: None
+    """Return the authorization of the requests to an HTTP server, whose secrets are filled in; None for none."""
     user: User = field(default_factory=User)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pegboard.executor import Executor
     from pegboard.health import Health
     from pegboard.history import History
+    from pegboard.mcp.authorization import ServerAuthorization
     from pegboard.mcp.hub import Hub
+    from pegboard.mcp.logins import Logins
     from pegboard.mcp.runner import McpRunner
     from pegboard.mcp.services import Sampled
     from pegboard.models import SamplingRequest
@@ -151,6 +153,7 @@ class Parts:
             result_limit=set_.result_limit,
             log_limit=set_.log_limit,
             sample=self.sample,
+            authorize=self._authorize,
         )
         return Hub(configured_servers(self.settings), services)
 
@@ -162,6 +165,21 @@ class Parts:
         if not isinstance(resolved, Problem):
             self.redaction.add(resolved.secrets)
         return resolved
+
+    def _authorize(self, config: ServerConfig) -> ServerAuthorization | None:
+        """Return the authorization of the requests to an HTTP server, unless a header in its entry has it."""
+        from pegboard.mcp.authorization import ServerAuthorization
+
+        if config.url is None or any(name.lower() == "authorization" for name in config.headers):
+            return None
+        return ServerAuthorization(config, self.logins, learn=self.redaction.add)
+
+    @cached_property
+    def logins(self) -> Logins:
+        """The logins to HTTP servers."""
+        from pegboard.mcp.logins import Logins
+
+        return Logins(self.paths.logins)
 
     def _other_packs(self) -> frozenset[str]:
         """Return the names of the packs that aren't servers."""
