@@ -42,8 +42,16 @@ def tools(cursor: str | None) -> dict[str, Any]:
                 plain,
                 {**plain, "name": "no_schema", "inputSchema": "none"},
                 {**plain, "name": "missing_schema", "inputSchema": None},
-                {**plain, "name": "dangling", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}}},
-                {**plain, "name": "remote", "inputSchema": {"type": "object", "$ref": "http://127.0.0.1:9/schema.json"}},
+                {
+                    **plain,
+                    "name": "dangling",
+                    "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}},
+                },
+                {
+                    **plain,
+                    "name": "remote",
+                    "inputSchema": {"type": "object", "$ref": "http://127.0.0.1:9/schema.json"},
+                },
                 {**plain, "name": "invalid", "inputSchema": {"type": "object", "properties": {"a": {"type": "any"}}}},
                 {**plain, "name": "loop", "inputSchema": {"type": "object", "$ref": "#"}},
                 {**plain, "name": "odd_output", "outputSchema": [1]},
@@ -55,8 +63,15 @@ def tools(cursor: str | None) -> dict[str, Any]:
             ]
         }
     if MODE == "escapes":
-        schema = {"type": "object", "properties": {ESCAPES: {"type": "string", "description": ESCAPES, "title": ESCAPES}}}
-        return {"tools": [{**plain, "name": "ok" + ESCAPES, "description": ESCAPES, "title": ESCAPES, "inputSchema": schema}]}
+        schema = {
+            "type": "object",
+            "properties": {ESCAPES: {"type": "string", "description": ESCAPES, "title": ESCAPES}},
+        }
+        return {
+            "tools": [
+                {**plain, "name": "ok" + ESCAPES, "description": ESCAPES, "title": ESCAPES, "inputSchema": schema}
+            ]
+        }
     if MODE == "readonly":
         return {"tools": [{**plain, "annotations": {"readOnlyHint": True, "destructiveHint": False}}, bad]}
     if MODE == "churn":
@@ -102,7 +117,10 @@ class Peer:
         """Return the answer to a request; None if there is none."""
         if method == "initialize":
             version = "1999-01-01" if MODE == "version" else "2025-11-25"
-            info = {"name": "hostile" + (ESCAPES if MODE == "escapes" else ""), "version": "0" + ESCAPES * (MODE == "escapes")}
+            info = {
+                "name": "hostile" + (ESCAPES if MODE == "escapes" else ""),
+                "version": "0" + ESCAPES * (MODE == "escapes"),
+            }
             return {
                 "result": {
                     "protocolVersion": version,

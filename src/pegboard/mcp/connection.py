@@ -46,6 +46,7 @@ from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import log_line, quotation
 from pegboard.mcp.watch import Watch
 from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from pegboard.mcp.authorization import ServerAuthorization
@@ -224,7 +225,16 @@ class Connection:
     def now(self) -> ServerStatus:
         """Return the status, with the last lines of stderr. Thread-safe."""
         process = self._process
-        return self.status if process is None else self.status.model_copy(update={"stderr": process.stderr})
+        if process is None:
+            return self.status
+        update: dict[str, object] = {"stderr": process.stderr}
+        if process.reader.garbage and not self.status.reason:
+            number = count(process.reader.garbage, "line")
+            update["reason"] = (
+                f"It printed {number} on stdout that aren't messages: {quotation(process.reader.sample)}."
+            )
+            update["fix"] = "Configure the server to log to stderr."
+        return self.status.model_copy(update=update)
 
     @property
     def strays(self) -> int:
