@@ -85,6 +85,11 @@ class Paths:
         return self.data / "keyring"
 
     @property
+    def logins(self) -> Path:
+        """Folder of logins to MCP servers that no keyring stores."""
+        return self.data / "logins"
+
+    @property
     def database(self) -> Path:
         """SQLite file of the history."""
         return self.state / "history.db"
@@ -108,11 +113,6 @@ class Paths:
     def trust(self) -> Path:
         """Record of the folders that the user trusts."""
         return self.state / "trusted-folders.json"
-
-    @property
-    def logins(self) -> Path:
-        """Folder of the logins to MCP servers."""
-        return self.state / "logins"
 
     @property
     def log(self) -> Path:

@@ -68,6 +68,8 @@ async def send_call(connection: Connection, running: RunningCall, spec: ToolSpec
             fail(
                 f"The connection to the server {connection.pack} ended during the call. {connection.lost()}", "crashed"
             )
+        elif (login := connection.login_missing()) is not None:
+            fail(f"{spec.name} was not called. {login.reason} {login.fix}", "needs_login")
         else:
             fail(f"The server {connection.pack} answered with an error: {error_text(error)}", "server_error")
         return

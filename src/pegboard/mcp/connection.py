@@ -35,6 +35,7 @@ from pegboard.mcp.failures import (
     error_text,
     explain,
     folder_missing,
+    login_needed,
     no_answer,
 )
 from pegboard.mcp.http import LastResponse, http_streams
@@ -45,8 +46,10 @@ from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import log_line, quotation
 from pegboard.mcp.watch import Watch
 from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
+from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
+    from pegboard.mcp.authorization import ServerAuthorization
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
 
@@ -109,6 +112,7 @@ class Connection:
         self._process: ServerProcess | None = None
         self._watch: Watch | None = None
         self._last: LastResponse | None = None
+        self._login: ServerAuthorization | None = None
         self._settled = asyncio.Event()
         self._retry = asyncio.Event()
         self._wake = asyncio.Event()
@@ -141,12 +145,7 @@ class Connection:
             self._report_failure(failure, retries=not waits)
             self._retry.clear()
             self._settled.set()
-            pause = (
-                math.inf
-                if waits
-                else min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)
-            )
-            with anyio.move_on_after(pause):
+            with anyio.move_on_after(math.inf if waits else _pause(failures)):
                 await self._retry.wait()
                 failures = 0 if waits else failures
                 self._set(state=ServerState.CONNECTING)
@@ -226,7 +225,16 @@ class Connection:
     def now(self) -> ServerStatus:
         """Return the status, with the last lines of stderr. Thread-safe."""
         process = self._process
-        return self.status if process is None else self.status.model_copy(update={"stderr": process.stderr})
+        if process is None:
+            return self.status
+        update: dict[str, object] = {"stderr": process.stderr}
+        if process.reader.garbage and not self.status.reason:
+            number = count(process.reader.garbage, "line")
+            update["reason"] = (
+                f"It printed {number} on stdout that aren't messages: {quotation(process.reader.sample)}."
+            )
+            update["fix"] = "Configure the server to log to stderr."
+        return self.status.model_copy(update=update)
 
     @property
     def strays(self) -> int:
@@ -237,6 +245,14 @@ class Connection:
         """Return why the server isn't connected."""
         reason = self.status.reason or f"It didn't connect within {self.config.timeout:g} s."
         return self._problem(f"The server {self.pack or 'of --mcp'} is not connected. {reason}", self.status.fix)
+
+    def login_missing(self) -> Failure | None:
+        """Report that the user must log in, if the last response says so; return the failure of the call."""
+        if self._login is None or not self._login.needed:
+            return None
+        failure = login_needed(self.config, self._login.needed)
+        self._report_failure(failure, retries=False)
+        return failure
 
     def fail(self, error: BaseException) -> None:
         """Report an error of Pegboard itself, which ended `run`."""
@@ -256,7 +272,7 @@ class Connection:
         resolved = await asyncio.to_thread(self.services.resolve, config)
         if isinstance(resolved, Problem):
             return Failure(resolved.message, resolved.fix, is_final=True)
-        self._process = self._last = None
+        self._process = self._last = self._login = None
         self._closed.clear()
         self._is_stale = False
         try:
@@ -272,7 +288,8 @@ class Connection:
         except UnusableServerError as error:
             return error.failure
         except ERRORS as error:
-            return explain(config, error, self._process, self._last)
+            failure = explain(config, error, self._process, self._last)
+            return login_needed(config, self._login.needed) if self._login and self._login.needed else failure
         if scope.cancelled_caught:
             return no_answer(config, self._process, config.timeout)
         return Failure(self.lost(), "")
@@ -285,7 +302,8 @@ class Connection:
         """
         if config.url is not None:
             self._last = LastResponse()
-            return http_streams(config.url, config.headers, self._last, self.services.authorize(config))
+            self._login = self.services.authorize(config)
+            return http_streams(config.url, config.headers, self._last, self._login)
         assert config.command is not None, "a server without both has a problem"
         environment = server_environment(os.environ, config.env)
         program = shutil.which(config.command, path=environment.get("PATH"))
@@ -407,24 +425,20 @@ class Connection:
         )
 
     def _report_failure(self, failure: Failure, *, retries: bool) -> None:
-        was_ready = bool(self.status.protocol) and self.status.state not in (
-            ServerState.FAILED,
-            ServerState.NEEDS_LOGIN,
-        )
+        unusable = (ServerState.FAILED, ServerState.NEEDS_LOGIN)
+        was_ready = bool(self.status.protocol) and self.status.state not in unusable
         state = ServerState.FAILED
         if failure.needs_login:
             state = ServerState.NEEDS_LOGIN
         elif was_ready and retries:
             state = ServerState.CONNECTING
-        problem = self._problem(
-            f"The MCP server {self.pack or self.config.command or self.config.url} is not connected. {failure.reason}",
-            failure.fix,
-        )
+        name = self.pack or self.config.command or self.config.url
+        problem = self._problem(f"The MCP server {name} is not connected. {failure.reason}", failure.fix)
         self.snapshot = Snapshot(self.snapshot.specs, (problem,))
         self._set(state=state, reason=failure.reason, fix=failure.fix)
 
     def _set(self, **fields: object) -> None:
-        before, self.status = self.status, self.status.model_copy(update=fields)
+        self.status = self.status.model_copy(update=fields)
         self._changed()
 
     def _problem(self, message: str, fix: str, severity: str = "error") -> Problem:
@@ -471,8 +485,13 @@ class Connection:
                     scope.deadline = now + left[call]
 
 
+def _pause(failures: int) -> float:
+    """Return the seconds to wait before the next attempt, with jitter, so that servers don't start together."""
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+
+
 def _names(capabilities: ServerCapabilities) -> Iterator[str]:
-    """Yield the capabilities of a server: `tools`, `tools.listChanged`, …"""
+    """Yield the capabilities of a server, such as `tools` and `tools.listChanged`."""
     for name, value in capabilities.model_dump(by_alias=True, exclude_none=True, mode="json").items():
         yield str(name)[:50]
         if isinstance(value, dict):

@@ -78,6 +78,14 @@ def ended(config: ServerConfig, process: ServerProcess) -> Failure:
     return Failure(reason, _try_yourself(config))
 
 
+def login_needed(config: ServerConfig, why: str) -> Failure:
+    """Return the failure of a server at which the user must log in."""
+    fix = f"Run `pegboard mcp login {config.name}`."
+    if not config.saved:
+        fix = "Add it with `pegboard mcp add`, then run `pegboard mcp login`."
+    return Failure(why, fix, is_final=True, needs_login=True)
+
+
 def explain(
     config: ServerConfig, error: BaseException, process: ServerProcess | None, last: LastResponse | None
 ) -> Failure:
@@ -132,20 +140,38 @@ def _version_mismatch(causes: list[BaseException]) -> Failure | None:
 
 
 def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> Failure | None:
-    url = config.url or ""
-    host = urlsplit(url).hostname or url
     entry = _entry(config, "url")
+    return (
+        _tls_or_name_failure(config, causes, entry)
+        or _answer_failure(config, last, entry)
+        or _network_failure(config, causes, entry)
+    )
+
+
+def _host(config: ServerConfig) -> str:
+    return urlsplit(config.url or "").hostname or config.url or ""
+
+
+def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+    """Return the failure of a connection that couldn't be made; the cause says most about it."""
+    host = _host(config)
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
             reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
             fix = f"Check {entry}. For a private certificate authority, set SSL_CERT_FILE to its certificate."
-            return Failure(
-                f"The TLS connection to {host} failed: {reason}.", fix, isinstance(cause, ssl.SSLCertVerificationError)
-            )
+            is_final = isinstance(cause, ssl.SSLCertVerificationError)
+            return Failure(f"The TLS connection to {host} failed: {reason}.", fix, is_final)
         if isinstance(cause, socket.gaierror):
             return Failure(f"The host {host} can't be found.", f"Check {entry} and the network.")
         if isinstance(cause, ConnectionRefusedError):
-            return Failure(f"Nothing listens at {url} (connection refused).", f"Start the server, or check {entry}.")
+            fix = f"Start the server, or check {entry}."
+            return Failure(f"Nothing listens at {config.url} (connection refused).", fix)
+    return None
+
+
+def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Failure | None:
+    """Return the failure that the last response explains."""
+    url, fix = config.url, f"Check {entry}; MCP endpoints often end in /mcp."
     if last.too_long:
         return Failure("The server's answer exceeds the limit of a message.", "Report this to the server's author.")
     if last.status in (401, 403):
@@ -153,33 +179,33 @@ def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastR
     said = f" It said: {quotation(last.text)}." if last.text else ""
     if last.is_html or (last.status == 200 and last.kind not in ("application/json", "text/event-stream")):
         what = "an HTML page" if last.is_html else f"{last.kind or 'no media type'}"
-        reason = f"{url} answered with {what} (HTTP {last.status}), not with MCP messages.{said}"
-        return Failure(reason, f"Check {entry}; MCP endpoints often end in /mcp.", True)
+        return Failure(f"{url} answered with {what} (HTTP {last.status}), not with MCP messages.{said}", fix, True)
     if 300 <= last.status < 400:
         return Failure(f"{url} redirects to another address.{said}", f"Use that address in {entry}.", True)
     if last.status >= 500 or last.status == 429:
         return Failure(f"The server at {url} failed (HTTP {last.status}).{said}", "Try again later.")
     if last.status >= 400:
-        reason = f"{url} is not an MCP endpoint (HTTP {last.status}).{said}"
-        return Failure(reason, f"Check {entry}; MCP endpoints often end in /mcp.", True)
+        return Failure(f"{url} is not an MCP endpoint (HTTP {last.status}).{said}", fix, True)
+    return None
+
+
+def _network_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+    host, fix = _host(config), f"Check {entry} and the network."
     for cause in causes:
         if isinstance(cause, httpx2.TimeoutException):
-            return Failure(f"{host} didn't answer in time.", f"Check {entry} and the network.")
+            return Failure(f"{host} didn't answer in time.", fix)
         if isinstance(cause, httpx2.TransportError | OSError):
-            why = str(cause) or type(cause).__name__
-            return Failure(f"The connection to {host} failed: {quotation(why)}.", f"Check {entry} and the network.")
+            return Failure(f"The connection to {host} failed: {quotation(str(cause) or type(cause).__name__)}.", fix)
     return None
 
 
 def _login(config: ServerConfig, last: LastResponse) -> Failure:
     said = f" It said: {quotation(last.text)}." if last.text else ""
-    name = config.name or "NAME"
     if last.status == 401:
         if any(header.lower() == "authorization" for header in config.headers):
             reason = f"The server rejected the `Authorization` header (HTTP 401).{said}"
             return Failure(reason, f"Correct {_entry(config, 'headers')}.", True, needs_login=True)
-        fix = f"Run `pegboard mcp login {name}`." if config.saved else "Add it with `pegboard mcp add`, then log in."
-        return Failure(f"The server requires a login (HTTP 401).{said}", fix, True, needs_login=True)
+        return login_needed(config, f"The server requires a login (HTTP 401).{said}")
     return Failure(
         f"The server refuses access (HTTP 403).{said}", f"Check your account, or {_entry(config, 'headers')}.", True
     )

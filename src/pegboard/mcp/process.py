@@ -22,6 +22,7 @@ from typing import IO, Self
 import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types.jsonrpc import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
 
 from pegboard.mcp.limits import LONGEST_MESSAGE
 from pegboard.results.sizes import size as size_text
@@ -339,18 +340,17 @@ class _MessageReader(asyncio.Protocol):
             self._skipped_head = part[:_HEAD]
         self._skipped += len(part)
         if self._skipped > _LONGEST_SKIPPED:
+            self.sample = self.sample or self._skipped_head[:200].decode("utf-8", "replace")
             self._flood()
 
     def _too_long(self, end: bytes) -> bytes | SessionMessage:
         """Return the failed response to a request whose response was too long; garbage if it was none."""
-        found = _ID_AT_START.search(self._skipped_head) or _ID_AT_END.search(end[-_HEAD:])
+        number = _id_of_response(self._skipped_head, end)
         size, self._skipped = self._skipped + len(end), 0
-        if found is None:
+        if number is None:
             return b"(a line of " + size_text(size).encode() + b")"
         message = f"The server's answer of {size_text(size)} exceeds the limit of {size_text(LONGEST_MESSAGE)}."
-        return SessionMessage(
-            JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=ErrorData(code=INTERNAL_ERROR, message=message))
-        )
+        return _failed_response(number, message)
 
     def _count_garbage(self, line: bytes) -> None:
         self.garbage += 1
@@ -393,7 +393,9 @@ class _MessageReader(asyncio.Protocol):
                     self._transport.resume_reading()
             try:
                 return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-            except ValueError:
+            except ValueError as error:
+                if (number := _id_of_response(line, line)) is not None:
+                    return _failed_response(number, f"The server's answer is not valid JSON-RPC: {_reason(error)}.")
                 self._count_garbage(line)
                 await asyncio.sleep(0)  # a flood must not keep the loop from other servers
 
@@ -417,3 +419,23 @@ class _MessageReader(asyncio.Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _id_of_response(head: bytes, tail: bytes) -> int | None:
+    """Return the id of a response that can't be parsed, from its start or its end; None if it isn't found."""
+    if b'"method"' in head[:_HEAD]:
+        return None
+    found = _ID_AT_START.search(head[:_HEAD]) or _ID_AT_END.search(tail[-_HEAD:])
+    return int(found[1]) if found else None
+
+
+def _failed_response(number: int, message: str) -> SessionMessage:
+    """Return a response that fails a request."""
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=INTERNAL_ERROR, message=message)))
+
+
+def _reason(error: ValueError) -> str:
+    """Return the first validation error of a message in a few words."""
+    if isinstance(error, ValidationError):
+        return str(error.errors(include_url=False, include_input=False)[0]["msg"])
+    return str(error)

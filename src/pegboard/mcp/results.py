@@ -76,6 +76,7 @@ class ResultReader:
             warnings = tuple(_mismatches(spec, data if has_structure else None, has_structure=has_structure))
         meta = ResultMeta(
             duration_ms=milliseconds,
+            worker=f"MCP server {spec.pack}",
             log_bytes_dropped=dropped,
             warnings=warnings,
             server_meta=_plain(result.meta) if result.meta else None,

@@ -12,9 +12,8 @@ from pegboard.models import Problem, SamplingRequest, ServerConfig
 from pegboard.ports import ServerQuestions
 
 if TYPE_CHECKING:
-    import httpx2
-
     from pegboard.config import ResolvedServer
+    from pegboard.mcp.authorization import ServerAuthorization
 
 _T = TypeVar("_T")
 
@@ -29,28 +28,6 @@ class Sampled(NamedTuple):
 
 class SamplingError(Exception):
     """A prompt can't be answered; the message is a sentence for the server."""
-
-
-@dataclass
-class Services:
-    """What connections need from the rest of Pegboard."""
-
-    resolve: Callable[[ServerConfig], ResolvedServer | Problem]
-    """Fill in the secrets of a server, and have them redacted. Blocks."""
-    packs: Callable[[], Collection[str]]
-    """Return the names of all other packs, which no server's pack may have. Blocks."""
-    results: Path
-    """Folder for large results, images and audio."""
-    result_limit: int = 1_000_000
-    log_limit: int = 10_000_000
-    sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
-    """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
-    authorize: Callable[[ServerConfig], httpx2.Auth | None] = lambda _: None
-    """Return the authorization of the requests to an HTTP server, given with its secrets.
-
-    Called on the connections' thread.
-    """
-    user: User = field(default_factory=lambda: User())
 
 
 class User:
@@ -77,3 +54,22 @@ class User:
             asking.close()
             return None
         return await asyncio.wrap_future(future)
+
+
+@dataclass
+class Services:
+    """What connections need from the rest of Pegboard."""
+
+    resolve: Callable[[ServerConfig], ResolvedServer | Problem]
+    """Fill in the secrets of a server, and have them redacted. Blocks."""
+    packs: Callable[[], Collection[str]]
+    """Return the names of all other packs, which no server's pack may have. Blocks."""
+    results: Path
+    """Folder for large results, images and audio."""
+    result_limit: int = 1_000_000
+    log_limit: int = 10_000_000
+    sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
+    """Ask the configured model; runs in the user's event loop; raises `SamplingError`."""
+    authorize: Callable[[ServerConfig], ServerAuthorization | None] = lambda _: None
+    """Return the authorization of the requests to an HTTP server, whose secrets are filled in; None for none."""
+    user: User = field(default_factory=User)

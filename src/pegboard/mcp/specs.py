@@ -15,6 +15,8 @@ from pegboard.models import Hints, JsonObject, McpHandler, Problem, ServerConfig
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST_NAME: Final = 64
+"""Of a pack and a tool together, as most providers limit it."""
+_SHORTEST_LIMIT: Final = 24
 _MOST_PARAMETERS: Final = 8
 _HINTS: Final = {
     "readOnlyHint": "read_only",
@@ -56,7 +58,8 @@ def tool_specs(
             problems.append(_problem(pack, message, "warning"))
             continue
         seen.add(name)
-        function = _free_name(_safe_name(name), taken)
+        # Providers accept 64 characters, and shorten longer names to that.
+        function = _free_name(_safe_name(name, max(_SHORTEST_LIMIT, _LONGEST_NAME - len(pack) - 1)), taken)
         taken.add(function)
         spec = _spec(config, pack, function, name, tool)
         specs.append(spec)
@@ -144,13 +147,13 @@ def _parameters(properties: JsonObject, required: set[str]) -> Iterator[str]:
         yield typed if name in required else f"{typed} = …"
 
 
-def _safe_name(name: str) -> str:
+def _safe_name(name: str, longest: int) -> str:
     """Return a name that is usable in commands, rules and scripts; the same one for a usual name."""
     safe = _ODD.sub("_", name)
     if not re.search("[A-Za-z0-9]", safe):
         safe = f"tool_{_hash(name)}"
-    if len(safe) > _LONGEST_NAME:
-        safe = f"{safe[: _LONGEST_NAME - 9]}_{_hash(name)}"
+    if len(safe) > longest:
+        safe = f"{safe[: longest - 9]}_{_hash(name)}"
     return safe.lstrip("-.") or safe
 
 

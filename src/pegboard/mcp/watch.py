@@ -37,9 +37,12 @@ RAW_TOOLS = "pegboard/tools"
 """Key in the `_meta` of a list of tools: the tools as the server sent them."""
 
 _BURST = 2_000.0
-"""Messages that a server may send without being slowed down."""
+"""Messages that a server may send at once."""
 _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 """Messages per second that it may send then: while it works on requests, and otherwise."""
+_SLACK = 20_000.0
+"""Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
+_INFORMS = frozenset({"notifications/progress", "notifications/message"})
 
 Read = ReadStream[SessionMessage | Exception]
 Write = WriteStream[SessionMessage]
@@ -96,9 +99,11 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         """Repair a message of the server; return False to drop it."""
         if isinstance(item, Exception):
             return True
-        await self._limit_rate()
         message = item.message
+        is_over = await self._limit_rate()
         match message:
+            case JSONRPCNotification(method=method) if is_over and method in _INFORMS:
+                return False
             case JSONRPCResponse(id=number):
                 method = self._sent.pop(str(number), None)
                 if method is None:
@@ -118,13 +123,15 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
                 pass
         return True
 
-    async def _limit_rate(self) -> None:
+    async def _limit_rate(self) -> bool:
+        """Slow down a server that sends far too much; return whether it sends too much."""
         now = asyncio.get_running_loop().time()
         rate = _RATE_BUSY if self._sent else _RATE_IDLE
         self._budget = min(_BURST, self._budget + (now - self._budget_at) * rate) - 1
         self._budget_at = now
-        if self._budget < 0:
-            await asyncio.sleep(-self._budget / rate)
+        if self._budget < -_SLACK:
+            await asyncio.sleep((-_SLACK - self._budget) / rate)
+        return self._budget < 0
 
     async def _reject(self, number: str | int) -> None:
         error = ErrorData(code=INTERNAL_ERROR, message="Too many requests are waiting for an answer.")

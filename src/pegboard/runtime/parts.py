@@ -15,12 +15,12 @@ from pegboard.models import McpHandler, Problem, ServerConfig, ToolSpec
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
-    import httpx2
 
     from pegboard.config import ResolvedServer, Secrets
     from pegboard.executor import Executor
     from pegboard.health import Health
     from pegboard.history import History
+    from pegboard.mcp.authorization import ServerAuthorization
     from pegboard.mcp.hub import Hub
     from pegboard.mcp.logins import Logins
     from pegboard.mcp.runner import McpRunner
@@ -167,20 +167,20 @@ class Parts:
             self.redaction.add(resolved.secrets)
         return resolved
 
+    def _authorize(self, config: ServerConfig) -> ServerAuthorization | None:
+        """Return the authorization of the requests to an HTTP server, unless a header in its entry has it."""
+        from pegboard.mcp.authorization import ServerAuthorization
+
+        if config.url is None or any(name.lower() == "authorization" for name in config.headers):
+            return None
+        return ServerAuthorization(config, self.logins, learn=self.redaction.add)
+
     @cached_property
     def logins(self) -> Logins:
-        """The user's logins to MCP servers."""
+        """The logins to HTTP servers."""
         from pegboard.mcp.logins import Logins
 
         return Logins(self.paths.logins)
-
-    def _authorize(self, config: ServerConfig) -> httpx2.Auth | None:
-        """Return the authorization of the requests to a server; None if its headers have one."""
-        from pegboard.mcp.authorization import ServerAuthorization
-
-        if any(header.lower() == "authorization" for header in config.headers):
-            return None
-        return ServerAuthorization(config, self.logins, learn=self.redaction.add)
 
     def _other_packs(self) -> frozenset[str]:
         """Return the names of the packs that aren't servers."""

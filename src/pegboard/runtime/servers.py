@@ -57,7 +57,7 @@ class Servers:
         self._parts.hub.add(config)
 
     def limit(self, names: Collection[str]) -> None:
-        """Leave out all servers of the configuration but these, before connecting."""
+        """Leave out all servers of the configuration but these, before connecting; only `log_in` still finds others."""
         if self._parts.has_servers:
             self._parts.hub.limit(names)
 
