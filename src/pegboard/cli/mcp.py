@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group, open_runtime
-from pegboard.cli.server_entries import check_entry, found_row, pack_names, print_found, target, write_entries
+from pegboard.cli.server_entries import (
+    check_entry,
+    found_row,
+    is_configured,
+    pack_names,
+    print_found,
+    target,
+    write_entries,
+)
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
@@ -223,7 +231,7 @@ def import_(
     if not found:
         narrate(reason)
         raise typer.Exit(USAGE)
-    added = [one for one in found if not (one.skipped or one.name in runtime.settings.mcp.servers)]
+    added = [one for one in found if not (one.skipped or is_configured(runtime, one))]
     entries = {one.new_name: one.entry for one in added}
     if entries and not dry_run:
         write_entries(runtime, entries, keep_literals=keep_literals)

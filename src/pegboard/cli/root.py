@@ -218,7 +218,7 @@ def root(
         from pegboard.cli.open import open_app
 
         allow = ",".join(tool_allow) if tool_allow else None
-        raise typer.Exit(open_app(context.meta.get("pegboard.packs", []), allow))
+        raise typer.Exit(open_app(context.meta.get("pegboard.packs", []), allow, context.meta.get("pegboard.mcp", [])))
     context.meta["pegboard.allow"] = tool_allow
 
 

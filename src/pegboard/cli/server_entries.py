@@ -49,6 +49,15 @@ def pack_names(runtime: Runtime) -> frozenset[str]:
     return frozenset(spec.pack for spec in runtime.tools.all())
 
 
+def is_configured(runtime: Runtime, found: FoundServer) -> bool:
+    """Return whether a server of another client is configured already, perhaps with another name."""
+    servers = runtime.settings.mcp.servers
+    if found.name in servers:
+        return True
+    wanted = (found.entry.get("command"), found.entry.get("args", []), found.entry.get("url"))
+    return any((one.command, [*one.args], one.url) == wanted for one in servers.values())
+
+
 def write_entries(runtime: Runtime, entries: Mapping[str, Mapping[str, object]], *, keep_literals: bool) -> None:
     """Write servers to the configuration file, their credentials to secrets; exit if that fails."""
     from pegboard.config import Secrets

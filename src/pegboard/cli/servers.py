@@ -268,10 +268,10 @@ def _label(key: str, part: Any, schema: JsonObject) -> str:  # noqa: ANN401 - JS
     required = schema.get("required")
     notes: list[str] = []
     if isinstance(part, dict):
-        holder = part.get("items") if isinstance(part.get("items"), dict) else part
-        choices = holder.get("enum") or [
-            one.get("const") for one in holder.get("oneOf") or holder.get("anyOf") or [] if isinstance(one, dict)
-        ]
+        items = part.get("items")
+        holder = items if isinstance(items, dict) else part
+        titled = holder.get("oneOf") or holder.get("anyOf") or []
+        choices = holder.get("enum") or [one.get("const") for one in titled if isinstance(one, dict)]
         notes += [str(part.get("description") or part.get("title") or "")]
         notes += [", ".join(map(str, choices))] if choices else [str(part.get("type", ""))]
         notes += [f"default {json.dumps(part['default'], ensure_ascii=False)}"] if "default" in part else []
