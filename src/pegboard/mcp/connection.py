@@ -116,6 +116,7 @@ class Connection:
         self._settled = asyncio.Event()
         self._retry = asyncio.Event()
         self._wake = asyncio.Event()
+        self._gone = asyncio.Event()
         self._is_stale = False
         self._closed = asyncio.Event()
         self._calls: dict[RunningCall, anyio.CancelScope] = {}
@@ -136,14 +137,18 @@ class Connection:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
+            self._retry.clear()
+            self._gone.clear()
             failure = await self._connect_once()
             self._client = None
+            self._gone.set()
             if loop.time() - began > _STABLE_SECONDS:
                 failures = 0
             failures += 1
             waits = failure.is_final or failures >= _MOST_FAILURES
             self._report_failure(failure, retries=not waits)
-            self._retry.clear()
+            if self._retry.is_set():  # a call already waits for the next connection
+                continue
             self._settled.set()
             with anyio.move_on_after(math.inf if waits else _pause(failures)):
                 await self._retry.wait()
@@ -204,17 +209,13 @@ class Connection:
         assert isinstance(params, ElicitRequestURLParams), "only these come with errors"
         return (await self._questions.answer(params)).action
 
-    def is_lost(self, client: Client) -> bool:
-        """Return whether the connection of a client has ended."""
-        return self._closed.is_set() or self._client is not client
-
     async def wait_until_lost(self) -> None:
         """Wait a moment for the reason why the connection ended."""
         if self._process is not None:
             await self._process.wait(_REASON_SECONDS)
         else:
             with anyio.move_on_after(_REASON_SECONDS):
-                await self._settled.wait()
+                await self._gone.wait()
 
     def lost(self) -> str:
         """Return why the connection ended, for the calls that it ended."""
@@ -447,6 +448,7 @@ class Connection:
     # What the server sends by itself
 
     def _close(self) -> None:
+        self._client = None
         self._closed.set()
         self._wake.set()
 
