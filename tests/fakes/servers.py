@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -62,3 +63,16 @@ def json_list(data: object) -> list[object]:
     """Return data that is a list."""
     assert isinstance(data, list)
     return data
+
+
+def processes_of(script: Path, *arguments: str) -> list[int]:
+    """Return the processes that run a script, without their keepers."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if command[1 : 2 + len(arguments)] == [os.fsencode(script), *map(str.encode, arguments)]:
+            found.append(int(folder.name))
+    return found

@@ -11,6 +11,7 @@ import pytest
 from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, json_list, run
 
 from pegboard.models import (
+    CallEvent,
     Finished,
     JsonObject,
     Log,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import resource
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, run
+from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, processes_of, run
 
 from pegboard.models import Finished, Log, Problem, ServerConfig, ServerState, ServerStatus
 from pegboard.results.clean import clean
@@ -233,17 +231,4 @@ async def test_a_server_that_ignores_its_end_is_killed(open_server: Open) -> Non
     began = time.monotonic()
     await runtime.close()
     assert time.monotonic() - began < 15
-    assert not Path(f"/proc/{child}").exists()
-
-
-def processes_of(script: Path, *arguments: str) -> list[int]:
-    """Return the processes that run a script, without their keepers."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if command[1 : 2 + len(arguments)] == [os.fsencode(script), *map(str.encode, arguments)]:
-            found.append(int(folder.name))
-    return found
+    assert child not in await asyncio.to_thread(processes_of, HOSTILE_SERVER, "stays")

@@ -231,9 +231,8 @@ class Connection:
         update: dict[str, object] = {"stderr": process.stderr}
         if process.reader.garbage and not self.status.reason:
             number = count(process.reader.garbage, "line")
-            update["reason"] = (
-                f"It printed {number} on stdout that aren't messages: {quotation(process.reader.sample)}."
-            )
+            sample = quotation(process.reader.sample)
+            update["reason"] = f"The server printed {number} on stdout that aren't messages, such as {sample}."
             update["fix"] = "Configure the server to log to stderr."
         return self.status.model_copy(update=update)
 
