@@ -65,7 +65,7 @@ async def test_a_missing_secret(open_server: Open) -> None:
     runtime = await open_server(SDK_SERVER, env={"KEY": "${NO_SUCH_SECRET}"})
     _, reason, fix = explanation(runtime)
     assert reason.startswith("NO_SUCH_SECRET is not set.")
-    assert "pegboard auth set NO_SUCH_SECRET" in fix
+    assert "in the environment or in a `.env` file" in fix
 
 
 @pytest.mark.parametrize(

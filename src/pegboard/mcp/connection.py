@@ -10,7 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import anyio
 import httpx2
@@ -72,6 +72,8 @@ _REASON_SECONDS = 1.0
 """Time to wait for the exit code of a server whose stdout was closed."""
 
 _T = TypeVar("_T")
+Request: TypeAlias = Callable[[Client], Awaitable[_T]]
+"""Sends a request to a server."""
 
 
 class Snapshot(NamedTuple):
@@ -182,7 +184,7 @@ class Connection:
                 await self.settle()
         return self._client
 
-    async def request(self, send: Callable[[Client], Awaitable[_T]]) -> _T | Problem:
+    async def request(self, send: Request[_T]) -> _T | Problem:
         """Send a request other than a call; return its result, or why there is none.
 
         Args:
