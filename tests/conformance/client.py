@@ -81,6 +81,9 @@ def main(url: str) -> int:
         calls = CONTEXT.get("toolCalls") or [
             {"name": _name(tool), "arguments": _arguments(tool["inputSchema"])} for tool in tools
         ]
+        if SCENARIO == "json-schema-2020-12-preservation":
+            schema, echo = sorted(tools, key=lambda tool: "schema" in tool["inputSchema"].get("required", ()))
+            calls = [{"name": _name(echo), "arguments": {"schema": schema["inputSchema"]}}]
         done = [user.invoke(call["name"], call["arguments"]) for call in calls]
         if is_auth and any(one.returncode for one in done):
             # The server wants another login: for more permissions, or at another authorization server.

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,9 @@ import pytest
 from pegboard.models import ServerConfig
 from pegboard.runtime import Runtime
 
-HERE = Path(__file__).parent
-SDK_SERVER = HERE / "sdk_server.py"
-HOSTILE_SERVER = HERE / "hostile_server.py"
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
-Open = Callable[..., Awaitable[Runtime]]
-"""`open(script, *arguments, name=…, **config)` returns a runtime that is connected to the server."""
+from servers import Open
 
 
 @pytest.fixture

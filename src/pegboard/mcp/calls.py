@@ -63,7 +63,7 @@ async def send_call(connection: Connection, running: RunningCall, spec: ToolSpec
             fail(f"{spec.name} was ended because it exceeded its time limit of {seconds:g} s.{answered}", "timeout")
             return
     except MCPError as error:
-        if error.code == CONNECTION_CLOSED and connection.is_lost(client):
+        if error.code == CONNECTION_CLOSED and error.message == "Connection closed":  # the SDK's own words
             await connection.wait_until_lost()
             fail(
                 f"The connection to the server {connection.pack} ended during the call. {connection.lost()}", "crashed"

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import anyio
 import httpx2
@@ -72,6 +72,8 @@ _REASON_SECONDS = 1.0
 """Time to wait for the exit code of a server whose stdout was closed."""
 
 _T = TypeVar("_T")
+Request: TypeAlias = Callable[[Client], Awaitable[_T]]
+"""Sends a request to a server."""
 
 
 class Snapshot(NamedTuple):
@@ -116,6 +118,7 @@ class Connection:
         self._settled = asyncio.Event()
         self._retry = asyncio.Event()
         self._wake = asyncio.Event()
+        self._gone = asyncio.Event()
         self._is_stale = False
         self._closed = asyncio.Event()
         self._calls: dict[RunningCall, anyio.CancelScope] = {}
@@ -136,14 +139,18 @@ class Connection:
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
+            self._retry.clear()
+            self._gone.clear()
             failure = await self._connect_once()
             self._client = None
+            self._gone.set()
             if loop.time() - began > _STABLE_SECONDS:
                 failures = 0
             failures += 1
             waits = failure.is_final or failures >= _MOST_FAILURES
             self._report_failure(failure, retries=not waits)
-            self._retry.clear()
+            if self._retry.is_set():  # a call already waits for the next connection
+                continue
             self._settled.set()
             with anyio.move_on_after(math.inf if waits else _pause(failures)):
                 await self._retry.wait()
@@ -177,7 +184,7 @@ class Connection:
                 await self.settle()
         return self._client
 
-    async def request(self, send: Callable[[Client], Awaitable[_T]]) -> _T | Problem:
+    async def request(self, send: Request[_T]) -> _T | Problem:
         """Send a request other than a call; return its result, or why there is none.
 
         Args:
@@ -204,17 +211,13 @@ class Connection:
         assert isinstance(params, ElicitRequestURLParams), "only these come with errors"
         return (await self._questions.answer(params)).action
 
-    def is_lost(self, client: Client) -> bool:
-        """Return whether the connection of a client has ended."""
-        return self._closed.is_set() or self._client is not client
-
     async def wait_until_lost(self) -> None:
         """Wait a moment for the reason why the connection ended."""
         if self._process is not None:
             await self._process.wait(_REASON_SECONDS)
         else:
             with anyio.move_on_after(_REASON_SECONDS):
-                await self._settled.wait()
+                await self._gone.wait()
 
     def lost(self) -> str:
         """Return why the connection ended, for the calls that it ended."""
@@ -230,9 +233,8 @@ class Connection:
         update: dict[str, object] = {"stderr": process.stderr}
         if process.reader.garbage and not self.status.reason:
             number = count(process.reader.garbage, "line")
-            update["reason"] = (
-                f"It printed {number} on stdout that aren't messages: {quotation(process.reader.sample)}."
-            )
+            sample = quotation(process.reader.sample)
+            update["reason"] = f"The server printed {number} on stdout that aren't messages, such as {sample}."
             update["fix"] = "Configure the server to log to stderr."
         return self.status.model_copy(update=update)
 
@@ -447,6 +449,7 @@ class Connection:
     # What the server sends by itself
 
     def _close(self) -> None:
+        self._client = None
         self._closed.set()
         self._wake.set()
 

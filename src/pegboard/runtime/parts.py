@@ -15,7 +15,6 @@ from pegboard.models import McpHandler, Problem, ServerConfig, ToolSpec
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
-
     from pegboard.config import ResolvedServer, Secrets
     from pegboard.executor import Executor
     from pegboard.health import Health

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.errors import ModelError
 from pegboard.models import Problem, SamplingRequest, ServerConfig, ServerStatus
 
 if TYPE_CHECKING:
-    from mcp import Client
     from pegboard.mcp.connection import Connection
     from pegboard.mcp.services import Sampled
     from pegboard.models.server_content import (
@@ -179,7 +178,7 @@ class Servers:
 
         return await self._request(name, lambda client: contents.complete(client, of, argument, value, others or {}))
 
-    async def _request(self, name: str, send: Callable[[Client], Awaitable[_T]]) -> _T | Problem:
+    async def _request(self, name: str, send: Request[_T]) -> _T | Problem:
         hub = self._parts.hub if self._parts.has_servers else None
         if hub is None or hub.config(name) is None:
             return self._unknown(name)

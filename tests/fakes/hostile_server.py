@@ -14,69 +14,61 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 MODE = sys.argv[1]
+DIES = {"dies": True}
 ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]x[/]\u202e\x00"
 
 _lock = threading.Lock()
-_calls = 0
-_changes = 0
+_counts = {"calls": 0, "changes": 0}
 _answers: dict[object, threading.Event] = {}
 
 
-def tools(cursor: str | None) -> dict[str, Any]:
+PLAIN: dict[str, Any] = {"name": "ok", "description": "Fine.", "inputSchema": {"type": "object"}}
+BAD: dict[str, Any] = {"name": "bad", "description": "Misbehave.", "inputSchema": {"type": "object"}}
+PATHS = {"type": "object", "properties": {"path": {"type": "string", "description": "A path."}}}
+TOTAL = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+TEXTS = {"description": ESCAPES, "title": ESCAPES}
+NAMES = ("ok", "ok", "o k", "o/k", "о́к", "🔧", "", "a" * 300, "a" * 299 + "b", "-x", "..", "ok\n")
+SCHEMAS: dict[str, Any] = {
+    "no_schema": "none",
+    "null_schema": None,
+    "dangling": {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}},
+    "remote": {"type": "object", "$ref": "http://127.0.0.1:9/schema.json"},
+    "invalid": {"type": "object", "properties": {"a": {"type": "any"}}},
+    "loop": {"type": "object", "$ref": "#"},
+}
+LISTS: dict[str, list[Any]] = {
+    "many": [{**PLAIN, "name": f"tool_{number}", "inputSchema": PATHS} for number in range(5000)],
+    "names": [{**PLAIN, "name": name} for name in NAMES],
+    "schemas": [
+        PLAIN,
+        *({**PLAIN, "name": name, "inputSchema": schema} for name, schema in SCHEMAS.items()),
+        {**PLAIN, "name": "odd_output", "outputSchema": [1]},
+        {**PLAIN, "name": "odd_annotations", "annotations": {"readOnlyHint": "yes", "title": 5}},
+        {**PLAIN, "name": "odd_text", "description": 7, "title": ["x"], "icons": "none", "execution": 3},
+        {"description": "no name"},
+        "nonsense",
+        None,
+    ],
+    "escapes": [
+        {**TEXTS, "name": f"ok{ESCAPES}", "inputSchema": {"type": "object", "properties": {ESCAPES: TEXTS}}},
+        {**BAD, **TEXTS},
+    ],
+    "readonly": [{**PLAIN, "annotations": {"readOnlyHint": True, "destructiveHint": False}}, BAD],
+    "mismatch": [{**BAD, "outputSchema": TOTAL}, {**PLAIN, "outputSchema": TOTAL}],
+}
+
+
+def tools() -> dict[str, Any]:
     """Return one page of the list of tools."""
-    plain: dict[str, Any] = {"name": "ok", "description": "Fine.", "inputSchema": {"type": "object"}}
-    bad = {"name": "bad", "description": "Misbehave.", "inputSchema": {"type": "object"}}
-    if MODE == "many":
-        schema = {"type": "object", "properties": {"path": {"type": "string", "description": "A path."}}}
-        return {"tools": [{**plain, "name": f"tool_{number}", "inputSchema": schema} for number in range(5000)]}
-    if MODE == "cursor":
-        return {"tools": [plain], "nextCursor": "again"}
-    if MODE == "cursors":
-        return {"tools": [], "nextCursor": str(time.time_ns())}
-    if MODE == "names":
-        odd = ["ok", "ok", "o k", "o/k", "о́к", "🔧", "", "a" * 300, "a" * 299 + "b", "-x", "..", "ok\n"]
-        return {"tools": [{**plain, "name": name} for name in odd]}
-    if MODE == "schemas":
-        return {
-            "tools": [
-                plain,
-                {**plain, "name": "no_schema", "inputSchema": "none"},
-                {**plain, "name": "missing_schema", "inputSchema": None},
-                {
-                    **plain,
-                    "name": "dangling",
-                    "inputSchema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}},
-                },
-                {
-                    **plain,
-                    "name": "remote",
-                    "inputSchema": {"type": "object", "$ref": "http://127.0.0.1:9/schema.json"},
-                },
-                {**plain, "name": "invalid", "inputSchema": {"type": "object", "properties": {"a": {"type": "any"}}}},
-                {**plain, "name": "loop", "inputSchema": {"type": "object", "$ref": "#"}},
-                {**plain, "name": "odd_output", "outputSchema": [1]},
-                {**plain, "name": "odd_annotations", "annotations": {"readOnlyHint": "yes", "title": 5}},
-                {**plain, "name": "odd_text", "description": 7, "title": ["x"], "icons": "none", "execution": 3},
-                {"description": "no name"},
-                "nonsense",
-                None,
-            ]
-        }
-    if MODE == "escapes":
-        schema = {
-            "type": "object",
-            "properties": {ESCAPES: {"type": "string", "description": ESCAPES, "title": ESCAPES}},
-        }
-        return {
-            "tools": [
-                {**plain, "name": "ok" + ESCAPES, "description": ESCAPES, "title": ESCAPES, "inputSchema": schema}
-            ]
-        }
-    if MODE == "readonly":
-        return {"tools": [{**plain, "annotations": {"readOnlyHint": True, "destructiveHint": False}}, bad]}
-    if MODE == "churn":
-        return {"tools": [plain, {**bad, "name": f"version_{_changes}"}]}
-    return {"tools": [plain, bad], "nextCursor": ""} if cursor is None else {"tools": []}
+    match MODE:
+        case "cursor":
+            return {"tools": [PLAIN], "nextCursor": "again"}
+        case "cursors":
+            return {"tools": [], "nextCursor": str(time.time_ns())}
+        case "churn":
+            return {"tools": [PLAIN, {**BAD, "name": f"version_{_counts['changes']}"}]}
+        case _:
+            return {"tools": LISTS.get(MODE, [PLAIN, BAD])}
 
 
 class Peer:
@@ -98,6 +90,11 @@ class Peer:
         self.write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         answered.wait(60)
 
+    def die(self) -> None:
+        """End the server."""
+        os.write(2, b"I can't go on.\n")
+        os._exit(3)
+
     def handle(self, message: dict[str, Any]) -> None:
         """Answer one message of the client."""
         method, number = message.get("method"), message.get("id")
@@ -117,10 +114,8 @@ class Peer:
         """Return the answer to a request; None if there is none."""
         if method == "initialize":
             version = "1999-01-01" if MODE == "version" else "2025-11-25"
-            info = {
-                "name": "hostile" + (ESCAPES if MODE == "escapes" else ""),
-                "version": "0" + ESCAPES * (MODE == "escapes"),
-            }
+            odd = ESCAPES if MODE == "escapes" else ""
+            info = {"name": f"hostile{odd}", "version": f"0{odd}"}
             return {
                 "result": {
                     "protocolVersion": version,
@@ -129,7 +124,7 @@ class Peer:
                 }
             }
         if method == "tools/list":
-            return {"result": tools(params.get("cursor"))}
+            return {"result": tools()}
         if method == "resources/list":
             good = {"uri": "memo://one", "name": "one"}
             return {"result": {"resources": [good, {"uri": 7}, "x", {"name": "no uri"}, {**good, "uri": "memo://two"}]}}
@@ -137,14 +132,13 @@ class Peer:
             return self.call(params, number)
         return {"error": {"code": -32601, "message": "Method not found" + ESCAPES * (MODE == "escapes")}}
 
-    def call(self, params: dict[str, Any], number: object) -> dict[str, Any] | None:
+    def call(self, params: dict[str, Any], number: object) -> dict[str, Any] | None:  # noqa: C901 - a case per mode
         """Return the result of a call, or misbehave."""
-        global _calls
-        _calls += 1
+        _counts["calls"] += 1
         text = {"content": [{"type": "text", "text": "fine"}]}
-        if MODE == "third" and _calls % 3 == 0:
-            os.write(2, b"I can't go on.\n")
-            os._exit(3)
+        if MODE == "third" and _counts["calls"] % 3 == 0:
+            self.die()
+            return None
         if params.get("name") != "bad":
             return {"result": text}
         match MODE:
@@ -173,6 +167,11 @@ class Peer:
                 }
                 self.ask("q", "elicitation/create", {"message": "Who?", "requestedSchema": schema, "mode": "form"})
                 return {"result": text}
+            case "url":
+                visit = {"mode": "url", "message": "Sign in.", "url": "https://example.org/in", "elicitationId": "1"}
+                if _counts["calls"] > 1:
+                    return {"result": text}
+                return {"error": {"code": -32042, "message": "Sign in first.", "data": {"elicitations": [visit]}}}
             case "flood":
                 progress = {"progressToken": (params.get("_meta") or {}).get("progressToken"), "progress": 1}
                 line = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}).encode()
@@ -181,6 +180,8 @@ class Peer:
             case "escapes":
                 os.write(2, ESCAPES.encode("utf-8", "replace") + b"\n")
                 return {"result": {"isError": True, "content": [{"type": "text", "text": ESCAPES}]}}
+            case "mismatch":
+                return {"result": {**text, "structuredContent": {"total": "many"}, "_meta": {"trace": "abc"}}}
             case "content":
                 return {"result": {"content": [{"type": "hologram", "data": 1}]}}
             case "nothing":
@@ -218,10 +219,9 @@ class Stdio(Peer):
 
     def churn(self) -> None:
         """Change the list of tools every 50 ms."""
-        global _changes
         while True:
             time.sleep(0.05)
-            _changes += 1
+            _counts["changes"] += 1
             self.write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
 
@@ -252,17 +252,12 @@ class Http(BaseHTTPRequestHandler):
             return self.send(202, "text/plain", b"")
         if message["method"] == "initialize" and MODE == "silent":
             time.sleep(60)
-        if message["method"] == "tools/call" and MODE == "third":
-            global _calls
-            _calls += 1
-            if _calls % 3 == 0:
-                self.close_connection = True
-                return None
-        number = message["id"]
         result = Collecting().collected(message)
+        if result == DIES:
+            self.close_connection = True
+            return None
         if result is None:
             result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
-        del number
         return self.send(200, "application/json", json.dumps(result).encode())
 
     def do_GET(self) -> None:
@@ -293,6 +288,10 @@ class Collecting(Peer):
         """Keep the answer."""
         assert isinstance(message, dict)
         self.answer = message
+
+    def die(self) -> None:
+        """Close the connection without an answer."""
+        self.answer = DIES
 
     def collected(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a message."""

@@ -10,8 +10,16 @@ from pathlib import Path
 from typing import Annotated
 
 import anyio
-from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, MCPServer, Resolve
-from mcp_types import CallToolResult, ResourceLink, TextContent, ToolAnnotations
+from mcp.server.mcpserver import Context, Elicit, ElicitationResult, Image, ListRoots, MCPServer, Resolve, Sample
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import (
+    CreateMessageResult,
+    ListRootsResult,
+    ResourceLink,
+    SamplingMessage,
+    TextContent,
+    ToolAnnotations,
+)
 from pydantic import BaseModel
 
 server = MCPServer("example/fixture", version="1.2")
@@ -60,15 +68,7 @@ def mixed() -> list[str | Image | ResourceLink]:
 @server.tool()
 def refuse() -> str:
     """Fail with a message."""
-    raise ValueError("The disk is full.")
-
-
-@server.tool()
-def wrong() -> Annotated[CallToolResult, Sum]:
-    """Return data that doesn't match the output schema."""
-    return CallToolResult(
-        content=[TextContent(type="text", text="?")], structured_content={"total": "many"}, _meta={"trace": "abc"}
-    )
+    raise ToolError("The disk is full.")
 
 
 @server.tool(structured_output=False)
@@ -81,12 +81,13 @@ async def work(steps: int, ctx: Context) -> str:
 
 
 @server.tool(structured_output=False)
-async def sleep(file: str, seconds: float = 60.0) -> str:
-    """Sleep, and write a file when that is cancelled."""
+async def sleep(file: str, ctx: Context, seconds: float = 60.0) -> str:
+    """Report progress, sleep, and write a file when that is cancelled."""
+    await ctx.report_progress(0, 1, "asleep")
     try:
         await anyio.sleep(seconds)
     except anyio.get_cancelled_exc_class():
-        Path(file).write_text("cancelled")
+        Path(file).write_text("cancelled")  # noqa: ASYNC240 - it is short
         raise
     return "slept"
 
@@ -123,6 +124,29 @@ async def greet(person: Annotated[ElicitationResult[Person], Resolve(ask_person)
     return f"{person.data.name} is {person.data.age}"
 
 
+async def sample() -> Sample:
+    """Ask the client's model."""
+    prompt = SamplingMessage(role="user", content=TextContent(type="text", text="What is six times seven?"))
+    return Sample([prompt], max_tokens=100, system_prompt="Be brief.")
+
+
+@server.tool(structured_output=False)
+async def ask_model(answer: Annotated[CreateMessageResult, Resolve(sample)]) -> str:
+    """Ask the client's model."""
+    return f"{answer.model} said {answer.content.text if isinstance(answer.content, TextContent) else '?'}"
+
+
+async def list_roots() -> ListRoots:
+    """Ask for the roots."""
+    return ListRoots()
+
+
+@server.tool(structured_output=False)
+async def where(roots: Annotated[ListRootsResult, Resolve(list_roots)]) -> str:
+    """Return the roots."""
+    return json.dumps([str(root.uri) for root in roots.roots])
+
+
 @server.resource("memo://one", mime_type="text/plain")
 def one() -> str:
     """One memo."""
@@ -137,7 +161,7 @@ def dot() -> bytes:
 
 @server.resource("memo://of/{name}")
 def memo(name: str) -> str:
-    """A memo by name."""
+    """Return a memo by name."""
     return f"memo {name}"
 
 
