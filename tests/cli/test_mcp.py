@@ -58,8 +58,6 @@ def page() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST
-
         def log_message(self, *_: object) -> None:
             """Print nothing."""
 
@@ -241,7 +239,8 @@ def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_sh
     (tmp_path / "servers.json").write_text("""{
       // of my editor
       "mcpServers": {
-        "every thing": {"command": "npx", "args": ["-y", "everything"], "env": {"KEY": "${env:MY_KEY}", "A": "${B:-c}"}},
+        "every thing": {"command": "npx", "args": ["-y", "everything"],
+                        "env": {"KEY": "${env:MY_KEY}", "A": "${B:-c}"}},
         "git": {"type": "http", "url": "https://localhost/mcp", "disabled": true,},
         "old": {"type": "sse", "url": "https://localhost/sse"},
         "secret": {"command": "x", "args": ["${API_TOKEN}"]},

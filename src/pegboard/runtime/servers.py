@@ -9,7 +9,7 @@ from pegboard.errors import ModelError
 from pegboard.models import Problem, SamplingRequest, ServerConfig, ServerStatus
 
 if TYPE_CHECKING:
-    from pegboard.mcp.connection import Connection
+    from pegboard.mcp.connection import Connection, Request
     from pegboard.mcp.services import Sampled
     from pegboard.models.server_content import (
         Completion,
