@@ -18,7 +18,7 @@ import pytest
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
-SDK_SERVER = Path(__file__).parents[1] / "mcp" / "sdk_server.py"
+SDK_SERVER = Path(__file__).parents[1] / "fakes" / "sdk_server.py"
 START = shlex.join([sys.executable, str(SDK_SERVER)])
 """The command line of a server with tools, resources and prompts."""
 TOKEN = "ghp_abcdefghijklmnopqrstuvwx"

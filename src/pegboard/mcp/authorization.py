@@ -135,7 +135,11 @@ class ServerAuthorization(OAuthClientProvider):
                     is_rejected = _is_rejected(response)
                     self.needed = ""
                     if is_rejected and (self._log_in is None or self.is_logged_in):
-                        await self._note(response)
+                        if await self._has_newer_token():
+                            self._add_auth_header(request)
+                            response = yield request
+                        if _is_rejected(response):
+                            await self._note(response)
                         return
                     if self._log_in is not None and not self.is_logged_in:
                         if not is_rejected:
@@ -144,6 +148,13 @@ class ServerAuthorization(OAuthClientProvider):
                             response = httpx2.Response(401, request=request)
                         self._redirect = await closing.enter_async_context(self._bound_redirect())
                 outgoing = await _sent(flow, response)
+
+    async def _has_newer_token(self) -> bool:
+        """Read the store again; return whether another process, or a login, has left another token there."""
+        before = self.context.current_tokens
+        await self._initialize()
+        after = self.context.current_tokens
+        return after is not None and (before is None or after.access_token != before.access_token)
 
     def _keep_error(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -177,7 +188,7 @@ class ServerAuthorization(OAuthClientProvider):
     async def _note(self, response: httpx2.Response) -> None:
         """Record that the user must log in, and the scope that was missing."""
         if response.status_code == 401:
-            self.needed = "The login expired." if self.context.current_tokens else "The server requires a login."
+            self.needed = "The login expired." if self._store.login.tokens else "The server requires a login."
             return
         scope = extract_scope_from_www_auth(response)
         self.needed = "The server requires more permissions" + (f": {scope}." if scope else ".")
