@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import httpx2
@@ -130,24 +130,30 @@ class ServerAuthorization(OAuthClientProvider):
                         if await self._handle_refresh_response(refreshed):
                             self._add_auth_header(request)
                             response = yield request
-                    if self._redirect is not None:
-                        return  # the user has just logged in, and is not asked again
-                    is_rejected = _is_rejected(response)
-                    self.needed = ""
-                    if is_rejected and (self._log_in is None or self.is_logged_in):
-                        if await self._has_newer_token():
-                            self._add_auth_header(request)
-                            response = yield request
-                        if _is_rejected(response):
-                            await self._note(response)
-                        return
-                    if self._log_in is not None and not self.is_logged_in:
-                        if not is_rejected:
-                            if not self.is_forced:
-                                return
-                            response = httpx2.Response(401, request=request)
-                        self._redirect = await closing.enter_async_context(self._bound_redirect())
+                    match self._next_step(response):
+                        case "done":
+                            return
+                        case "note":
+                            if await self._has_newer_token():
+                                self._add_auth_header(request)
+                                response = yield request
+                            if _is_rejected(response):
+                                await self._note(response)
+                            return
+                    if not _is_rejected(response):
+                        response = httpx2.Response(401, request=request)
+                    self._redirect = await closing.enter_async_context(self._bound_redirect())
                 outgoing = await _sent(flow, response)
+
+    def _next_step(self, response: httpx2.Response) -> Literal["done", "note", "log in"]:
+        """Return what to do after a response of the MCP server."""
+        if self._redirect is not None:
+            return "done"  # the user has just logged in, and is not asked again
+        self.needed = ""
+        is_rejected = _is_rejected(response)
+        if self._log_in is None or self.is_logged_in:
+            return "note" if is_rejected else "done"
+        return "log in" if is_rejected or self.is_forced else "done"
 
     async def _has_newer_token(self) -> bool:
         """Read the store again; return whether another process, or a login, has left another token there."""
