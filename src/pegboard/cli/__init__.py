@@ -22,6 +22,7 @@ COMMANDS: Final = (
     "config",
     "deps",
     "history",
+    "mcp",
     "new",
     "paths",
     "presets",

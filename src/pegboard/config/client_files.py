@@ -198,8 +198,8 @@ class _Reader:
             found["enabled"] = False
             self.notes.append("disabled, as in the file")
         for key in entry:
-            if reason := _UNIMPORTED.get(key):
-                self.notes.append(f"`{key}`: {reason}")
+            if lost := _UNIMPORTED.get(key):
+                self.notes.append(f"`{key}`: {lost}")
             elif key not in _KNOWN:
                 self.notes.append(f"`{key}` is not imported")
         return found

@@ -187,8 +187,13 @@ def looks_secret(text: str) -> bool:
 
 def has_secret_argument(words: Sequence[str]) -> bool:
     """Return whether a command line seems to contain a secret."""
-    plain: JsonValue = [*words]
-    return _without_secrets(plain, Redactor({})) != plain
+    return shown_words(words, Redactor({})) != [*words]
+
+
+def shown_words(words: Sequence[str], redactor: Redactor) -> list[str]:
+    """Return a command line for display, secrets masked."""
+    shown_ = _without_secrets([*words], redactor)
+    return [str(word) for word in shown_] if isinstance(shown_, list) else []
 
 
 def _follows_secret_flag(before: JsonValue) -> bool:

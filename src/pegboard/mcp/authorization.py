@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -27,7 +29,6 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 
 from pegboard.mcp.logins import Login, Logins
 from pegboard.mcp.redirect import Redirect
-from pegboard.models import Problem
 
 if TYPE_CHECKING:
     from pegboard.models.server import ServerConfig
@@ -52,38 +53,27 @@ class ServerAuthorization(OAuthClientProvider):
     """Authorization of the requests to one server.
 
     Uses and refreshes the stored tokens. Without `log_in`, no request leads to a registration or a browser window:
-    the server's rejection is passed on, and `needed` says that the user must log in.
+    the server's rejection is passed on, and `needed` says that the user must log in. With `log_in`, the user logs in
+    once, with the first request that the server rejects.
 
     Args:
         config: The server, with its secrets; it has a URL.
         logins: The store of logins.
         log_in: Asks the user to log in; None if the user must not be asked now.
-        redirect: Where the browser returns to; None without `log_in`.
         learn: Receives each token before it is used.
     """
 
     def __init__(
-        self,
-        config: ServerConfig,
-        logins: Logins,
-        *,
-        log_in: LogIn | None = None,
-        redirect: Redirect | None = None,
-        learn: Learn | None = None,
+        self, config: ServerConfig, logins: Logins, *, log_in: LogIn | None = None, learn: Learn | None = None
     ) -> None:
         assert config.url is not None, "only servers with a URL need authorization"
-        assert (log_in is None) == (redirect is None), "a login returns to the redirect"
         self._client = config.oauth
         self._log_in = log_in
-        self._redirect = redirect
+        self._redirect: Redirect | None = None
         self._store = _Store(self, config.url, logins, learn or (lambda _: None))
         client_id = config.oauth.client_id
         is_document = is_valid_client_metadata_url(client_id)
-        metadata = OAuthClientMetadata(
-            redirect_uris=[AnyUrl(redirect.uri if redirect else "http://127.0.0.1/callback")],
-            client_name="Pegboard",
-            token_endpoint_auth_method=None,
-        )
+        metadata = OAuthClientMetadata(redirect_uris=[AnyUrl("http://127.0.0.1/callback")], client_name="Pegboard")
         super().__init__(
             config.url,
             metadata,
@@ -95,12 +85,19 @@ class ServerAuthorization(OAuthClientProvider):
         self._own_client = None if is_document or client_id is None else client_id
         self.needed = ""
         """Why the user must log in; empty if that isn't known to be so."""
+        self.is_logged_in = False
+        """Whether the user logged in with this object."""
+        self.is_forced = False
+        """Whether the user logs in with the next request, even if the server doesn't require it for that request."""
+        self.error = ""
+        """Why the login failed; empty if it didn't."""
 
     async def _initialize(self) -> None:
         await self._store.load()
+        login, context = self._store.login, self.context
+        if self._log_in is not None and not self.is_logged_in:
+            login.tokens = None
         await super()._initialize()
-        login = self._store.login
-        context = self.context
         if context.current_tokens is not None and login.expires_at is not None:
             context.token_expiry_time = login.expires_at - _EARLY
         context.oauth_metadata = _parsed(OAuthMetadata, login.authorization_server)
@@ -114,34 +111,68 @@ class ServerAuthorization(OAuthClientProvider):
                 redirect_uris=context.client_metadata.redirect_uris,
             )
             self._choose_client_authentication()
-        elif self._redirect is not None and login.redirect_port != self._redirect.port:
-            context.client_info = None  # it was registered for another redirect address
 
     async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         if self._initialized and not self.context.is_token_valid():
             self._initialized = False  # another process may have refreshed the token
         flow = super()._auth_flow(request)
-        try:
-            outgoing = await anext(flow)
-            while True:
+        self._redirect = None
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(flow.aclose)
+            outgoing: httpx2.Request | None = await anext(flow)
+            closing.push(self._keep_error)
+            while outgoing is not None:
                 response = yield outgoing
-                if outgoing is request and _is_rejected(response):
+                if outgoing is request:
                     if response.status_code == 401 and self.context.can_refresh_token():
                         # The token may have been revoked before its expiry; refreshing costs no login.
                         refreshed = yield await self._refresh_token()
                         if await self._handle_refresh_response(refreshed):
                             self._add_auth_header(request)
                             response = yield request
-                    if _is_rejected(response) and self._log_in is None:
+                    if self._redirect is not None:
+                        return  # the user has just logged in, and is not asked again
+                    is_rejected = _is_rejected(response)
+                    self.needed = ""
+                    if is_rejected and (self._log_in is None or self.is_logged_in):
                         await self._note(response)
                         return
-                elif outgoing is request:
-                    self.needed = ""
-                outgoing = await flow.asend(response)
-        except StopAsyncIteration:
-            return
-        finally:
-            await flow.aclose()
+                    if self._log_in is not None and not self.is_logged_in:
+                        if not is_rejected:
+                            if not self.is_forced:
+                                return
+                            response = httpx2.Response(401, request=request)
+                        self._redirect = await closing.enter_async_context(self._bound_redirect())
+                outgoing = await _sent(flow, response)
+
+    def _keep_error(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The transport replaces the error by one of its own.
+        if isinstance(error, OAuthFlowError | ValidationError | httpx2.HTTPError):
+            self.error = str(error).strip().split("\n")[0]
+
+    def _bound_redirect(self) -> Redirect:
+        """Bind the address that the browser returns to; if possible, the one that was registered earlier."""
+        registered = self._store.login.redirect_port
+        try:
+            redirect = Redirect(self._client.redirect_port or registered)
+        except OSError as error:
+            if self._client.redirect_port is not None:
+                reason = error.strerror or error
+                raise LoginError(
+                    f"The port {self._client.redirect_port} can't be used for the login: {reason}."
+                ) from None
+            redirect = Redirect()
+        if registered != redirect.port and self._own_client is None:
+            self.context.client_info = None  # it was registered for another address
+        self.context.client_metadata.redirect_uris = [AnyUrl(redirect.uri)]
+        return redirect
+
+    @property
+    def redirect_port(self) -> int | None:
+        """Port of the address that the browser returns to; None before a login."""
+        return None if self._redirect is None else self._redirect.port
 
     async def _note(self, response: httpx2.Response) -> None:
         """Record that the user must log in, and the scope that was missing."""
@@ -161,6 +192,11 @@ class ServerAuthorization(OAuthClientProvider):
     async def _exchange_token_authorization_code(self, auth_code: str, code_verifier: str) -> httpx2.Request:
         self._choose_client_authentication()
         return await super()._exchange_token_authorization_code(auth_code, code_verifier)
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        self._store.login.wanted_scope = None
+        await super()._handle_token_response(response)
+        self.is_logged_in = True
 
     def _choose_client_authentication(self) -> None:
         """Send a client secret in the way that the authorization server supports.
@@ -225,7 +261,8 @@ class _Store:
         await self._write()
 
     async def get_tokens(self) -> OAuthToken | None:
-        return _parsed(OAuthToken, self.login.tokens)
+        tokens: OAuthToken | None = _parsed(OAuthToken, self.login.tokens)
+        return tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         context = self._provider.context
@@ -236,11 +273,12 @@ class _Store:
         await self._write()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return _parsed(OAuthClientInformationFull, self.login.client)
+        client: OAuthClientInformationFull | None = _parsed(OAuthClientInformationFull, self.login.client)
+        return client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self.login.client = _dumped(client_info)
-        self.login.redirect_port = self._provider._redirect.port if self._provider._redirect else None  # noqa: SLF001 - one module
+        self.login.redirect_port = self._provider.redirect_port
         await self._write()
 
     async def _write(self) -> None:
@@ -250,44 +288,14 @@ class _Store:
             raise LoginError(str(problem))
 
 
-async def logging_in(
-    config: ServerConfig,
-    logins: Logins,
-    log_in: LogIn,
-    connect: Callable[[httpx2.Auth], Awaitable[Any]],
-    learn: Learn | None = None,
-) -> None:
-    """Log in to a server: forget the current token, connect, and ask the user when the server requires it.
-
-    Args:
-        config: The server, with its secrets.
-        logins: The store.
-        log_in: Asks the user.
-        connect: Connects once with the authorization.
-        learn: Receives each token before it is used.
-
-    Raises:
-        LoginError: The user isn't logged in.
-        OSError: The redirect address can't be used.
-    """
-    earlier = await asyncio.to_thread(logins.read, config.url or "")
-    port = config.oauth.redirect_port
-    if isinstance(earlier, Login):
-        port = port or earlier.redirect_port
-        earlier.tokens = earlier.expires_at = None
-        await asyncio.to_thread(logins.write, earlier)
+async def _sent(
+    flow: AsyncGenerator[httpx2.Request, httpx2.Response], response: httpx2.Response
+) -> httpx2.Request | None:
+    """Pass a response to a flow and return its next request; None at its end."""
     try:
-        redirect = Redirect(port)
-    except OSError:
-        if config.oauth.redirect_port is not None:
-            raise
-        redirect = Redirect()
-    async with redirect:
-        await connect(ServerAuthorization(config, logins, log_in=log_in, redirect=redirect, learn=learn))
-    done = await asyncio.to_thread(logins.read, config.url or "")
-    if isinstance(done, Login) and done.wanted_scope and done.tokens:
-        done.wanted_scope = None
-        await asyncio.to_thread(logins.write, done)
+        return await flow.asend(response)
+    except StopAsyncIteration:
+        return None
 
 
 def _is_rejected(response: httpx2.Response) -> bool:
@@ -307,9 +315,3 @@ def _parsed(model: type[Any], value: object) -> Any:  # noqa: ANN401 - an SDK mo
 
 def _dumped(model: BaseModel | None) -> dict[str, Any] | None:
     return None if model is None else model.model_dump(mode="json", exclude_none=True)
-
-
-def login_problem(config: ServerConfig, needed: str) -> Problem:
-    """Build the problem of a server that the user must log in to."""
-    name = config.name if config.saved else f"--mcp {config.url}"
-    return Problem(message=f"{needed}", fix=f"Run `pegboard mcp login {name}`.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar  # Any: what coroutines yield and receive
@@ -39,6 +39,7 @@ class Hub:
     def __init__(self, configs: Sequence[ServerConfig], services: Services) -> None:
         self.services = services
         self._configs = list(configs)
+        self._left_out: list[ServerConfig] = []
         self._connections: list[Connection] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._lock = threading.Lock()
@@ -79,7 +80,7 @@ class Hub:
         connection = self.connection(name)
         if connection is not None:
             return connection.config
-        return next((config for config in self._configs if config.name == name), None)
+        return next((config for config in (*self._configs, *self._left_out) if config.name == name), None)
 
     def connection(self, name: str) -> Connection | None:
         """Return the connection whose pack has this name, or else the server in the configuration."""
@@ -96,10 +97,18 @@ class Hub:
 
     def add(self, config: ServerConfig) -> None:
         """Add a server for this run; connect to it if the others are being connected to."""
-        self._configs.append(config)
-        if self._thread is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._started.result().call_soon_threadsafe(self._connect, config)
+        with self._lock:
+            self._configs.append(config)
+            if not self._started.done():  # the thread connects to it when it starts
+                return
+        with suppress(RuntimeError):  # the loop is closed
+            self._started.result().call_soon_threadsafe(self._connect, config)
+
+    def limit(self, names: Collection[str]) -> None:
+        """Leave out all servers of the configuration but these; only before `start`."""
+        for config in [one for one in self._configs if one.saved and one.name not in names]:
+            self._configs.remove(config)
+            self._left_out.append(config)
 
     def start(self) -> None:
         """Connect to all servers in the background, unless this was called before."""

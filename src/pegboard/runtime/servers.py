@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.errors import ModelError
 from pegboard.models import Problem, SamplingRequest, ServerConfig, ServerStatus
 
 if TYPE_CHECKING:
-    from pegboard.mcp.connection import Connection
+    from pegboard.mcp.connection import Connection, Request
     from pegboard.mcp.services import Sampled
     from pegboard.models.server_content import (
         Completion,
@@ -46,9 +47,18 @@ class Servers:
         """Return the status of the server with this name, or None."""
         return self._parts.hub.status(name) if self._parts.has_servers else None
 
+    def config(self, name: str) -> ServerConfig | None:
+        """Return the configuration of the server with this name, or None; secrets in it are references."""
+        return self._parts.hub.config(name) if self._parts.has_servers else None
+
     def add(self, config: ServerConfig) -> None:
         """Add a server for this run."""
         self._parts.hub.add(config)
+
+    def limit(self, names: Collection[str]) -> None:
+        """Leave out all servers of the configuration but these, before connecting; only `log_in` still finds others."""
+        if self._parts.has_servers:
+            self._parts.hub.limit(names)
 
     def start(self) -> None:
         """Connect to all servers in the background."""
@@ -69,10 +79,56 @@ class Servers:
         await self._parts.hub.connect(name, timeout)
         await asyncio.to_thread(self._parts.registry.scan)
 
+    async def close(self) -> None:
+        """End all connections and the servers that Pegboard started."""
+        if self._parts.is_built("hub"):
+            await self._parts.hub.close()
+
     def ask_with(self, questions: ServerQuestions | None) -> None:
         """Set who answers what servers ask the user; without one, every question is declined."""
         if questions is not None or self._parts.has_servers:
             self._parts.hub.services.user.questions = questions
+
+    async def log_in(self, name: str) -> Problem | None:
+        """Let the user log in to a server in the browser; return why that failed.
+
+        The `ServerQuestions` show the address. Connect to the server again to use the login.
+        """
+        from pegboard.mcp.services import User
+
+        hub = self._parts.hub
+        config = hub.config(name)
+        if config is None:
+            return self._unknown(name)
+        user: User = hub.services.user
+        user.is_here()
+
+        async def ask(url: str) -> bool:
+            questions = user.questions
+            return questions is not None and bool(await user.ask(lambda: questions.log_in(name, url)))
+
+        async def log_in() -> Problem | None:
+            from pegboard.mcp.login import log_in
+
+            resolved = await asyncio.to_thread(hub.services.resolve, config)
+            if isinstance(resolved, Problem):
+                return resolved
+            return await log_in(resolved.config, self._parts.logins, ask, self._parts.redaction.add)
+
+        import asyncio
+
+        return await hub.run(log_in)
+
+    async def log_out(self, name: str) -> bool | Problem:
+        """Forget the login to a server; return whether there was one."""
+        import asyncio
+
+        config = self._parts.hub.config(name) if self._parts.has_servers else None
+        if config is None:
+            return self._unknown(name)
+        if config.url is None:
+            return False
+        return await asyncio.to_thread(self._parts.logins.remove, config.url)
 
     async def resources(self, name: str) -> tuple[ResourceInfo, ...] | Problem:
         """Return the resources of a server, or why they can't be listed."""
@@ -125,9 +181,7 @@ class Servers:
     async def _request(self, name: str, send: Request[_T]) -> _T | Problem:
         hub = self._parts.hub if self._parts.has_servers else None
         if hub is None or hub.config(name) is None:
-            known = ", ".join(sorted(hub.names())) if hub is not None else ""
-            fix = f"Known servers: {known}." if known else "Add one with `pegboard mcp add`."
-            return Problem(message=f"No MCP server is named {name!r}.", fix=fix)
+            return self._unknown(name)
 
         async def request() -> _T | Problem:
             connection: Connection | None = hub.connection(name)
@@ -136,6 +190,11 @@ class Servers:
 
         hub.services.user.is_here()
         return await hub.run(request)
+
+    def _unknown(self, name: str) -> Problem:
+        known = ", ".join(sorted(self._parts.hub.names())) if self._parts.has_servers else ""
+        fix = f"Known servers: {known}." if known else "Add one with `pegboard mcp add`."
+        return Problem(message=f"No MCP server is named {name!r}.", fix=fix)
 
     async def _sample(self, request: SamplingRequest, temperature: float | None) -> Sampled:
         """Ask the configured model what a server wants to know.
