@@ -159,8 +159,7 @@ async def _longest_block() -> float:
             await asyncio.sleep(0.05)
         await pilot.press("slash", *"tool49")
         await pilot.pause(1.0)
-        longest = max(late)
-    return longest
+    return max(late)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from mcp import Client
+
     from pegboard.mcp.connection import Connection
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services

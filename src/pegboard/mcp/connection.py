@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import anyio
 import httpx2
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     Implementation,
@@ -21,7 +22,6 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mcp import Client
 from pegboard import __version__
 from pegboard.mcp.failures import Failure, UnusableServerError, error_text
 from pegboard.mcp.link import Link, link
