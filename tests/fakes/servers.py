@@ -23,20 +23,20 @@ Open = Callable[..., Awaitable[Runtime]]
 """`open(script, *arguments, name=…, **config)` returns a runtime that is connected to the server."""
 
 
-def call(name: str, timeout: float | None = None, **arguments: object) -> ToolCall:
+def call(name: str, seconds: float | None = None, /, **arguments: object) -> ToolCall:
     """Return a call of the user."""
-    return ToolCall.model_validate({"name": name, "args": arguments, "source": "cli", "timeout": timeout})
+    return ToolCall.model_validate({"name": name, "args": arguments, "source": "cli", "timeout": seconds})
 
 
 async def run(runtime: Runtime, name: str, **arguments: object) -> ToolResult:
     """Run a call and return its result."""
-    _, result = await runtime.result(call(name, **arguments))
+    _, result = await runtime.result(call(name, None, **arguments))
     return result
 
 
 async def events_of(runtime: Runtime, name: str, **arguments: object) -> list[CallEvent]:
     """Run a call and return its events."""
-    return [event async for event in runtime.call(call(name, **arguments))]
+    return [event async for event in runtime.call(call(name, None, **arguments))]
 
 
 class Answering:
@@ -52,6 +52,11 @@ class Answering:
         """Give the answer."""
         self.asked.append(elicitation)
         return self.answer
+
+    async def log_in(self, server: str, url: str) -> bool:
+        """Decline to log in."""
+        del server, url
+        return False
 
     async def approve_sampling(self, request: SamplingRequest) -> bool:
         """Approve or reject a prompt."""

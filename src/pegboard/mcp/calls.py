@@ -18,6 +18,7 @@ from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from mcp import Client
+
     from pegboard.mcp.connection import Connection
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
@@ -89,8 +90,8 @@ async def send_call(connection: Connection, running: RunningCall, spec: ToolSpec
 async def _answer(connection: Connection, client: Client, running: RunningCall, tool: str) -> CallToolResult:
     """Call the tool; if it first requires visits to URLs, ask the user and call it again."""
 
-    async def on_progress(done: float, total: float | None, message: str | None) -> None:
-        running.progress(done, total, message or "")
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        running.progress(progress, total, message or "")
 
     async def call() -> CallToolResult:
         return await client.call_tool(tool, dict(running.call.args), progress_callback=on_progress)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import anyio
 import httpx2
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     Implementation,
@@ -24,23 +22,10 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mcp import Client
 from pegboard import __version__
-from pegboard.mcp.environment import server_environment
-from pegboard.mcp.failures import (
-    Failure,
-    UnusableServerError,
-    command_missing,
-    ended,
-    error_text,
-    explain,
-    folder_missing,
-    login_needed,
-    no_answer,
-)
-from pegboard.mcp.http import LastResponse, http_streams
+from pegboard.mcp.failures import Failure, UnusableServerError, error_text
+from pegboard.mcp.link import Link, link
 from pegboard.mcp.listing import list_tools
-from pegboard.mcp.process import ServerProcess
 from pegboard.mcp.questions import Questions
 from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import log_line, quotation
@@ -49,7 +34,6 @@ from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, To
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
-    from pegboard.mcp.authorization import ServerAuthorization
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
 
@@ -111,10 +95,8 @@ class Connection:
         state = ServerState.CONNECTING if config.enabled else ServerState.DISABLED
         self.status = ServerStatus(name=config.name, state=state)
         self._client: Client | None = None
-        self._process: ServerProcess | None = None
+        self._link: Link | None = None
         self._watch: Watch | None = None
-        self._last: LastResponse | None = None
-        self._login: ServerAuthorization | None = None
         self._settled = asyncio.Event()
         self._retry = asyncio.Event()
         self._wake = asyncio.Event()
@@ -217,21 +199,21 @@ class Connection:
 
     async def wait_until_lost(self) -> None:
         """Wait a moment for the reason why the connection ended."""
-        if self._process is not None:
-            await self._process.wait(_REASON_SECONDS)
+        if self._link is not None and self._link.process is not None:
+            await self._link.process.wait(_REASON_SECONDS)
         else:
             with anyio.move_on_after(_REASON_SECONDS):
                 await self._gone.wait()
 
     def lost(self) -> str:
         """Return why the connection ended, for the calls that it ended."""
-        if self._process is not None:
-            return ended(self.config, self._process).reason
+        if self._link is not None and self._link.process is not None:
+            return self._link.ended().reason
         return self.status.reason or "The connection was lost."
 
     def now(self) -> ServerStatus:
         """Return the status, with the last lines of stderr. Thread-safe."""
-        process = self._process
+        process = self._link.process if self._link is not None else None
         if process is None:
             return self.status
         update: dict[str, object] = {"stderr": process.stderr}
@@ -254,10 +236,9 @@ class Connection:
 
     def login_missing(self) -> Failure | None:
         """Report that the user must log in, if the last response says so; return the failure of the call."""
-        if self._login is None or not self._login.needed:
-            return None
-        failure = login_needed(self.config, self._login.needed)
-        self._report_failure(failure, retries=False)
+        failure = None if self._link is None else self._link.login_failure
+        if failure is not None:
+            self._report_failure(failure, retries=False)
         return failure
 
     def fail(self, error: BaseException) -> None:
@@ -278,12 +259,20 @@ class Connection:
         resolved = await asyncio.to_thread(self.services.resolve, config)
         if isinstance(resolved, Problem):
             return Failure(resolved.message, resolved.fix, is_final=True)
-        self._process = self._last = self._login = None
         self._closed.clear()
         self._is_stale = False
         try:
-            self._watch = Watch(self._transport(resolved.config))
-            self._watch.on_closed = self._close
+            made = link(
+                config,
+                resolved.config,
+                authorize=self.services.authorize,
+                on_stderr=lambda text: self._log("stderr", text),
+            )
+        except UnusableServerError as error:
+            return error.failure
+        self._link, self._watch = made, Watch(made.transport)
+        self._watch.on_closed = self._close
+        try:
             with anyio.move_on_after(config.timeout) as scope:
                 async with self._new_client(self._watch) as client:
                     await self._greet(client)
@@ -291,41 +280,9 @@ class Connection:
                     self._client = client
                     self._settled.set()
                     await self._serve(client)
-        except UnusableServerError as error:
-            return error.failure
         except ERRORS as error:
-            failure = explain(config, error, self._process, self._last)
-            return login_needed(config, self._login.needed) if self._login and self._login.needed else failure
-        if scope.cancelled_caught:
-            return no_answer(config, self._process, config.timeout)
-        return Failure(self.lost(), "")
-
-    def _transport(self, config: ServerConfig) -> ServerProcess | object:
-        """Return the transport to a server.
-
-        Raises:
-            UnusableServerError: The command or its folder doesn't exist.
-        """
-        if config.url is not None:
-            self._last = LastResponse()
-            self._login = self.services.authorize(config)
-            return http_streams(config.url, config.headers, self._last, self._login)
-        assert config.command is not None, "a server without both has a problem"
-        environment = server_environment(os.environ, config.env)
-        program = shutil.which(config.command, path=environment.get("PATH"))
-        if program is None:
-            raise UnusableServerError(command_missing(self.config, config.command))
-        folder = config.cwd or os.getcwd()  # noqa: PTH109 - no Path needed
-        if not Path(folder).is_dir():
-            raise UnusableServerError(folder_missing(self.config, folder))
-        self._process = ServerProcess(
-            str(Path(program).absolute()),
-            config.args,
-            environment=environment,
-            folder=folder,
-            on_stderr=lambda text: self._log("stderr", text),
-        )
-        return self._process
+            return made.explain(error)
+        return made.no_answer() if scope.cancelled_caught else made.ended()
 
     def _new_client(self, watch: Watch) -> Client:
         return Client(
@@ -447,7 +404,7 @@ class Connection:
         self.status = self.status.model_copy(update=fields)
         self._changed()
 
-    def _problem(self, message: str, fix: str, severity: str = "error") -> Problem:
+    def _problem(self, message: str, fix: str, severity: Literal["error", "warning"] = "error") -> Problem:
         return Problem.model_construct(message=message, fix=fix, severity=severity, pack=self.pack or None)
 
     # What the server sends by itself
@@ -494,7 +451,7 @@ class Connection:
 
 def _pause(failures: int) -> float:
     """Return the seconds to wait before the next attempt, with jitter, so that servers don't start together."""
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (failures - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
 
 
 def _names(capabilities: ServerCapabilities) -> Iterator[str]:

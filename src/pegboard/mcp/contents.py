@@ -25,9 +25,8 @@ from pegboard.models.server_content import (
 )
 
 if TYPE_CHECKING:
-    from mcp_types import PaginatedResult
-
     from mcp import Client
+    from mcp_types import PaginatedResult
 
 _PageT = TypeVar("_PageT", bound="PaginatedResult")
 _VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")

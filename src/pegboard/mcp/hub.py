@@ -98,10 +98,12 @@ class Hub:
 
     def add(self, config: ServerConfig) -> None:
         """Add a server for this run; connect to it if the others are being connected to."""
-        self._configs.append(config)
-        if self._thread is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._started.result().call_soon_threadsafe(self._connect, config)
+        with self._lock:
+            self._configs.append(config)
+            if not self._started.done():  # the thread connects to it when it starts
+                return
+        with suppress(RuntimeError):  # the loop is closed
+            self._started.result().call_soon_threadsafe(self._connect, config)
 
     def limit(self, names: Collection[str]) -> None:
         """Leave out all servers of the configuration but these; only before `start`."""

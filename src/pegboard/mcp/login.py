@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from mcp import Client
+
 from pegboard.mcp.authorization import Learn, LogIn, ServerAuthorization
 from pegboard.mcp.connection import ERRORS
 from pegboard.mcp.failures import explain

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import JsonValue
 
@@ -169,5 +169,5 @@ def _hash(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _problem(pack: str, message: str, severity: str, tool: str | None = None) -> Problem:
+def _problem(pack: str, message: str, severity: Literal["error", "warning"], tool: str | None = None) -> Problem:
     return Problem.model_construct(message=message, fix=_AUTHOR, severity=severity, pack=pack, tool=tool)

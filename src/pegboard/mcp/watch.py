@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self  # Any: messages before they are read
+from typing import Any, Self  # Any: messages before they are read
 
 import anyio
 from mcp.client._transport import ReadStream, TransportStreams, WriteStream  # the SDK exports these types nowhere else
@@ -28,9 +28,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
-
-if TYPE_CHECKING:
-    from pydantic import JsonValue
 
 _LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
 RAW_TOOLS = "pegboard/tools"
@@ -105,13 +102,13 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
             case JSONRPCNotification(method=method) if is_over and method in _INFORMS:
                 return False
             case JSONRPCResponse(id=number):
-                method = self._sent.pop(str(number), None)
-                if method is None:
+                sent = self._sent.pop(str(number), "")
+                if not sent:
                     self.strays += 1
                     return False
-                self._repair(method, message.result)
+                self._repair(sent, message.result)
             case JSONRPCError(id=number):
-                if self._sent.pop(str(number), None) is None:
+                if not self._sent.pop(str(number), ""):
                     self.strays += 1
                     return False
             case JSONRPCRequest(id=number):
@@ -140,7 +137,7 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
 
     def _repair(self, method: str, result: dict[str, Any]) -> None:
         if method == "tools/list" and isinstance(result.get("tools"), list):
-            tools: list[JsonValue] = result["tools"]
+            tools: list[Any] = result["tools"]
             is_modern = self.version in MODERN_PROTOCOL_VERSIONS
             result["tools"] = [_slim(tool, keep_headers=is_modern) for tool in tools if _is_named(tool)]
             result["_meta"] = {RAW_TOOLS: tools}

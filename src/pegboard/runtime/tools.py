@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec, ToolUses
@@ -123,44 +123,39 @@ class Tools:
         stop = asyncio.Event()
         # The baseline for changes is taken here, before the scan.
         changes = await asyncio.to_thread(self._changes, stop)
-        try:
-            await asyncio.to_thread(self.scan)
-            yield
-            async for _ in self._and_changes_of_servers(changes):
-                if await asyncio.to_thread(self.scan):
-                    yield
-        finally:
-            stop.set()
-            await changes.aclose()
-
-    async def _and_changes_of_servers(self, changes: AsyncGenerator[frozenset[str]]) -> AsyncGenerator[None]:
-        """Connect to the servers, and yield after changes of files or servers."""
-        import asyncio
-
         changed, loop = asyncio.Event(), asyncio.get_running_loop()
+        following: asyncio.Task[None] | None = None
 
-        def wake() -> None:
+        def wake(*_: object) -> None:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(changed.set)
 
         async def follow() -> None:
-            async for _ in changes:
-                changed.set()
+            async with aclosing(changes):
+                async for _ in changes:
+                    changed.set()
 
-        following = asyncio.create_task(follow())
-        following.add_done_callback(lambda _: changed.set())
-        ignore = self._parts.hub.listen(wake) if self._parts.has_servers else lambda: None
+        ignore = self._parts.hub.listen(wake) if self._parts.has_servers else wake
         try:
+            await asyncio.to_thread(self.scan)
+            yield
+            following = asyncio.create_task(follow())
+            following.add_done_callback(wake)
             if self._parts.has_servers:
                 self._parts.hub.start()
             while not following.done():
                 await changed.wait()
                 changed.clear()
-                yield
+                if await asyncio.to_thread(self.scan):
+                    yield
         finally:
             ignore()
-            following.cancel()
-            await asyncio.wait({following})
+            stop.set()
+            if following is None:
+                await changes.aclose()
+            else:
+                following.cancel()
+                await asyncio.wait({following})
 
     def _changes(self, stop: asyncio.Event) -> AsyncGenerator[frozenset[str]]:
         from pegboard.discovery import watch
