@@ -246,7 +246,8 @@ def import_(
 def login(context: typer.Context, name: OptionalServer = None, packs: PacksOption = None) -> None:
     """Log in to a server in the browser, and store the login."""
     from pegboard.cli.output import narrate, narrate_problems
-    from pegboard.cli.servers import TerminalQuestions, add_given, close
+    from pegboard.cli.server_questions import TerminalQuestions
+    from pegboard.cli.servers import add_given, close
 
     runtime = open_runtime(context)
     add_given(runtime, context.meta.get("pegboard.mcp", ()))
@@ -260,7 +261,7 @@ def login(context: typer.Context, name: OptionalServer = None, packs: PacksOptio
     if problem is not None:
         narrate_problems([problem])
         raise typer.Exit(TOOL_FAILED)
-    narrate(f"You are logged in to {name}.")
+    narrate(f"You are logged in to {name or 'the server of --mcp'}.")
 
 
 @mcp.command()

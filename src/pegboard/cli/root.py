@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 import pegboard
+from pegboard.cli.exit_codes import INTERRUPTED, NOT_FOUND, OK, PROVIDER, TOOL_FAILED, USAGE
 
 if TYPE_CHECKING:
     from pegboard.models import ToolSpec
     from pegboard.runtime import Runtime
 
-OK, TOOL_FAILED, USAGE, NOT_FOUND, PROVIDER, INTERRUPTED = 0, 1, 2, 3, 4, 130
-"""Exit codes."""
+__all__ = ["INTERRUPTED", "NOT_FOUND", "OK", "PROVIDER", "TOOL_FAILED", "USAGE"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
