@@ -16,6 +16,10 @@ from threading import Thread
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
+
+from terminals import pegboard as in_terminal
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 SDK_SERVER = Path(__file__).parents[1] / "fakes" / "sdk_server.py"
@@ -149,6 +153,24 @@ def test_questions_of_servers_are_answered_in_advance_or_declined(
     assert (done.returncode, done.stdout) == (0, f"{data}\n"), done.stderr
     assert "The MCP server fixture asks during fixture.greet:\nWho are you?" in done.stderr
     assert said in done.stderr
+
+
+@pytest.mark.promise("MCP-5")
+def test_on_a_terminal_a_form_is_filled_in_field_by_field() -> None:
+    with in_terminal("tools", "invoke", "fixture.greet", "--data", "--mcp", START) as screen:
+        screen.read_until("Answer? [y/N/c] ")
+        assert "Who are you?" in screen.output
+        screen.type("y\n")
+        screen.read_until("name (Name; string; required): ")
+        screen.type("Ada\n")
+        screen.read_until("default 30): ")
+        screen.type("old\n")
+        screen.read_until("Correct it? [Y/n] ")
+        screen.type("\n")
+        screen.until(lambda: screen.output.count("default 30): ") == 2, "the wrong field is asked again")
+        screen.type("36\n")
+        assert screen.read_all() == 0
+    assert "Ada is 36" in screen.output
 
 
 @pytest.mark.promise("MCP-3")

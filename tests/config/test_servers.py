@@ -19,7 +19,7 @@ from pegboard.config import (
 )
 from pegboard.config.server_file import ServerFile
 from pegboard.errors import ConfigError
-from pegboard.models import Problem
+from pegboard.models import Problem, ServerConfig
 
 
 class User(Protocol):
@@ -100,6 +100,16 @@ def test_a_folders_server_needs_trust_and_never_gets_the_users_header_or_secret(
     assert not isinstance(found, Problem)
     assert found.config.headers == {"X-Key": "of-the-folder"}
     assert found.secrets == {"HUB_TOKEN": "of-the-folder"}
+
+
+@pytest.mark.promise("STO-2")
+def test_credentials_in_plain_text_are_redacted_too(user: User) -> None:
+    server = ServerConfig(
+        name="a", url="https://h", headers={"Authorization": "Bearer abcdefgh"}, env={"LEVEL": "information"}
+    )
+    found = resolve_server(server, Secrets(Paths.from_environment({"PEGBOARD_CONFIG": str(user.file)})))
+    assert not isinstance(found, Problem)
+    assert found.secrets == {"Authorization of a": "abcdefgh"}
 
 
 @pytest.mark.promise("MCP-3")

@@ -30,9 +30,18 @@ mcp = group("mcp", "Add, test and use MCP servers, whose tools are listed with t
 
 _T = TypeVar("_T")
 
-ServerArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server.")]
+
+def complete_servers(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of configured servers that start with the typed text."""
+    return [name for name in open_runtime(context).settings.mcp.servers if name.startswith(incomplete)]
+
+
+ServerArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the server.", autocompletion=complete_servers)
+]
 OptionalServer = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="Name of the server, unless --mcp has it.")
+    str | None,
+    typer.Argument(metavar="[NAME]", help="Name of the server, unless --mcp has it.", autocompletion=complete_servers),
 ]
 KeepOption = Annotated[
     bool, typer.Option("--keep-literals", help="Leave credentials in the file instead of moving them to secrets.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from pegboard.config.display import shown_words
+from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import absolute
 from pegboard.config.redaction import Redactor, speaks_of_secret
 from pegboard.config.settings import McpServer, Settings
@@ -114,6 +114,16 @@ def server_complaints(server: McpServer | ServerConfig) -> Iterator[str]:
         yield "Its command contains a NUL character."
 
 
+def secrets_of_servers(settings: Settings) -> frozenset[str]:
+    """Return the names of the secrets that configured servers refer to."""
+    return frozenset(
+        name
+        for server in settings.mcp.servers.values()
+        for text in (*server.env.values(), *server.headers.values(), server.oauth.client_secret or "")
+        for name in SECRET.findall(text)
+    )
+
+
 def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | Problem:
     """Replace each `${NAME}` in variables and headers by the secret, or return why one is missing. Blocks.
 
@@ -132,6 +142,9 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
             found[name] = secret.reveal()
             if secret.source != "environment" or speaks_of_secret(name):
                 hidden[name] = secret.reveal()
+    for name, text in (*config.env.items(), *config.headers.items()):
+        if not SECRET.search(text) and (speaks_of_secret(name) or looks_secret(text)):
+            hidden[f"{name} of {config.name}"] = text.rpartition(" ")[2]  # without `Bearer`
 
     def filled(text: str) -> str:
         return SECRET.sub(lambda match: found[match[1]], text)
