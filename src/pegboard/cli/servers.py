@@ -280,7 +280,7 @@ def _label(key: str, part: Any, schema: JsonObject) -> str:  # noqa: ANN401 - JS
 
 
 def _content(schema: JsonObject, pairs: list[str]) -> tuple[JsonObject, list[str]]:
-    """Return the object that typed values mean, and what is wrong with it."""
+    """Return the object that typed values mean, and its errors."""
     from pegboard.forms import Form
     from pegboard.forms.pairs import read_pairs
 

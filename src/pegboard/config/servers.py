@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from pegboard.config.display import shown_words
 from pegboard.config.paths import absolute
-from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.redaction import Redactor, speaks_of_secret
 from pegboard.config.settings import McpServer, Settings
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
@@ -60,12 +61,12 @@ def given_server(text: str) -> ServerConfig:
         try:
             words = shlex.split(target)
         except ValueError as error:
-            raise ConfigError(f"--mcp {text!r} can't be parsed: {error}. Check its quotes.") from None
+            raise ConfigError(f"--mcp {_shown(text)} can't be parsed: {error}. Check its quotes.") from None
         if not words:
             raise ConfigError('--mcp needs a command or a URL, such as --mcp "npx -y some-server".')
         config = ServerConfig(name=name, command=words[0], args=tuple(words[1:]), saved=False)
     for complaint in server_complaints(config):
-        raise ConfigError(f"--mcp {text!r} can't be used: {complaint}")
+        raise ConfigError(f"--mcp {_shown(text)} can't be used: {complaint}")
     return config
 
 
@@ -141,6 +142,11 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
     for complaint in server_complaints(resolved):  # such as a secret with a line break in a header
         return Problem(message=f"The server was not started: {complaint}", fix="Set another secret.")
     return ResolvedServer(resolved, hidden)
+
+
+def _shown(text: str) -> str:
+    """Return a value of `--mcp` for a message, credentials masked."""
+    return repr(shown_words([text], Redactor({}))[0])
 
 
 def _config(settings: Settings, name: str, server: McpServer) -> ServerConfig:

@@ -241,7 +241,7 @@ class McpServer(Section):
     trusted: bool = False
     """Whether the server's annotations count, such as `readOnlyHint`."""
     roots: Texts | None = None
-    """Folders that the server is told as roots, relative to the file; None for the working directory."""
+    """Folders to report to the server as roots, relative to the file; None for the working directory."""
     oauth: McpOAuth = McpOAuth()
 
 

@@ -141,6 +141,10 @@ class Connection:
                 self._set(state=ServerState.CONNECTING)
             self._settled.clear()
 
+    def list_again(self) -> None:
+        """List the tools again, such as after a login, if the server is connected."""
+        self._mark_stale()
+
     async def settle(self) -> None:
         """Connect now if the server isn't connected, and wait until it is or has failed."""
         if self._client is None and self._settled.is_set() and self.config.enabled:

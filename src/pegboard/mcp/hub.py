@@ -43,6 +43,7 @@ class Hub:
         self._connections: list[Connection] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._lock = threading.Lock()
+        self._naming = threading.Lock()
         self._thread: threading.Thread | None = None
         self._started: Future[asyncio.AbstractEventLoop] = Future()
         self._stop: asyncio.Event | None = None
@@ -198,10 +199,13 @@ class Hub:
         """Return the name of a connection's pack: the configured one, or else the reported one, unless it is taken."""
         from pegboard.config import pack_name
 
-        others = [one for one in self._connections if one is not connection]
-        taken = {name for one in others for name in (one.pack, one.config.name)}
-        configured = {config.name for config in self._configs if config is not connection.config}
-        return pack_name(connection.config.name or reported, {*taken, *configured, *self.services.packs()})
+        packs = self.services.packs()
+        with self._naming:  # Several servers that report the same name may connect at the same moment.
+            others = [one for one in self._connections if one is not connection]
+            taken = {name for one in others for name in (one.pack, one.config.name)}
+            configured = {config.name for config in self._configs if config is not connection.config}
+            connection.pack = pack_name(connection.config.name or reported, {*taken, *configured, *packs})
+            return connection.pack
 
     async def _settle(self, name: str | None) -> None:
         wanted = [self.connection(name)] if name is not None else [*self._connections]
