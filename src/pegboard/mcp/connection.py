@@ -23,6 +23,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard import __version__
+from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.failures import Failure, UnusableServerError, error_text
 from pegboard.mcp.link import Link, link
 from pegboard.mcp.listing import list_tools
@@ -352,7 +353,8 @@ class Connection:
             self._publish(Snapshot(), 0, None)
             return
         listing = await list_tools(client)
-        specs, problems = tool_specs(self.config, self.pack, listing.tools, listing.rejected)
+        with collector_paused():  # thousands of new objects without cycles would start collections, which block the app
+            specs, problems = tool_specs(self.config, self.pack, listing.tools, listing.rejected)
         own = [*self._own_problems()]
         if listing.problem:
             own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))
