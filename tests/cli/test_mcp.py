@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import socket
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -14,13 +13,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import commands
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-
 from terminals import pegboard as in_terminal
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 SDK_SERVER = Path(__file__).parents[1] / "fakes" / "sdk_server.py"
 START = shlex.join([sys.executable, str(SDK_SERVER)])
@@ -32,17 +29,8 @@ TOKEN = "ghp_abcdefghijklmnopqrstuvwx"
 def pegboard(tmp_path: Path) -> Command:
     """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
-    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            cwd=tmp_path,
-            env={**os.environ, **env},
-            check=False,
-        )
+    def run(*arguments: str, **env: str) -> commands.Done:
+        done = commands.pegboard(*arguments, cwd=tmp_path, env={**os.environ, **env}, timeout=90)
         assert "Traceback" not in done.stderr
         return done
 
