@@ -18,6 +18,7 @@ LINES = {
     "config": ["config", "show", "--json"],
     "deps": ["deps", "--json"],
     "history": ["history", "--json"],
+    "mcp": ["mcp", "list", "--json"],
     "new": ["new", "room"],
     "paths": ["paths", "--json"],
     "presets": ["presets", "list", "--json"],
