@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from script_stage import PACK, ScriptStage, on_script, script_app, write_work
-from textual.events import Key
+from textual.events import Key, Paste
 
 from pegboard.tui.script.command_help import CommandHelp
 from pegboard.tui.script.draft import Draft, DraftFile
@@ -113,23 +112,27 @@ async def test_every_page_is_reached_from_the_editor_and_the_focus_leaves_it(tmp
         assert stage.commands.list.has_focus
 
 
-async def test_changes_of_the_external_editor_can_be_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def suspend() -> Iterator[None]:
-        yield
-
-    editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\nfor file; do :; done\ncase $file in *.sh) echo "work.say more" >> "$file";; esac\n')
-    editor.chmod(0o755)
-    monkeypatch.setenv("EDITOR", str(editor))
-    monkeypatch.delenv("VISUAL", raising=False)
+async def test_changes_of_the_external_editor_can_be_undone(
+    tmp_path: Path, external_editor: Callable[[str], None]
+) -> None:
+    external_editor('case $file in *.sh) echo "work.say more" >> "$file";; esac')
     async with on_script(tmp_path) as stage:
-        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to suspend
         await stage.write("work.say a\n")
         await stage.press("f4")
         await stage.until(lambda: stage.editor.text == "work.say a\nwork.say more\n", "it is edited")
         await stage.press("ctrl+z")
         assert stage.editor.text == "work.say a\n"
+
+
+async def test_half_a_surrogate_pair_is_replaced_because_a_script_with_it_cannot_run(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        stage.app.post_message(Paste("echo a\ud800b\n"))
+        await stage.until(lambda: stage.editor.text == "echo a\ufffdb\n", "it is pasted")
+        stage.editor.load_text("echo \udc00")
+        await stage.press("ctrl+r")
+        await stage.idle()
+        assert stage.editor.text == "echo \ufffd"
+        assert stage.calls[0].startswith("✓ script exit 0")
 
 
 # Commands

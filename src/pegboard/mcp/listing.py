@@ -34,7 +34,7 @@ class Listing(NamedTuple):
 def _introduce(client: Client, tools: list[JsonValue]) -> set[str]:
     """Make tools known to the SDK, a few at a time; return the names of those that it rejects.
 
-    The SDK validates a list at once, which would block all threads.
+    The SDK validates a whole list in one step, which would block all threads.
     """
     rejected: set[str] = set()
     named = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]

@@ -93,7 +93,7 @@ class ServerProcess:
 
     @property
     def exit(self) -> str:
-        """How it ended, such as `exit code 1`; empty while it runs."""
+        """Reason of its end, such as `exit code 1`; empty while it runs."""
         reason, _, number = self._report.decode(errors="replace").partition(" ")
         if reason != "exit" or not number.lstrip("-").isdigit():
             return "killed" if self._ended.is_set() else ""

@@ -36,7 +36,7 @@ RAW_TOOLS = "pegboard/tools"
 _RAW_LIST = "tools/list, raw"
 
 _BURST = 2_000.0
-"""Messages that a server may send at once."""
+"""Messages that a server may send without a limit of their rate."""
 _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 """Messages per second that it may send then: while it works on requests, and otherwise."""
 _SLACK = 20_000.0
