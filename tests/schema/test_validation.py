@@ -297,3 +297,19 @@ def test_a_value_that_matches_two_variants_of_one_of_is_rejected() -> None:
     assert of(overlapping, 9) == "matches more than one of the variants, but must match exactly one"
     assert of(overlapping, 7) == ""
     assert of(overlapping, 0) == ""
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"anyOf": [{"$ref": "#"}, {"required": ["a"]}]},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+    ],
+)
+def test_a_reference_to_itself_allows_everything(schema: JsonObject) -> None:
+    assert validator(schema).faults({"x": 1}) == ()
+
+
+def test_a_schema_that_includes_itself_still_applies() -> None:
+    assert errors_of({"allOf": [{"$ref": "#"}], "required": ["a"]}, {}) == {"/a": "is required"}

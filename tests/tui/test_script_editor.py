@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from script_stage import PACK, ScriptStage, on_script, script_app, write_work
-from textual.events import Key
+from textual.events import Key, Paste
 
 from pegboard.tui.script.command_help import CommandHelp
 from pegboard.tui.script.draft import Draft, DraftFile
@@ -122,6 +122,17 @@ async def test_changes_of_the_external_editor_can_be_undone(
         await stage.until(lambda: stage.editor.text == "work.say a\nwork.say more\n", "it is edited")
         await stage.press("ctrl+z")
         assert stage.editor.text == "work.say a\n"
+
+
+async def test_half_a_surrogate_pair_is_replaced_because_a_script_with_it_cannot_run(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        stage.app.post_message(Paste("echo a\ud800b\n"))
+        await stage.until(lambda: stage.editor.text == "echo a\ufffdb\n", "it is pasted")
+        stage.editor.load_text("echo \udc00")
+        await stage.press("ctrl+r")
+        await stage.idle()
+        assert stage.editor.text == "echo \ufffd"
+        assert stage.calls[0].startswith("✓ script exit 0")
 
 
 # Commands

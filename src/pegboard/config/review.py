@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pegboard.config.display import MASK, ShownSetting, shown_settings, shown_words
+from pegboard.config.display import ShownSetting, shown_settings, shown_words
 from pegboard.config.dotenv import parse_dotenv
 from pegboard.config.files import decoded, shown
 from pegboard.config.layer import drop_errors, leaves, make_folders_absolute
@@ -19,6 +19,7 @@ from pegboard.config.redaction import Redactor
 from pegboard.config.secrets import Secrets
 from pegboard.config.settings import Loaded, McpServer, Settings
 from pegboard.config.trust import DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
+from pegboard.data.mask import MASK
 from pegboard.models import Problem
 
 _KEY_NOTE: Final = f"Only a key from this folder's {DOTENV} is sent there, never your own."

@@ -296,28 +296,21 @@ class History:
 
     def uses(self, tool: str) -> ToolUses:
         """Return the number of recorded calls of a tool."""
-        return self._uses("WHERE tool = ?3", [tool]).get(tool, ToolUses())
-
-    def all_uses(self) -> dict[str, ToolUses]:
-        """Return the number of calls of each recorded tool."""
-        return self._uses()
+        failed = "NOT ok AND instr(coalesce(error, ''), ?1) = 0 AND instr(coalesce(error, ''), ?2) = 0"
+        rows = self._select(
+            f"SELECT count(*), sum({failed}), max(at) FROM calls WHERE tool = ?3",  # noqa: S608 - our own text
+            [*_NO_FAILURES, tool],
+        )
+        for calls, failures, last in rows:
+            if calls:
+                return ToolUses(calls=int(calls), failures=int(failures or 0), last_at=self._moment(last))
+        return ToolUses()
 
     def last_arguments(self, tool: str) -> JsonObject | None:
         """Return the arguments of a tool's last call, or None if it was never called."""
         # If the last record is damaged, use the newest readable one.
         records = self.records(tool=tool, limit=1) or self.records(tool=tool)
         return records[0].args if records else None
-
-    def _uses(self, where: str = "", parameters: Sequence[Column] = ()) -> dict[str, ToolUses]:
-        failed = "NOT ok AND instr(coalesce(error, ''), ?1) = 0 AND instr(coalesce(error, ''), ?2) = 0"
-        rows = self._select(
-            f"SELECT tool, count(*), sum({failed}), max(at) FROM calls {where} GROUP BY tool",  # noqa: S608 - our own text
-            [*_NO_FAILURES, *parameters],
-        )
-        return {
-            str(tool): ToolUses(calls=int(calls or 0), failures=int(failures or 0), last_at=self._moment(last))
-            for tool, calls, failures, last in rows
-        }
 
     def _moment(self, at: Column) -> datetime | None:
         from pegboard.history.rows import moment

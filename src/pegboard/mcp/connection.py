@@ -226,6 +226,11 @@ class Connection:
         return self.status.model_copy(update=update)
 
     @property
+    def is_ready(self) -> bool:
+        """Whether calls can be sent."""
+        return self._client is not None
+
+    @property
     def strays(self) -> int:
         """Number of responses of the server to no open request."""
         return 0 if self._watch is None else self._watch.strays
@@ -352,7 +357,8 @@ class Connection:
         if client.server_capabilities.tools is None:
             self._publish(Snapshot(), 0, None)
             return
-        listing = await list_tools(client)
+        assert self._watch is not None, "it is connected"
+        listing = await list_tools(client, self._watch)
         with collector_paused():  # thousands of new objects without cycles would start collections, which block the app
             specs, problems = tool_specs(self.config, self.pack, listing.tools, listing.rejected)
         own = [*self._own_problems()]

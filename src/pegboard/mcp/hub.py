@@ -137,11 +137,54 @@ class Hub:
         Raises:
             RuntimeError: The hub is closed.
         """
+        loop = await self._loop()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
+
+    async def spawn(
+        self, make: Callable[[], Coroutine[Any, Any, None]], ended: Callable[[asyncio.Task[None]], None]
+    ) -> Callable[[], None]:
+        """Run a coroutine on the connections' thread; return a function that cancels it. Faster than `run`.
+
+        Args:
+            make: Makes the coroutine.
+            ended: Is called on that thread when it has ended.
+
+        Raises:
+            RuntimeError: The hub is closed.
+        """
+        loop = await self._loop()
+        tasks: list[asyncio.Task[None]] = []
+
+        def begin() -> None:
+            task = loop.create_task(make())
+            tasks.append(task)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(ended)
+
+        def cancel() -> None:  # after `begin`
+            tasks[0].cancel()
+
+        def stop() -> None:
+            if not tasks or not tasks[0].done():
+                with suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(cancel)
+
+        loop.call_soon_threadsafe(begin)
+        return stop
+
+    async def _loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop of the connections' thread, which is started if necessary.
+
+        Raises:
+            RuntimeError: The hub is closed.
+        """
         self.start()
         if self._is_closed:
             raise RuntimeError("The connections to MCP servers are closed.")
-        loop = await asyncio.shield(asyncio.wrap_future(self._started))
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
+        if not self._started.done():
+            await asyncio.shield(asyncio.wrap_future(self._started))
+        return self._started.result()
 
     async def close(self) -> None:
         """End all connections and the servers that Pegboard started."""

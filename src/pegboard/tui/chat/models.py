@@ -255,8 +255,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:
         event.stop()
-        listed = event.total - 1
-        self.query_one(FilterLine).show(event.query, f"{event.found - bool(self._list.typed):,} of {listed:,}")
+        self.query_one(FilterLine).show(event.query, f"{event.found:,} of {event.total:,}")
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:

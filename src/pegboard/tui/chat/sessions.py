@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from pegboard.errors import SessionError, StoreError
 from pegboard.models.conversation import Message, ModelMessage, SystemMessage, ToolMessage, UserMessage
@@ -25,9 +22,7 @@ from pegboard.results.new_file import write_new
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -129,7 +124,7 @@ class SessionList(PickList):
         return "● " if self._sessions[index - 1].id == self._current else "  "
 
 
-class SessionsScreen(Dialog[str | None]):
+class SessionsScreen(ListDialog[str | None]):
     """Dialog that returns the ID of the session to open: a stored one, or a new ID.
 
     Args:
@@ -138,20 +133,14 @@ class SessionsScreen(Dialog[str | None]):
     """
 
     PAGE = "Sessions"
-    AUTO_FOCUS = "SessionList"
+    FILTER_HINT = "type to search names and messages"
 
     DEFAULT_CSS = """
     SessionsScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 110; max-width: 94%; height: 32; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
+        & > #box {
+            width: 110; height: 32;
             SessionList { height: 3fr; }
-            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-            #preview { height: 2fr; padding: 0 1; scrollbar-size-vertical: 1; }
-            #preview Static { height: auto; }
+            #preview { height: 2fr; }
         }
     }
     """
@@ -166,24 +155,10 @@ class SessionsScreen(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, current: str) -> None:
-        super().__init__()
         self._list = SessionList(current)
-        self._about = Static(id="about")
-        self._text = Static(id="text")
-        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
+        super().__init__("Sessions", "● open", pick_list=self._list)
         self._runtime = runtime
         self._current = current
-
-    def compose(self) -> ComposeResult:
-        """Yield the list and a preview of the marked session."""
-        with Vertical(id="box") as box:
-            box.border_title = "Sessions"
-            box.border_subtitle = "● open"
-            yield FilterLine("type to search names and messages")
-            yield self._list
-            yield self._about
-            yield self._preview
-            yield KeysLine()
 
     def on_mount(self) -> None:
         """Load the sessions."""
@@ -220,13 +195,13 @@ class SessionsScreen(Dialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked session."""
-        from pegboard.tui.dialogs.ask_name import AskName
+        from pegboard.tui.dialogs.ask_name import ask_new_name
 
         session = self._list.session
         if session is None:
             return
-        name = await self.app.push_screen_wait(AskName("Rename session to", session.name))
-        if name is None or name == session.name:
+        name = await ask_new_name(self.app, "Rename session to", session.name)
+        if name is None:
             return
         if await self._run_in_thread(self._runtime.sessions.rename, session.id, name) is not None:
             self._read(session.id)
@@ -275,10 +250,6 @@ class SessionsScreen(Dialog[str | None]):
         if isinstance(text, str):
             self.app.post_message(Copy(text))
 
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
-
     def _write_export(self, session: Session, kind: _Kind, suffix: str) -> Path:
         text = self._runtime.sessions.export(session.id, kind)
         return write_new(Path.cwd(), session.name or session.id, suffix, text)
@@ -297,13 +268,13 @@ class SessionsScreen(Dialog[str | None]):
 
     # Display
 
+    def describe_found(self, event: PickList.Filtered) -> str:
+        """Return how many sessions match."""
+        return super().describe_found(event) if self._list.is_search_complete else "searching…"
+
     @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
-        searched = self._list.is_search_complete
-        found = f"{event.found - 1:,} of {event.total - 1:,}" if searched else "searching…"
-        self.query_one(FilterLine).show(self._list.sought, found)
-        if searched:
+    def _filtered(self) -> None:
+        if self._list.is_search_complete:
             self.workers.cancel_group(self, "search")
         else:
             self._search(self._list.sought)

@@ -19,6 +19,7 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.state.approvals import ApprovalRequest
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.question import QuestionScreen
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class ApprovalScope(QuestionScreen[Approval | None]):
             for name, pattern in self._suggested:
                 with Horizontal():
                     yield Label(Content(clean_line(name)))
-                    yield Input(pattern, select_on_focus=False, placeholder="any value")
+                    yield Input(pattern, "any value", ControlPictures(), select_on_focus=False)
         yield Static(id="preview")
         yield Static(id="state")
         with Horizontal(id="answers"):

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from pydantic import JsonValue
-from rich.highlighter import Highlighter
-from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
@@ -25,9 +23,10 @@ from pegboard.data.json_text import write
 from pegboard.forms import Field, TextField
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.lines import Lines, with_control_pictures
+from pegboard.tui.form.lines import Lines
 from pegboard.tui.form.messages import ConvertToBox, Edited, LineSubmitted
 from pegboard.tui.form.offers import PastedCall, has_offers, offer
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.paste import may_be_call
 
 _LONGEST_LINE = 10_000
@@ -61,16 +60,6 @@ class CallPastedAsText(Message):
         super().__init__()
         self.text = text
         self.editor = editor
-
-
-class ControlPictures(Highlighter):
-    """Highlighter that makes control characters visible, so that they never reach the terminal."""
-
-    def highlight(self, text: Text) -> None:
-        """Replace control characters by visible ones."""
-        plain = with_control_pictures(text.plain).replace("\t", "␉").replace("\n", "⏎")
-        if plain != text.plain:
-            text.plain = plain
 
 
 def placeholder_for(field: Field) -> str:

@@ -28,11 +28,12 @@ from pegboard.forms.fields import FieldFacts, FieldPosition
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.choices import Choices
-from pegboard.tui.form.editors import ControlPictures, TextBox, TextLine
+from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.frame import add_line, header
 from pegboard.tui.form.items import FormItem
 from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.multi import MultiChoices
+from pegboard.tui.widgets.control_pictures import ControlPictures
 
 Editor: TypeAlias = TextLine | TextBox | Choices | MultiChoices
 

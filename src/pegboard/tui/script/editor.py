@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
+from pegboard.results.clean import without_halves
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines
 from pegboard.tui.script.bash import KEYWORDS, NOTHING, PLACEHOLDER, SHELL, Scanned, ShellState, pieces, scan
@@ -71,7 +72,7 @@ class ScriptEditor(Lines):
     """
 
     def __init__(self, text: str = "") -> None:
-        super().__init__(text)
+        super().__init__(without_halves(text))
         self.set_reactive(Lines.show_line_numbers, True)
         self.set_reactive(Lines.indent_width, _INDENT)
         self.example = ""
@@ -81,6 +82,15 @@ class ScriptEditor(Lines):
         self._states: list[ShellState] = [NOTHING]
         """Scanner states at the starts of lines, as far as they were computed."""
         self._text_styles: dict[str, Style] = {}
+
+    # Text; lone surrogates can neither be run nor saved
+
+    def replace(
+        self, insert: str, start: Location, end: Location, *, maintain_selection_offset: bool = True
+    ) -> EditResult:
+        """Replace the text between two locations."""
+        insert = without_halves(insert)
+        return super().replace(insert, start, end, maintain_selection_offset=maintain_selection_offset)
 
     # Analysis
 
@@ -166,7 +176,7 @@ class ScriptEditor(Lines):
     def load_text(self, text: str) -> None:
         """Replace the text and clear the undo history."""
         self._states = [NOTHING]
-        super().load_text(text)
+        super().load_text(without_halves(text))
 
     def action_undo(self) -> None:
         """Undo the last edit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 
 from textual import events
@@ -32,6 +32,7 @@ from pegboard.tui.messages import OpenTool
 from pegboard.tui.shell.help import help_title, shown_keys
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.fuzzy import FuzzyQuery, match_positions
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import is_topmost
 
 _TOOLS_SHOWN = 50
@@ -71,10 +72,30 @@ class Palette(CommandPalette):
                 icon = SearchIcon()
                 icon.icon = "›"  # a character of every font
                 yield icon
-                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+                yield CommandInput(placeholder=self._placeholder, highlighter=ControlPictures(), select_on_focus=False)
             with Vertical(id="--results"):
                 yield _Commands()
                 yield LoadingIndicator()
+
+    # A search may start, and end, while the palette closes, after its list was removed.
+
+    def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # its worker is not used
+        """Search, unless the palette is closing."""
+        if self._has_list:
+            super()._gather_commands(search_value)
+
+    def _watch__list_visible(self) -> None:
+        """Show or hide the list, unless the palette is closing."""
+        if self._has_list:
+            super()._watch__list_visible()
+
+    def _watch__show_busy(self) -> Coroutine[object, object, None] | None:  # type: ignore[override]  # may be None
+        """Show or hide the loading indicator, unless the palette is closing."""
+        return super()._watch__show_busy() if self._has_list else None
+
+    @property
+    def _has_list(self) -> bool:
+        return bool(self.query(CommandList) and self.query(LoadingIndicator))
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close the palette if it is the topmost screen; see `Dialog`."""

@@ -131,10 +131,14 @@ class ListDialog(Dialog[ResultT]):
         self._text.update(text)
         self._preview.scroll_home(animate=False)
 
+    def describe_found(self, event: PickList.Filtered) -> str:
+        """Return how many lines match the filter."""
+        return f"{event.found:,} of {event.total:,}"
+
     @on(PickList.Filtered)
     def _show_filter(self, event: PickList.Filtered) -> None:
         event.stop()
-        self._filter_line.show(event.query, f"{event.found:,} of {event.total:,}")
+        self._filter_line.show(event.query, self.describe_found(event))
 
 
 def is_topmost(screen: Screen[ResultT]) -> bool:

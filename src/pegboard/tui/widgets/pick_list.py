@@ -133,6 +133,7 @@ class PickList(ScrollView, can_focus=True):
 
         query: str
         found: int
+        """Number of lines that match, without pinned ones, which no filter hides."""
         total: int
 
     def __init__(self, *, sign: Callable[[int], str] | None = None, own_keys: str = "") -> None:
@@ -204,7 +205,9 @@ class PickList(ScrollView, can_focus=True):
         self.scroll_to(y=0, animate=False, force=True, immediate=True)
         self._reveal()
         self.refresh()
-        self.post_message(self.Filtered(self.sought, len(self._shown), len(self._lines)))
+        found = sum(not self._lines[index].pinned for index in self._shown)
+        total = sum(not line.pinned for line in self._lines)
+        self.post_message(self.Filtered(self.sought, found, total))
         self.post_message(self.Marked(self.marked))
 
     def _resize(self) -> None:
