@@ -33,6 +33,10 @@ class PegboardError(Exception):
     """Base class of every exception of Pegboard."""
 
 
+class ConfigError(PegboardError):
+    """The configuration can't be used, and no default can replace it."""
+
+
 class FormFaults(PegboardError):  # noqa: N818 - it carries `Fault`s, and is called so everywhere
     """Arguments that don't match their schema; the message joins all validation errors."""
 
