@@ -83,7 +83,9 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
         [
             (name, "set", _PLACES[secret.source]) if isinstance(secret, Secret) else (name, "missing", secret.message)
             for name, secret in found.items()
-        ]
+        ],
+        ("SECRET", "STATE", "SOURCE"),
+        empty="No secrets: none is stored, and no tool needs one.",
     )
 
 

@@ -118,7 +118,7 @@ class Loaded:
 class Section(BaseModel):
     """A table of the file: unknown keys are forbidden, types are not converted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class PacksSettings(Section):

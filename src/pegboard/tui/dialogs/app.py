@@ -58,6 +58,12 @@ class DialogApp(ThemedApp, AppState):
 
         self.push_screen(HelpScreen.of(self.screen, self.runtime.settings.keys))
 
+    def action_guide(self) -> None:
+        """Read the guide."""
+        from pegboard.tui.dialogs.guide import GuideScreen
+
+        self.push_screen(GuideScreen())
+
     async def action_undo_rule(self) -> None:
         """Remove the rule that the last approval added."""
         await self.rule_undo.undo()

@@ -13,6 +13,7 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
     Command("mode.health", "f8", "mode('health')", "Health", "Go to the Health page: requirements of the tools."),
     Command("tools.problems", "ctrl+g,exclamation_mark", "show_problems", "Problems", "List all problems."),
     Command("app.help", "f1,question_mark", "help", "Help", "Show the keys of the focused pane.", footer=True),
+    Command("app.guide", "", "guide", "Guide", "Read the guide; type to search it."),
     Command(
         "app.palette",
         "ctrl+p,alt+p",

@@ -48,6 +48,7 @@ class HelpScreen(Dialog[None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("help.guide", "f2", "guide", "Guide", "Read the guide; type to search it."),
         Command("help.close", "escape,f1,q,question_mark", "dismiss", "Close", "Close this dialog."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -58,7 +59,7 @@ class HelpScreen(Dialog[None]):
         keymap: Mapping[str, str],
         legend: Iterable[tuple[str, str]] = (),
     ) -> None:
-        super().__init__("Help", "esc closes · [keys] in the config remaps by id")
+        super().__init__("Help", "f2 guide · esc closes · [keys] in the config remaps by id")
         self._reach = reach
         self._keymap = keymap
         self._legend = list(legend)
@@ -76,6 +77,11 @@ class HelpScreen(Dialog[None]):
                 yield Static(self._block(title, [command for _, command in commands]))
             if self._legend:
                 yield Static(_marks(self._legend))
+
+    async def action_guide(self) -> None:
+        """Close, and open the guide."""
+        await self.dismiss()
+        await self.app.run_action("guide", self.app)
 
     def _block(self, title: str, commands: Sequence[Command]) -> Content:
         width = min(_WIDTH, int(self.app.size.width * _SHARE)) - _EDGES
