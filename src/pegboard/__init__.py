@@ -6,8 +6,8 @@ The packages, from the ground up (each imports only those above it in this list)
 - `sdk`: the interface for authors of tools; `packs`: the built-in tools, written with it; `examples`: packs to copy.
 - `schema`: validation of arguments; `config`: settings and paths; `results`: formatting of values.
 - `discovery`: reads packs without running them; `worker`: the child process that runs tools; `forms`: schemas as forms.
-- `executor`: the pool of workers; `registry`: all tools by name; `history`: records of calls, and sessions;
-  `presets`: saved arguments and scripts.
+- `executor`: the pool of workers; `mcp`: the connections to MCP servers; `registry`: all tools by name; `history`:
+  records of calls, and sessions; `presets`: saved arguments and scripts.
 - `gateway`: the pipeline that every call passes; `ask`: the loop between a user, a model and the tools;
   `scripts`: bash scripts whose commands are tools; `health`: the requirements of tools and their status.
 - `runtime`: builds everything and offers every operation.

@@ -33,6 +33,10 @@ class PegboardError(Exception):
     """Base class of every exception of Pegboard."""
 
 
+class ConfigError(PegboardError):
+    """A configuration file or a value of `--mcp` can't be used; the message is a sentence with the reason."""
+
+
 class FormFaults(PegboardError):  # noqa: N818 - it carries `Fault`s, and is called so everywhere
     """Arguments that don't match their schema; the message joins all validation errors."""
 

@@ -13,6 +13,7 @@ from pegboard.models import CallEvent, CallRecord, PackHandler, Problem, ToolCal
 if TYPE_CHECKING:
     from pegboard.models.approval import Approval
     from pegboard.models.conversation import ModelEvent, Prompt
+    from pegboard.models.server import Elicitation, ElicitationAnswer, SamplingRequest
 
 
 class ToolSource(Protocol):
@@ -148,6 +149,26 @@ class Approver(Protocol):
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
         """Decide on one call; cancelled when the call no longer waits for the answer."""
+        ...
+
+
+class ServerQuestions(Protocol):
+    """Answers to what MCP servers ask the user. Without one, every question is declined."""
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        """Answer a question; cancelled when the server no longer waits for the answer."""
+        ...
+
+    async def log_in(self, server: str, url: str) -> bool:
+        """Show the address at which the user logs in to a server, and open it if the user agrees.
+
+        Returns:
+            Whether to wait for the user to come back from the browser.
+        """
+        ...
+
+    async def approve_sampling(self, request: SamplingRequest) -> bool:
+        """Return whether the configured model may answer a server's prompt; cancelled as above."""
         ...
 
 

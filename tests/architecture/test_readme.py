@@ -228,6 +228,18 @@ def test_the_configuration_that_it_shows_has_no_problem(tmp_path: Path, home: Pa
     assert {line.split(".")[0] for line in listed.stdout.splitlines()} == {"fs", "time"}
 
 
+@pytest.mark.promise("MCP-3", "MCP-1")
+def test_the_servers_that_it_configures_have_no_problem_and_the_commands_add_them(tmp_path: Path, home: Path) -> None:
+    (home / "config.toml").write_text(_block("toml", "[mcp.servers.files]"), encoding="utf-8")
+    done = _run("pegboard config show", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    (home / "config.toml").unlink()
+    for line in _block("sh", "pegboard mcp add").splitlines():
+        done = _run(line, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "${HUB_TOKEN}" in (home / "config.toml").read_text(encoding="utf-8")
+
+
 def test_the_pictures_that_it_shows_exist() -> None:
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README)
     assert pictures

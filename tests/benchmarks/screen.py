@@ -87,8 +87,8 @@ def _block_rows(tools: int, home: Path) -> Iterator[tuple[str, float, float, str
 
 def _first_frame_seconds(command: list[str]) -> float:
     """Return the median CPU seconds of a program until its first frame is on the terminal."""
-    _cpu_to_first_frame(command)
-    return statistics.median(_cpu_to_first_frame(command) for _ in range(_RUNS))
+    cpu_to_first_frame(command)
+    return statistics.median(cpu_to_first_frame(command) for _ in range(_RUNS))
 
 
 def _idle_megabytes(command: list[str]) -> float:
@@ -111,7 +111,7 @@ def _idle_megabytes(command: list[str]) -> float:
         os.close(terminal)
 
 
-def _cpu_to_first_frame(command: list[str]) -> float:
+def cpu_to_first_frame(command: list[str]) -> float:
     """Run a program on its own terminal until it has painted its title; return its CPU seconds."""
     pid, terminal = pty.fork()
     if pid == 0:

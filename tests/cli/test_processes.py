@@ -19,6 +19,7 @@ LINES = {
     "deps": ["deps", "--json"],
     "guide": ["guide", "--json"],
     "history": ["history", "--json"],
+    "mcp": ["mcp", "list", "--json"],
     "new": ["new", "room"],
     "paths": ["paths", "--json"],
     "presets": ["presets", "list", "--json"],

@@ -69,9 +69,7 @@ def test_every_section_is_read(user: User) -> None:
         vim_keys = true
     """)
     loaded, problems = user.load()
-    assert [problem.message for problem in problems] == [
-        "`[mcp.servers.files]` has no effect: MCP servers are not supported yet."
-    ]
+    assert problems == ()
     assert loaded.packs.folders == (user.file.parent / "mine", Path.home() / "packs", Path("/packs"))
     assert loaded.packs.of("ckan") == {"base_url": "https://example.org"}
     assert loaded.packs.of("other") == {}
@@ -172,7 +170,6 @@ def test_a_wrong_type_is_reported_with_file_and_line_and_affects_no_other_value(
         (12, "`model.name` should be text, but is a number."),
         (14, "`mcp.servers.a.env` should be a table, but is a list."),
         (16, "`keys.tools.run` should be text, but is a number."),
-        (13, "`[mcp.servers.a]` has no effect: MCP servers are not supported yet."),
         (None, f"PEGBOARD_TOOLS__RESULT_LIMIT: `tools.result_limit` {size}"),
     ]
     assert loaded.tools == Settings().tools
@@ -221,7 +218,7 @@ def test_a_section_that_is_not_a_table_is_ignored(user: User) -> None:
 def test_no_problem_shows_a_value_since_it_may_be_a_secret(user: User) -> None:
     user.write('[mcp.servers.a]\nenv = "hunter2"\nargs = "hunter2"\ntoken = "hunter2"\n[tools]\ntimeout = "hunter2"')
     _, problems = user.load()
-    assert len(problems) == 5
+    assert len(problems) == 4
     assert "hunter2" not in "".join(said(problems))
 
 

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "deps": "Check the programs, libraries and secrets that tools need, and show the tools that need each one.",
     "guide": "Read the guide: without PAGE, list its pages.",
     "history": "List past calls from every source, the newest first.",
+    "mcp": "Add, test and use MCP servers, whose tools are listed with the others.",
     "new": "Create a pack and its test, ready to edit.",
     "paths": "Show where Pegboard keeps its files and looks for packs.",
     "presets": "Save arguments of tools under names, to use them again.",

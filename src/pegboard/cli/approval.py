@@ -46,7 +46,7 @@ class TerminalApprover:
             args, edited = call.args, False
             while True:
                 _show(spec, call, args, edited=edited)
-                match (await _ask_line("Run it? [y/N/e] ")).strip().casefold():
+                match (await ask_line("Run it? [y/N/e] ")).strip().casefold():
                     case "y" | "yes":
                         return Approval(answer="once", args=args if edited else None)
                     case "e" | "edit":
@@ -73,7 +73,7 @@ def _as_json(args: JsonObject) -> str:
     return clean(json.dumps(args, indent=2, ensure_ascii=False))
 
 
-async def _ask_line(question: str) -> str:
+async def ask_line(question: str) -> str:
     """Ask for a line and return it, empty at the end of input. Discard input typed before the question was shown."""
     descriptor = sys.stdin.fileno()
     with suppress(termios.error):
@@ -108,7 +108,7 @@ async def _edit(args: JsonObject) -> JsonObject | None:
     from pegboard.data.json_text import JsonTextError, parse
 
     has_editor = bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
-    text = await _edit_in_editor(args) if has_editor else await _ask_line("Arguments as JSON, in one line: ")
+    text = await _edit_in_editor(args) if has_editor else await ask_line("Arguments as JSON, in one line: ")
     if text is None or not text.strip():
         narrate("The arguments are unchanged.")
         return None

@@ -20,6 +20,7 @@ from pegboard.cli.root import (
     app,
     scanned,
 )
+from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
     from pegboard.models import ToolResult
@@ -83,6 +84,7 @@ def ask(
             help="Approve calls of matching tools in advance, unless a rule denies them; may be repeated.",
         ),
     ] = None,
+    elicit: ElicitOption = None,
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
 ) -> None:
@@ -102,7 +104,8 @@ def ask(
     text = sys.stdin.read() if question == "-" else question
     if not text.strip():
         raise typer.BadParameter("The question is empty.", param_hint="QUESTION")
-    runtime = scanned(context, tool_allow)
+    runtime = scanned(context, tool_allow, connects=True)
+    answer_questions(runtime, elicit)
     narrate_problems(runtime.problems(packs=False))
     if approve:
         narrate_problems(runtime.rules.approve_in_advance([one.strip() for text in approve for one in text.split(",")]))

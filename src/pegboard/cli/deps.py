@@ -42,7 +42,7 @@ def deps(
     """
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
-    runtime = scanned(context, tool_allow)
+    runtime = scanned(context, tool_allow, connects=True, tool=tool)
     specs = runtime.tools.named(tool) or _exit_unknown(runtime, tool)
     narrate_problems(runtime.problems())
     if not any(spec.requirements for spec in specs) and not json:

@@ -6,17 +6,22 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pegboard.models import ServerConfig
 
 _WEB_DRIVER = "web_driver"
 """In the name of the driver that shows the app in a browser, through pipes."""
 
 
-def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
+def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers: Sequence[str] = ()) -> int:
     """Open the app and return its exit code when the user quits; start it again if the configuration changed.
 
     Args:
         packs: More packs folders for this run.
         tool_allow: An allow list for this run: patterns separated by commas.
+        servers: MCP servers for this run, as in `--mcp`.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and _WEB_DRIVER not in os.environ.get("TEXTUAL_DRIVER", ""):
         print(
@@ -25,11 +30,17 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
         return 2
     from pegboard.cli import crash
     from pegboard.runtime import Runtime
+
+    given = _parsed(servers)
+    if given is None:
+        return 2
     from pegboard.tui.app import PegboardApp
 
     while True:
         runtime = Runtime.from_environment(packs=packs, tool_allow=tool_allow)
         crash.follow(runtime)
+        for server in given:
+            runtime.servers.add(server)
         app = PegboardApp(runtime)
         with crash.Held():
             app.run()
@@ -45,3 +56,18 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None) -> int:
             narrate_problems([lost])
         if not app.wants_reload:
             return app.return_code or 0
+
+
+def _parsed(servers: Sequence[str]) -> Sequence[ServerConfig] | None:
+    """Return the servers of `--mcp`; print why one can't be used and return None."""
+    if not servers:
+        return ()
+    from pegboard.cli.output import narrate
+    from pegboard.config import given_server
+    from pegboard.errors import ConfigError
+
+    try:
+        return [given_server(text) for text in servers]
+    except ConfigError as error:
+        narrate(str(error))
+        return None

@@ -42,7 +42,7 @@ def list_(
     """
     from pegboard.cli.output import print_json, print_table
 
-    runtime = scanned(context)
+    runtime = scanned(context, connects=True, tool=name)
     found = runtime.presets.list(name)
     _print_problems(runtime)
     if json:
@@ -67,7 +67,7 @@ def show(
     """Print the arguments of a preset as JSON."""
     from pegboard.cli.output import print_json
 
-    runtime = scanned(context)
+    runtime = scanned(context, connects=True, tool=name)
     with _exit_on_error():
         found = _get(runtime, name, preset)
     print_json(found if json else found.arguments)
@@ -90,7 +90,7 @@ def save(
     """
     from pegboard.cli.output import print_json
 
-    runtime = scanned(context)
+    runtime = scanned(context, connects=True, tool=name)
     spec = find(runtime, name)
     with _exit_on_error():
         arguments = read_arguments(runtime, spec, args, arg or [])
@@ -111,7 +111,7 @@ def delete(
     """Delete a preset, even a damaged one."""
     from pegboard.cli.output import print_json
 
-    runtime = scanned(context)
+    runtime = scanned(context, connects=True, tool=name)
     with _exit_on_error():
         runtime.presets.delete(name, preset)
     if json:
@@ -130,7 +130,7 @@ def rename(
     """Rename a preset."""
     from pegboard.cli.output import print_json
 
-    runtime = scanned(context)
+    runtime = scanned(context, connects=True, tool=name)
     with _exit_on_error():
         runtime.presets.rename(name, preset, new)
     if json:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 import pegboard
+from pegboard.cli.exit_codes import INTERRUPTED, NOT_FOUND, OK, PROVIDER, TOOL_FAILED, USAGE
 
 if TYPE_CHECKING:
     from pegboard.models import ToolSpec
     from pegboard.runtime import Runtime
 
-OK, TOOL_FAILED, USAGE, NOT_FOUND, PROVIDER, INTERRUPTED = 0, 1, 2, 3, 4, 130
-"""Exit codes."""
+__all__ = ["EXIT_CODES", "INTERRUPTED", "NOT_FOUND", "OK", "PROVIDER", "TOOL_FAILED", "USAGE"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -49,7 +51,60 @@ class _SortedGroup(TyperGroup):
         return sorted(self.commands)
 
 
-app = typer.Typer(
+CommandT = TypeVar("CommandT", bound=Callable[..., object])
+
+
+class _Typer(typer.Typer):
+    """A typer whose commands all accept `--mcp`."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:  # noqa: ANN401 - typer's
+        """Register a command."""
+        register = super().command(name, **options)
+
+        def decorate(function: CommandT) -> CommandT:
+            register(_with_servers(function))
+            return function
+
+        return decorate
+
+
+def _with_servers(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a command with the parameter of `--mcp`, whose values `_collect_servers` has collected by then."""
+
+    @wraps(function)
+    def run(*, _mcp: object = None, **arguments: object) -> object:
+        return function(**arguments)
+
+    signature = inspect.signature(function, eval_str=True)
+    servers = inspect.Parameter("_mcp", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ServersOption)
+    run.__signature__ = signature.replace(  # type: ignore[attr-defined]  # which `inspect.signature` reads
+        parameters=[
+            *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()),
+            servers,
+        ]
+    )
+    run.__annotations__ = {one.name: one.annotation for one in run.__signature__.parameters.values()}  # type: ignore[attr-defined]
+    return run
+
+
+def _collect_servers(context: typer.Context, texts: list[str] | None) -> list[str]:
+    """Collect `--mcp` from before and after the command, in order."""
+    gathered: list[str] = context.meta.setdefault("pegboard.mcp", [])
+    gathered += texts or []
+    return texts or []
+
+
+ServersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mcp",
+        metavar="COMMAND-OR-URL",
+        help="Connect an MCP server for this run; NAME=… names its pack. May be repeated, before or after a command.",
+        callback=_collect_servers,
+    ),
+]
+
+app = _Typer(
     cls=_SortedGroup,
     name="pegboard",
     help=_ROOT_HELP,
@@ -61,11 +116,11 @@ app = typer.Typer(
 
 def group(name: str, help_: str) -> typer.Typer:
     """Add a group of commands to the command line and return it."""
-    commands = typer.Typer(name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True)
+    commands = _Typer(name=name, help=help_, context_settings=_HELP, rich_markup_mode=None, no_args_is_help=True)
 
     @commands.callback()
-    def options(packs: PacksOption = None) -> None:
-        """Accept `--packs` between the group and the command."""
+    def options(packs: PacksOption = None, mcp: ServersOption = None) -> None:
+        """Accept `--packs` and `--mcp` between the group and the command."""
 
     commands.info.help = help_
     app.add_typer(commands)
@@ -123,13 +178,30 @@ def _report_record(runtime: Runtime) -> None:
     narrate_problems(runtime.record_problems())
 
 
-def scanned(context: typer.Context, tool_allow: Sequence[str] | None = None) -> Runtime:
+def scanned(
+    context: typer.Context,
+    tool_allow: Sequence[str] | None = None,
+    *,
+    connects: bool = False,
+    tool: str | None = None,
+) -> Runtime:
     """Build the runtime of one command, with the tools that its command line allows.
 
     Patterns of the allow list that match no tool are warnings on stderr.
+
+    Args:
+        context: The command.
+        tool_allow: Values of `--tool-allow`.
+        connects: Whether to connect to MCP servers.
+        tool: The only tool or pack that the command uses; it may use all if None.
     """
     runtime = open_runtime(context, tool_allow or context.meta.get("pegboard.allow"))
     runtime.tools.scan()
+    if connects and (runtime.settings.mcp.servers or context.meta.get("pegboard.mcp")):
+        from pegboard.cli import servers
+
+        servers.connect(runtime, context.meta.get("pegboard.mcp", ()), tool)
+        context.call_on_close(lambda: servers.close(runtime))
     if "pegboard.allow" in context.meta:  # Not while the shell completes a command line.
         from pegboard.cli.output import narrate_problems
 
@@ -161,6 +233,7 @@ def _version(asked: bool) -> None:
 def root(
     context: typer.Context,
     packs: PacksOption = None,
+    mcp: ServersOption = None,
     tool_allow: AllowOption = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
@@ -171,7 +244,7 @@ def root(
         from pegboard.cli.open import open_app
 
         allow = ",".join(tool_allow) if tool_allow else None
-        raise typer.Exit(open_app(context.meta.get("pegboard.packs", []), allow))
+        raise typer.Exit(open_app(context.meta.get("pegboard.packs", []), allow, context.meta.get("pegboard.mcp", [])))
     context.meta["pegboard.allow"] = tool_allow
 
 

@@ -20,6 +20,7 @@ from pegboard.cli.root import (
     open_runtime,
     scanned,
 )
+from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,6 +47,7 @@ def run(
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of the script in seconds.")
     ] = None,
+    elicit: ElicitOption = None,
     json: JsonOption = False,
     tool_allow: AllowOption = None,
     packs: PacksOption = None,
@@ -58,7 +60,8 @@ def run(
 
     from pegboard.cli.output import narrate, narrate_problems, print_json
 
-    runtime = scanned(context, tool_allow)
+    runtime = scanned(context, tool_allow, connects=True)
+    answer_questions(runtime, elicit)
     text = _read(runtime, file)
     narrate_problems(runtime.problems(packs=False))
     output = _ScriptOutput(prints=not json)
@@ -88,7 +91,7 @@ def check(
 
     from pegboard.cli.output import narrate, print_json, print_table
 
-    runtime = scanned(context, tool_allow)
+    runtime = scanned(context, tool_allow, connects=True)
     analysis = runtime.scripts.orchestrator().analyze(_read(runtime, file))
     errors = [*_missing(runtime, analysis), *_blocked(runtime, analysis)]
     if json:

@@ -28,6 +28,7 @@ from pegboard.cli.root import (
     group,
     scanned,
 )
+from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +60,7 @@ def list_(
     """List the tools, and print problems of their packs on stderr."""
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
 
-    runtime = scanned(context, tool_allow)
+    runtime = scanned(context, tool_allow, connects=True)
     narrate_problems(runtime.problems())
     found = [spec for spec in runtime.tools.all() if pattern is None or _fits(spec, pattern)]
     _check_requirements(runtime, found)
@@ -95,7 +96,7 @@ def info(
     """Describe a tool: its schema, origin, requirements and use."""
     from pegboard.cli.output import narrate_problems, print_json
 
-    runtime = scanned(context, tool_allow)
+    runtime = scanned(context, tool_allow, connects=True, tool=name)
     spec = find(runtime, name)
     details = runtime.tools.details(spec)
     narrate_problems(runtime.problems())
@@ -127,6 +128,7 @@ def invoke(
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of the call in seconds.")
     ] = None,
+    elicit: ElicitOption = None,
     data: Annotated[bool, typer.Option("--data", help="Print only the result's data, text unchanged.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print call and result as JSON (the default).")] = False,
     tool_allow: AllowOption = None,
@@ -136,7 +138,8 @@ def invoke(
     from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
     from pegboard.models import ToolCall, ToolResult
 
-    runtime = scanned(context, tool_allow)
+    runtime = scanned(context, tool_allow, connects=True, tool=name)
+    answer_questions(runtime, elicit)
     spec = runtime.tools.get(name)
     call = ToolCall(name=name, source="cli", timeout=timeout)
     interruption = 0

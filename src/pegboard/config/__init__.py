@@ -13,6 +13,7 @@ from pegboard.config.paths import Paths, packs_folders
 from pegboard.config.redaction import Redactor
 from pegboard.config.review import TrustRequest, review_folder, trust_folder
 from pegboard.config.secrets import Secret, Secrets
+from pegboard.config.servers import ResolvedServer, configured_servers, given_server, pack_name, resolve_server
 from pegboard.config.settings import (
     AskSettings,
     McpServer,
@@ -33,6 +34,7 @@ __all__ = [
     "PacksSettings",
     "Paths",
     "Redactor",
+    "ResolvedServer",
     "Secret",
     "Secrets",
     "Settings",
@@ -42,9 +44,13 @@ __all__ = [
     "TrustFile",
     "TrustRequest",
     "UiSettings",
+    "configured_servers",
     "credentials_in",
+    "given_server",
     "load",
+    "pack_name",
     "packs_folders",
+    "resolve_server",
     "review_folder",
     "set_values",
     "shown_settings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -122,7 +122,7 @@ def _is_for_secrets(path: tuple[str, ...]) -> bool:
             return False
         case ("packs", _, *keys):
             return any(map(speaks_of_secret, keys))
-        case ("mcp", "servers", _, "env" | "headers", _):
+        case ("mcp", "servers", _, "env" | "headers", _) | ("mcp", "servers", _, "oauth", "client_secret"):
             return True
     return False
 
@@ -176,6 +176,22 @@ def _without_secrets(value: JsonValue, redactor: Redactor) -> JsonValue:
                 return value[: flag.start(2)] + MASK
             return _GIVEAWAY.sub(rf"\g<before>{MASK}", redactor.text(value))
     return redactor.value(value)
+
+
+def looks_secret(text: str) -> bool:
+    """Return whether a text looks like a secret by itself: a token of a large service, a password in a URL."""
+    return _GIVEAWAY.search(text) is not None
+
+
+def has_secret_argument(words: Sequence[str]) -> bool:
+    """Return whether a command line seems to contain a secret."""
+    return shown_words(words, Redactor({})) != [*words]
+
+
+def shown_words(words: Sequence[str], redactor: Redactor) -> list[str]:
+    """Return a command line for display, secrets masked."""
+    shown_ = _without_secrets([*words], redactor)
+    return [str(word) for word in shown_] if isinstance(shown_, list) else []
 
 
 def _follows_secret_flag(before: JsonValue) -> bool:

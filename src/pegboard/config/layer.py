@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pegboard.config.files import shown, unusable
 from pegboard.config.lines import key_lines
 from pegboard.config.paths import BUILT_IN_PACKS, absolute
-from pegboard.config.settings import Origin, Settings, Unused
+from pegboard.config.settings import McpServer, Origin, Settings, Unused
 from pegboard.models import Problem
 
 Table: TypeAlias = dict[str, Any]  # outside data: TOML before validation
@@ -24,6 +24,9 @@ NO_TOOL: Final = "No tool runs until this is fixed."
 """Consequence of an error in a limit of tools: the intended limit is unknown."""
 NO_MODEL: Final = "No model is used until this is fixed."
 """Consequence of an error in the address of a model."""
+
+NOT_USED: Final = "The server is not used until this is fixed."
+"""Consequence of an error in the entry of an MCP server: the value may be a limit."""
 
 _VARIABLE = re.compile(r"PEGBOARD_(\w+?(?:__\w+?)+)")
 _OTHER_VARIABLES = frozenset(
@@ -62,6 +65,8 @@ class Layer:
     """Why no tool may run; empty if tools may run."""
     model_blocked: Problem | None = None
     """Why no model may be used; empty if models may be used."""
+    blocked_servers: dict[str, Problem] = field(default_factory=dict)
+    """Why MCP servers may not be used, by name."""
     has_say: bool = True
     """Whether an error may block tools or models; an error in an untrusted file may not."""
 
@@ -223,6 +228,9 @@ def drop_errors(layer: Layer) -> None:
         key = ".".join(map(str, location))
         value = _pop(layer.table, location)
         origin = layer.origin(key)
+        if location[:2] == ("mcp", "servers") and len(location) > 2:
+            _block_server(layer, location, kind, message, value)
+            continue
         if kind == "extra_forbidden" or _is_misspelt_pack_setting(location, value):
             near = _nearest(key)
             layer.unused.append(Unused(key, value, origin, "unknown"))
@@ -238,6 +246,29 @@ def drop_errors(layer: Layer) -> None:
         )
     _check_packs(layer)
     layer.problems[noted:] = sorted(layer.problems[noted:], key=lambda problem: problem.line or 0)
+
+
+def _block_server(layer: Layer, location: Location, kind: str, message: str, value: object) -> None:
+    """Add the problem of a value of an MCP server, which may be a limit, so that the server isn't used."""
+    key = ".".join(map(str, location))
+    origin = layer.origin(key)
+    if kind == "extra_forbidden":
+        near = _nearest_server_key(location)
+        layer.unused.append(Unused(key, value, origin, "unknown"))
+        message, fix = f"Unknown setting `{key}`.", f"Did you mean `{near}`? {NOT_USED}" if near else NOT_USED
+    else:
+        message, fix = _complaint(key, kind, message, value), NOT_USED
+    problem = origin.problem(message, fix)
+    layer.problems.append(problem)
+    if len(location) > 3:
+        layer.blocked_servers.setdefault(str(location[2]), problem)
+
+
+def _nearest_server_key(location: Location) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(location[-1]), McpServer.model_fields, n=1) if len(location) == 4 else []
+    return ".".join((*map(str, location[:-1]), near[0])) if near else ""
 
 
 def _may_limit_tools(location: Location, value: object, near: str) -> bool:

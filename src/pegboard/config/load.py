@@ -18,6 +18,7 @@ from pegboard.config.layer import (
     make_folders_absolute,
 )
 from pegboard.config.paths import Paths
+from pegboard.config.servers import is_server_name, server_complaints
 from pegboard.config.settings import Loaded, Origin, Settings, UiSettings, Unused
 from pegboard.config.trust import DOTENV, OVERLAY, REVIEW, FolderFiles, Trust, TrustFile
 from pegboard.models import Problem
@@ -58,22 +59,32 @@ def load(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> t
         drop_errors(layer)
         make_folders_absolute(layer)
     base_url_model = _base_url_model([[user], [folder], environment])  # before merging, which changes the tables
+    blocked_servers: dict[str, Problem] = {}
     for layer in layers:
-        problems += [*layer.problems, *_unsupported(layer)]
+        problems += layer.problems
+        if layer is folder:
+            _replace_servers(merged, folder.table, origins, blocked_servers)
         _merge(merged, layer.table)
         origins |= {key: layer.origin(key) for key in leaves(layer.table)}
+        blocked_servers |= layer.blocked_servers
 
     origins = {key: origins[key] for key in leaves(merged)}
+    settings = Settings.model_validate(merged)
+    for name, problem in _server_problems(settings, origins):
+        if name not in blocked_servers:
+            blocked_servers[name] = problem
+            problems.append(problem)
     loaded = Loaded(
         origins,
         unused=(*unused, *(value for layer in layers for value in layer.unused)),
         blocked=next((layer.blocked for layer in layers if layer.blocked), None),
         model_blocked=next((layer.model_blocked for layer in layers if layer.model_blocked), None),
+        blocked_servers=blocked_servers,
         base_url_model=base_url_model,
         folder_file=shown(files.config_file) if trust.state == "trusted" else None,
         trust=trust.state,
     )
-    return Settings.model_validate(merged).with_loaded(loaded), tuple(problems)
+    return settings.with_loaded(loaded), tuple(problems)
 
 
 def folder_layer(files: FolderFiles, *, has_say: bool = True) -> Layer:
@@ -156,12 +167,37 @@ def _shortened(key: str) -> str:
     return key if len(key) <= longest else f"{key[:longest]}…"
 
 
-def _unsupported(layer: Layer) -> Iterator[Problem]:
-    """Yield a warning for each configured MCP server."""
-    for name in layer.table.get("mcp", {}).get("servers", {}):
-        key = f"mcp.servers.{name}"
-        message = f"`[{_shortened(key)}]` has no effect: MCP servers are not supported yet."
-        yield layer.origin(key).problem(message, "Remove the entry to hide this warning.", "warning")
+def _replace_servers(
+    merged: Table, folder: Table, origins: dict[str, Origin], blocked_servers: dict[str, Problem]
+) -> None:
+    """Remove the user's servers that the folder configures too.
+
+    Merging the two would send the user's headers to the folder's address, or start the folder's command with the
+    user's variables.
+    """
+    own, others = (_servers_of(table) for table in (merged, folder))
+    for name in own.keys() & others.keys():
+        del own[name]
+        blocked_servers.pop(name, None)
+        for key in [key for key in origins if key.startswith(f"mcp.servers.{name}.")]:
+            del origins[key]
+
+
+def _servers_of(table: Table) -> Table:
+    servers = table.get("mcp", {}).get("servers", {})
+    return servers if isinstance(servers, dict) else {}
+
+
+def _server_problems(settings: Settings, origins: Mapping[str, Origin]) -> Iterator[tuple[str, Problem]]:
+    """Yield why servers can't be used, by name."""
+    for name, server in settings.mcp.servers.items():
+        origin = next((origin for key, origin in origins.items() if key.startswith(f"mcp.servers.{name}.")), Origin())
+        complaints = [*server_complaints(server)]
+        if not is_server_name(name):
+            complaints.insert(0, "Its name may only have letters, digits, `_` and `-`, and starts with a letter.")
+        for complaint in complaints:
+            message = f"The MCP server {_shortened(name)} can't be used. {complaint}"
+            yield name, origin.problem(message, f"Correct `[mcp.servers.{_shortened(name)}]`.")
 
 
 def _base_url_model(groups: Iterable[Iterable[Layer]]) -> str | None:

@@ -90,6 +90,11 @@ class Paths:
         return self.state / "interface.json"
 
     @property
+    def logins(self) -> Path:
+        """Folder of logins to MCP servers that no keyring stores."""
+        return self.data / "logins"
+
+    @property
     def database(self) -> Path:
         """SQLite file of the history."""
         return self.state / "history.db"

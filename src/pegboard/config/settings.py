@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal, Self, TypeAlias
@@ -107,6 +107,8 @@ class Loaded:
     """Why no model may be used: its address is unknown. Empty if models may be used."""
     base_url_model: str | None = None
     """Name of the model that `model.base_url` was set for, `provider:model`; None for any model."""
+    blocked_servers: Mapping[str, Problem] = field(default_factory=dict)
+    """Why MCP servers may not be used, by name: a setting that limits them is wrong."""
     folder_file: str | None = None
     """The `pegboard.toml` of the working directory, if it is trusted."""
     trust: TrustState = "nothing"
@@ -202,15 +204,45 @@ class ScriptsSettings(Section):
     """Memory of a script's process."""
 
 
+class McpOAuth(Section):
+    """`[mcp.servers.NAME.oauth]`: how Pegboard identifies itself when the user logs in to a server.
+
+    Only servers that don't let clients register themselves need it.
+    """
+
+    client_id: str | None = None
+    """Identifier that the server's operator issued, or the HTTPS address of a client metadata document."""
+    client_secret: str | None = None
+    """The secret of that identifier, as `${NAME}`."""
+    redirect_port: Annotated[int, Field(ge=1, le=65535)] | None = None
+    """Port of the loopback address that the browser returns to; any free one by default."""
+
+
 class McpServer(Section):
     """`[mcp.servers.NAME]`: a server that a command starts, or that is reached by its URL."""
 
     command: str | None = None
+    """The program to start."""
     args: Texts = ()
     env: dict[str, str] = Field(default_factory=dict)
+    """Environment variables of the process; `${NAME}` in a value is replaced by the secret NAME."""
     cwd: str | None = None
+    """Working directory of the process, relative to the file that sets it."""
     url: str | None = None
+    """The address of its streamable HTTP endpoint."""
     headers: dict[str, str] = Field(default_factory=dict)
+    """HTTP headers of every request; `${NAME}` in a value is replaced by the secret NAME."""
+    timeout: Seconds = 60.0
+    """Seconds that connecting, and one call, may take."""
+    enabled: bool = True
+    """Whether to connect."""
+    tools: Names | None = None
+    """Patterns of the server's own tool names that are offered; None offers all."""
+    trusted: bool = False
+    """Whether the server's annotations count, such as `readOnlyHint`."""
+    roots: Texts | None = None
+    """Folders to report to the server as roots, relative to the file; None for the working directory."""
+    oauth: McpOAuth = McpOAuth()
 
 
 class McpSettings(Section):
@@ -280,6 +312,10 @@ class Settings(Section):
         """Return whether the `pegboard.toml` of the working directory sets a value."""
         origin = self._loaded.origins.get(key)
         return origin is not None and origin.file is not None and origin.file == self._loaded.folder_file
+
+    def is_from_folder_below(self, key: str) -> bool:
+        """Return whether the `pegboard.toml` of the working directory sets a value of a table."""
+        return any(self.is_from_folder(name) for name in self._loaded.origins if name.startswith(f"{key}."))
 
     def base_url_of(self, model: str) -> str | None:
         """Return the configured base URL of a model: only a model of the provider it was set for gets it.

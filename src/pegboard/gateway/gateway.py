@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pegboard.errors import FormFaults, RulesError
 from pegboard.gateway.cache import ResultCache
 from pegboard.gateway.redaction import Redacting
-from pegboard.gateway.rules import Rules, Verdict
+from pegboard.gateway.rules import Rules, Verdict, is_unsaved
 from pegboard.gateway.timeouts import Timeouts
 from pegboard.models import (
     ApprovalRequested,
@@ -254,6 +254,11 @@ class Gateway:
         problem = ""
         if not self._rules.fits(rule, spec, call):
             problem = f"The rule was not added because it doesn't match this call of {spec.name}: {rule}"
+        elif is_permanent and is_unsaved(spec):
+            problem = (
+                f"The rule was not written because {spec.pack} was given with --mcp, and saved rules never apply to"
+                " such a server. Allow it for the session instead."
+            )
         elif is_permanent and self._has_secrets(rule, call):
             problem = (
                 "The rule was not written because the arguments contain a secret. Allow it for the session instead."

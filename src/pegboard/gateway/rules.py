@@ -15,7 +15,7 @@ from pegboard.config.files import read_text, shown, unusable
 from pegboard.errors import RulesError
 from pegboard.gateway.matching import Folders, matches
 from pegboard.gateway.rule_text import HEAD, RuleText, line_of, line_of_error, read_rules
-from pegboard.models import Problem, ToolCall, ToolSpec
+from pegboard.models import McpHandler, Problem, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.registry import AllowList
 
@@ -73,6 +73,8 @@ class Rules:
             rules, problem = self._rules, self._problem
         folders = self._folders(spec)
         matching = [(number, rule.action) for number, rule in enumerate(rules) if matches(rule, spec, call, folders)]
+        if is_unsaved(spec):  # Another server may have had its name when the rules were made; to deny is always safe.
+            matching = [(number, action) for number, action in matching if action == "deny"]
         denying = next((number for number, action in matching if action == "deny"), None)
         if denying is not None:
             return Verdict("deny", f"A rule of {self._name} denies {spec.name}.", denying)
@@ -96,6 +98,8 @@ class Rules:
         if spec.hints.read_only:
             return Verdict("allow", f"{spec.name} is read-only.")
         manner = "may delete or overwrite data" if spec.hints.destructive else "may change data"
+        if isinstance(spec.handler, McpHandler):
+            return Verdict("ask", f"{spec.name} of the MCP server {spec.handler.server} {manner}.")
         return Verdict("ask", f"{spec.name} {manner}.")
 
     def _folders(self, spec: ToolSpec) -> Folders:
@@ -244,6 +248,11 @@ def _parsed(text: str, file: Path) -> tuple[tuple[Rule, ...], Problem | None]:
         return read_rules(text), None
     except ValueError as error:
         return (), Problem(message=str(error), fix=_NO_RULE_APPLIES, file=shown(file), line=line_of_error(text))
+
+
+def is_unsaved(spec: ToolSpec) -> bool:
+    """Return whether a tool belongs to a server that was given for this run, to which saved rules never apply."""
+    return isinstance(spec.handler, McpHandler) and not spec.handler.saved
 
 
 def _last_index(rules: Sequence[Rule], rule: Rule) -> int:

@@ -214,20 +214,30 @@ class History:
         They are left by processes that were killed during a call. The files of a database that was set aside are kept,
         because only that database refers to them.
         """
-        from pegboard.history.cleanup import unfinished, whole
+        from pegboard.history.cleanup import media, unfinished, whole
 
         with suppress(OSError):
-            for name in [*unfinished(self._results), *self._unrecorded(whole(self._results))]:
+            results, others = whole(self._results), media(self._results)
+            unrecorded = [
+                *self._unrecorded(results, lambda database: database.recorded(results)),
+                *self._unrecorded(others, lambda database: database.recorded_media(others)),
+            ]
+            for name in [*unfinished(self._results), *unrecorded]:
                 self._result_file(name).unlink(missing_ok=True)
 
-    def _unrecorded(self, names: Sequence[str]) -> list[str]:
-        """Return the result files that belong to no call; none if the database can't be read completely."""
+    def _unrecorded(self, names: Sequence[str], find: Callable[[Database], set[str]]) -> list[str]:
+        """Return the files that belong to no call; none if the database can't be read completely.
+
+        Args:
+            names: The files.
+            find: Returns those that belong to a call.
+        """
         if not names:
             return []
         with self._using:
             self._write()
             try:
-                recorded = self._with_database(lambda database: database.recorded(names))
+                recorded = self._with_database(find)
             except StoreError as error:
                 self._report_failure("swept", error)
                 return []

@@ -15,6 +15,16 @@ from pegboard.models.requirement import HealthRow, Requirement, RequirementKey
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
 from pegboard.models.saved_script import SavedScript
 from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
+from pegboard.models.server import (
+    Elicitation,
+    ElicitationAction,
+    ElicitationAnswer,
+    OAuthClient,
+    SamplingRequest,
+    ServerConfig,
+    ServerState,
+    ServerStatus,
+)
 from pegboard.models.spec import (
     Handler,
     Hints,
@@ -33,6 +43,9 @@ __all__ = [
     "CallRecord",
     "CallSource",
     "DataModel",
+    "Elicitation",
+    "ElicitationAction",
+    "ElicitationAnswer",
     "ErrorCode",
     "ExpectedCall",
     "Fault",
@@ -45,6 +58,7 @@ __all__ = [
     "Log",
     "McpHandler",
     "MissingCommand",
+    "OAuthClient",
     "PackHandler",
     "Preset",
     "Problem",
@@ -52,9 +66,13 @@ __all__ = [
     "Requirement",
     "RequirementKey",
     "ResultMeta",
+    "SamplingRequest",
     "SavedScript",
     "ScriptAnalysis",
     "ScriptHandler",
+    "ServerConfig",
+    "ServerState",
+    "ServerStatus",
     "Started",
     "ToolCall",
     "ToolError",

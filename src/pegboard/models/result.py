@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from pegboard.models.model import DataModel
+from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.problem import Fault
 
 ErrorCode = Literal["tool_not_found", "invalid_args", "execution_error"]
@@ -53,6 +53,10 @@ class ResultMeta(DataModel):
     """The frames of the tool's own code, if it raised an exception."""
     log_bytes_dropped: int = 0
     """Bytes of output beyond the limit of a call."""
+    warnings: tuple[str, ...] = Field(default=(), exclude_if=lambda warnings: not warnings)
+    """Problems of a successful result, such as data that doesn't match the output schema."""
+    server_meta: JsonObject | None = Field(default=None, exclude_if=lambda meta: meta is None)
+    """The `_meta` of an MCP server's result: untrusted."""
 
 
 class ToolResult(DataModel):

@@ -51,7 +51,15 @@ class McpHandler(DataModel):
 
     kind: Literal["mcp"] = "mcp"
     server: str
+    """Name of the server's pack."""
     tool: str
+    """The server's own name of the tool: untrusted text."""
+    saved: bool = True
+    """Whether the server is in a configuration file; saved rules never apply to tools of another one."""
+    trusted: bool = False
+    """Whether the user trusts the server's annotations."""
+    claims: dict[str, bool] = Field(default_factory=dict)
+    """The server's annotations; `hints` has those that count."""
 
 
 class ScriptHandler(DataModel):
@@ -120,7 +128,9 @@ class ToolSpec(DataModel):
 
     @property
     def annotations(self) -> JsonObject:
-        """The specified hints as MCP annotations."""
+        """The specified hints as MCP annotations; those of a server as it claims them."""
+        if isinstance(self.handler, McpHandler):
+            return dict(self.handler.claims)
         said = {
             "readOnlyHint": self.hints.read_only,
             "destructiveHint": self.hints.destructive,

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.config import Paths, Settings, packs_folders
 from pegboard.config.paths import absolute
-from pegboard.models import Problem, ToolSpec
+from pegboard.models import McpHandler, Problem, ServerConfig, ToolSpec
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
-    from pegboard.config import Secrets
+    from pegboard.config import ResolvedServer, Secrets
     from pegboard.executor import Executor
     from pegboard.gateway import Gateway, Rules, Timeouts
     from pegboard.health import Health
     from pegboard.history import History
+    from pegboard.mcp.authorization import ServerAuthorization
+    from pegboard.mcp.hub import Hub
+    from pegboard.mcp.logins import Logins
+    from pegboard.mcp.runner import McpRunner
+    from pegboard.mcp.services import Sampled
+    from pegboard.models import SamplingRequest
     from pegboard.presets import Presets
     from pegboard.runtime.grants import PackGrants
     from pegboard.runtime.redaction import SecretRedaction
@@ -62,6 +68,20 @@ class _ScriptTool:
         return ScriptSource(self._settings.seconds).scan()
 
 
+class _ServerTools:
+    """The tools of MCP servers as a source; nothing is imported while there are none.
+
+    Args:
+        parts: The parts, with the connections.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def scan(self) -> tuple[Sequence[ToolSpec], Sequence[Problem]]:
+        return self._parts.hub.scan() if self._parts.has_servers else ((), ())
+
+
 def _configured_allow_list(settings: Settings) -> AllowList:
     """Return the configured allow list; it admits nothing if the settings that restrict tools can't be used."""
     blocked = settings.loaded.blocked
@@ -90,7 +110,9 @@ class Parts:
         self.allow = configured if allow is None else allow.within(configured)
         self.allow_is_given = allow is not None
         scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
-        self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts])
+        self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts, _ServerTools(self)])
+        self.sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
+        """Asks the configured model for a server."""
 
     def is_built(self, part: str) -> bool:
         """Return whether a part has been built."""
@@ -109,6 +131,60 @@ class Parts:
         """Return where a secret comes from, or None and why it is missing; may wait for the keyring."""
         found = self.secrets.look_up(name, of_folder=of_folder)
         return (None, found.message) if isinstance(found, Problem) else (found.place, "")
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are MCP servers, configured or given for this run."""
+        return bool(self.settings.mcp.servers) or self.is_built("hub")
+
+    @cached_property
+    def hub(self) -> Hub:
+        """The connections to MCP servers."""
+        from pegboard.config import configured_servers
+        from pegboard.mcp.hub import Hub
+        from pegboard.mcp.services import Services
+
+        set_ = self.settings.tools
+        services = Services(
+            resolve=self._resolve_server,
+            packs=self._other_packs,
+            results=self.paths.results.absolute(),
+            result_limit=set_.result_limit,
+            log_limit=set_.log_limit,
+            sample=self.sample,
+            authorize=self._authorize,
+        )
+        return Hub(configured_servers(self.settings), services)
+
+    def _resolve_server(self, config: ServerConfig) -> ResolvedServer | Problem:
+        """Fill in the secrets of a server, and redact them from now on."""
+        from pegboard.config import resolve_server
+
+        resolved = resolve_server(config, self.secrets)
+        if not isinstance(resolved, Problem):
+            self.redaction.add(resolved.secrets)
+        return resolved
+
+    def _authorize(self, config: ServerConfig) -> ServerAuthorization | None:
+        """Return the authorization of the requests to an HTTP server, unless a header in its entry has it."""
+        from pegboard.mcp.authorization import ServerAuthorization
+
+        if config.url is None or any(name.lower() == "authorization" for name in config.headers):
+            return None
+        return ServerAuthorization(config, self.logins, learn=self.redaction.add)
+
+    @cached_property
+    def logins(self) -> Logins:
+        """The logins to HTTP servers."""
+        from pegboard.mcp.logins import Logins
+
+        return Logins(self.paths.logins)
+
+    def _other_packs(self) -> frozenset[str]:
+        """Return the names of the packs that aren't servers."""
+        if not self.registry.scanned:
+            self.registry.scan()
+        return frozenset(spec.pack for spec in self.registry.tools() if not isinstance(spec.handler, McpHandler))
 
     @cached_property
     def timeouts(self) -> Timeouts:
@@ -183,13 +259,21 @@ class Parts:
         return Health(self.usable, find_secret=self.find_secret, environ=environ)
 
     @cached_property
+    def server_runner(self) -> McpRunner:
+        """Runner of the tools of MCP servers."""
+        from pegboard.mcp.runner import McpRunner
+
+        return McpRunner(self.hub)
+
+    @cached_property
     def gateway(self) -> Gateway:
         """The pipeline that every call passes."""
         from pegboard.gateway import Gateway
 
+        scripts = {"script": self.script_runner} if self.settings.scripts.offer else {}
         return Gateway(
             self.registry,
-            {"pack": self.executor, **({"script": self.script_runner} if self.settings.scripts.offer else {})},
+            {"pack": self.executor, "mcp": self.server_runner, **scripts},
             self.history,
             allow=self.allow,
             timeouts=self.timeouts,

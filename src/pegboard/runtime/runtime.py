@@ -19,6 +19,7 @@ from pegboard.runtime.presets import ToolPresets
 from pegboard.runtime.reload import SettingsChange, changed_settings
 from pegboard.runtime.rules import ApprovalRules
 from pegboard.runtime.scripts import Scripts
+from pegboard.runtime.servers import Servers
 from pegboard.runtime.tools import Tools
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Runtime:
         self.models = Models(self._parts)
         self.presets = ToolPresets(self._parts)
         self.scripts = Scripts(self._parts)
+        self.servers = Servers(self._parts, self.models)
 
     @classmethod
     def from_environment(
@@ -233,11 +235,15 @@ class Runtime:
             return None
 
     async def close(self) -> None:
-        """End running calls, worker processes, connections to models and the history's writer."""
+        """End running calls, worker processes, connections to servers and models, and the history's writer."""
         import asyncio
 
         if self._parts.is_built("script_runner"):
             await self._parts.script_runner.close()
+        if self._parts.is_built("server_runner"):
+            await self._parts.server_runner.close()
+        elif self._parts.is_built("hub"):
+            await self._parts.hub.close()
         if self._parts.is_built("executor"):
             await self._parts.executor.close()
         await self.models.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec, ToolUses
@@ -112,25 +113,49 @@ class Tools:
         return prepare(spec, arguments)
 
     async def watch(self) -> AsyncGenerator[None]:
-        """Scan, then watch the packs folders until the iterator is closed.
+        """Scan, then watch the packs folders and connect to the servers until the iterator is closed.
 
         Yields after the first scan, and after each rescan that changed something. Changes between two scans aren't
-        missed.
+        missed. Connecting starts after the first scan was received, so that nothing waits for it.
         """
         import asyncio
 
         stop = asyncio.Event()
         # The baseline for changes is taken here, before the scan.
         changes = await asyncio.to_thread(self._changes, stop)
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+        following: asyncio.Task[None] | None = None
+
+        def wake(*_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(changed.set)
+
+        async def follow() -> None:
+            async with aclosing(changes):
+                async for _ in changes:
+                    changed.set()
+
+        ignore = self._parts.hub.listen(wake) if self._parts.has_servers else wake
         try:
             await asyncio.to_thread(self.scan)
             yield
-            async for _ in changes:
+            following = asyncio.create_task(follow())
+            following.add_done_callback(wake)
+            if self._parts.has_servers:
+                self._parts.hub.start()
+            while not following.done():
+                await changed.wait()
+                changed.clear()
                 if await asyncio.to_thread(self.scan):
                     yield
         finally:
+            ignore()
             stop.set()
-            await changes.aclose()
+            if following is None:
+                await changes.aclose()
+            else:
+                following.cancel()
+                await asyncio.wait({following})
 
     def _changes(self, stop: asyncio.Event) -> AsyncGenerator[frozenset[str]]:
         from pegboard.discovery import watch

@@ -1,16 +1,16 @@
 """Parent process of one worker. It kills all processes that the worker started, however the worker or Pegboard ends.
 
-Pegboard starts this process, which forks the worker. On Linux it is a *subreaper*: a process that a tool started and
-that detached itself (`setsid`, a double fork, closed descriptors) becomes a child of the worker or, after the worker's
-end, of the keeper. So every process stays in the tree, which the keeper measures on request and kills at the end. On
-other systems, only the worker's process group is found.
+MCP servers have such a parent too. Pegboard starts this process, which forks the worker. On Linux it is a *subreaper*:
+a process that a tool started and that detached itself (`setsid`, a double fork, closed descriptors) becomes a child of
+the worker or, after the worker's end, of the keeper. So every process stays in the tree, which the keeper measures on
+request and kills at the end. On other systems, only the worker's process group is found.
 
 This protects against defective tools. It is not a sandbox: a detached process survives if the tool also kills the
 keeper, and so does a process started by a service of the system.
 
-The keeper and Pegboard share a socket. Pegboard sends `MEASURE`, or closes its direction to kill all processes, which
-also happens if Pegboard crashes. At its end, the keeper writes one line: `exit STATUS` with a status as in
-`subprocess`, or the exceeded limit, `memory` or `processes`.
+The keeper and Pegboard share a socket. Pegboard sends `MEASURE`, or `TERMINATE` to ask the process to end, or closes
+its direction to kill all processes, which also happens if Pegboard crashes. At its end, the keeper writes one line:
+`exit STATUS` with a status as in `subprocess`, or the exceeded limit, `memory` or `processes`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MEASURE = b"m"
+TERMINATE = b"t"
 MOST_PROCESSES = 512
 """Maximum number of concurrent processes of one call."""
 
@@ -47,6 +48,17 @@ def main() -> None:
     the socket to Pegboard.
     """
     requests, answers, memory_limit, control = map(int, sys.argv[1:5])
+    fork_child(control, memory_limit, requests, answers)
+
+
+def fork_child(control: int, memory_limit: int, *of_child: int) -> None:
+    """Fork, and return only in the child process, whose parent is now a keeper.
+
+    Args:
+        control: Descriptor of the socket to Pegboard.
+        memory_limit: Limit in bytes for `MEASURE`.
+        of_child: Descriptors that only the child uses, in addition to the standard ones.
+    """
     os.set_inheritable(control, False)
     handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _IGNORED}
     _control_process(_SET_CHILD_SUBREAPER, 1)
@@ -58,7 +70,7 @@ def main() -> None:
     handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
     worker = os.fork()
     if worker:
-        _leave_descriptors(requests, answers)
+        _leave_descriptors(*of_child)
         _keep(worker, control, woken, memory_limit)
         os._exit(0)
     signal.set_wakeup_fd(-1)
@@ -71,6 +83,11 @@ def main() -> None:
     _control_process(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != keeper:  # the keeper was killed before the line above
         os._exit(1)
+
+
+def forget_orphans() -> None:
+    """Leave the orphans of this process to the keeper; a program that doesn't expect them would never reap them."""
+    _control_process(_SET_CHILD_SUBREAPER, 0)
 
 
 def _leave_descriptors(*descriptors: int) -> None:
@@ -97,8 +114,11 @@ def _keep(worker: int, control: int, woken: int, memory_limit: int) -> None:
         if pid:
             report = f"exit {os.waitstatus_to_exitcode(status)}"
         elif control in ready:
-            if not _read(control):
+            message = _read(control)
+            if not message:
                 report = "exit -9"
+            elif TERMINATE in message:
+                _signal_group(worker, signal.SIGTERM)
             elif monotonic() - measured_at >= min(cost * _REST, _LONGEST_REST):
                 began = process_time()  # elapsed time would include waiting for the processor
                 report = _exceeded(memory_limit)
@@ -135,8 +155,12 @@ def _end_all() -> None:
 
 
 def _kill_group(group: int) -> None:
+    _signal_group(group, signal.SIGKILL)
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
     with suppress(OSError):  # ended, or owned by another user
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, number)
 
 
 def _kill(pid: int) -> None:

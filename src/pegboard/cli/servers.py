@@ -1,0 +1,156 @@
+"""MCP servers of a command: connected before it uses their tools, and their questions answered."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from pegboard.cli.exit_codes import TOOL_FAILED, USAGE
+from pegboard.models.server import ServerState
+
+if TYPE_CHECKING:
+    from pegboard.models import Problem, ServerStatus
+    from pegboard.runtime import Runtime
+
+USABLE: Final = frozenset({ServerState.READY, ServerState.DEGRADED})
+"""States of servers whose tools can be called."""
+
+ElicitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--elicit",
+        metavar="JSON",
+        help="Answer a question of an MCP server with this object, decline or cancel; may be repeated for further"
+        " questions. The last one answers all that follow.",
+    ),
+]
+
+
+def connect(runtime: Runtime, given: Sequence[str], name: str | None = None) -> None:
+    """Connect to the servers that a command needs; exit if a server of `--mcp` can't be used.
+
+    Args:
+        runtime: The runtime, scanned.
+        given: Values of `--mcp`.
+        name: The tool or the pack that the command uses; all servers are needed if None.
+    """
+    wanted = _configured(runtime, name)
+    runtime.servers.limit(wanted)
+    if not (given or wanted):
+        return
+    add_given(runtime, given)
+    _wait(runtime)
+    failed = [status for status in runtime.servers.all()[len(wanted) :] if status.state not in USABLE]
+    if failed:
+        from pegboard.cli.output import narrate_problems
+
+        narrate_problems(map(status_problem, failed))
+        close(runtime)
+        raise typer.Exit(TOOL_FAILED)
+
+
+def connect_to(runtime: Runtime, given: Sequence[str], name: str | None) -> None:
+    """Connect to one server of the configuration, or to all if None, and to those of `--mcp`.
+
+    With `--mcp` and no name, only those of `--mcp` are connected.
+    """
+    servers = [status.name for status in runtime.servers.all()]
+    runtime.servers.limit([name] if name is not None else [] if given else servers)
+    add_given(runtime, given)
+    if runtime.servers.all():
+        _wait(runtime)
+
+
+def add_given(runtime: Runtime, given: Sequence[str]) -> None:
+    """Add the servers of `--mcp`; exit if one can't be parsed."""
+    from pegboard.cli.output import narrate
+    from pegboard.config import given_server
+    from pegboard.errors import ConfigError
+
+    try:
+        configs = [given_server(text) for text in given]
+    except ConfigError as error:
+        narrate(str(error))
+        raise typer.Exit(USAGE) from None
+    for config in configs:
+        runtime.servers.add(config)
+
+
+def _wait(runtime: Runtime) -> None:
+    """Wait until each server is connected or has failed."""
+    import asyncio
+
+    if sys.stderr.isatty():
+        from pegboard.cli.output import narrate
+        from pegboard.results.clean import clean_line
+
+        names = ", ".join(status.name or "the server of --mcp" for status in runtime.servers.all())
+        narrate(clean_line(f"Connecting to {names} …"))
+    asyncio.run(runtime.servers.connect())
+
+
+def close(runtime: Runtime) -> None:
+    """End the servers that Pegboard started for a command."""
+    if runtime.servers.all():
+        import asyncio
+
+        asyncio.run(runtime.servers.close())
+
+
+def answer_questions(runtime: Runtime, prepared: Sequence[str] | None) -> None:
+    """Answer what servers ask during a command: as `--elicit` says, else on the terminal, else by declining.
+
+    Exits if a value of `--elicit` can't be used.
+    """
+    if not runtime.servers.all():
+        return
+    from pegboard.cli.approval import can_ask
+    from pegboard.cli.output import narrate
+    from pegboard.cli.server_questions import CANCELLED, DECLINED, TerminalQuestions
+    from pegboard.models import ElicitationAnswer
+
+    answers: list[ElicitationAnswer] = []
+    for text in prepared or ():
+        if text in {"decline", "cancel"}:
+            answers.append(DECLINED if text == "decline" else CANCELLED)
+            continue
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            narrate(f"--elicit is neither JSON nor decline or cancel: {error}.")
+            raise typer.Exit(USAGE) from None
+        if not isinstance(value, dict):
+            narrate('--elicit needs a JSON object such as {"name": "Ada"}.')
+            raise typer.Exit(USAGE)
+        answers.append(ElicitationAnswer(action="accept", content=value))
+    runtime.servers.ask_with(TerminalQuestions(answers, can_ask=can_ask()))
+
+
+def status_problem(status: ServerStatus) -> Problem:
+    """Return why a server can't be used."""
+    from pegboard.models import Problem
+
+    name = f"The MCP server {status.name}" if status.name else "The MCP server of --mcp"
+    if status.state is ServerState.DISABLED:
+        return Problem(
+            message=f"{name} is disabled.", fix=f"Remove `enabled = false` from `[mcp.servers.{status.name}]`."
+        )
+    lack = "needs a login" if status.state is ServerState.NEEDS_LOGIN else "is not connected"
+    reason = status.reason or "It did not answer in time."
+    return Problem(message=f"{name} {lack}. {reason}", fix=status.fix)
+
+
+def _configured(runtime: Runtime, name: str | None) -> list[str]:
+    """Return the configured servers that may have a tool or a pack."""
+    servers = [status.name for status in runtime.servers.all()]
+    if name is None:
+        return servers
+    pack = name.partition(".")[0]
+    if pack in servers:
+        return [pack]
+    # The pack of a server whose name is taken has a suffix.
+    return [] if runtime.tools.get(name) else [server for server in servers if pack.startswith(server)]

@@ -1,0 +1,316 @@
+"""Files in which other MCP clients configure servers, read for an import."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pegboard.config.files import read_text, shown
+from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.servers import is_server_name, pack_name
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.errors import ConfigError
+from pegboard.models import JsonObject, Problem
+
+CLIENTS: Final = ("claude-code", "claude-desktop", "cursor", "vscode")
+"""Names of the clients whose files are found by themselves."""
+
+_Entry: TypeAlias = dict[str, object]
+
+_COMMENT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
+_VARIABLE: Final = re.compile(r"\$\{([^{}]*)\}")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TRANSPORTS: Final = {
+    "stdio": "",
+    "local": "",
+    "http": "",
+    "streamable-http": "",
+    "streamablehttp": "",
+    "streamable_http": "",
+    "remote": "",
+    "sse": "it uses the old HTTP+SSE transport; ask its operator for the URL of its streamable HTTP endpoint",
+}
+"""Transport in lower case → why a server that uses it is skipped; empty if it is not."""
+_KNOWN: Final = frozenset(
+    {"type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers"}
+    | {"disabled", "enabled", "oauth", "description", "name"}
+)
+_UNIMPORTED: Final = {
+    "envFile": "its variables are not read; add them with `--env`, or set secrets",
+    "autoApprove": "approvals are not imported; Pegboard asks before a model calls its tools",
+    "alwaysAllow": "approvals are not imported; Pegboard asks before a model calls its tools",
+    "trust": "trust is not imported; Pegboard asks before a model calls its tools",
+    "disabledTools": "all its tools are listed; limit them with `tools` in the configuration",
+    "excludeTools": "all its tools are listed; limit them with `tools` in the configuration",
+    "includeTools": "all its tools are listed; limit them with `tools` in the configuration",
+    "timeout": "timeouts are not imported; set `timeout` in seconds",
+    "headersHelper": "headers that a program makes are not supported",
+}
+
+
+@dataclass(frozen=True)
+class FoundServer:
+    """A server in another client's file. All its text is untrusted."""
+
+    name: str
+    """As in the file."""
+    file: Path
+    entry: _Entry = field(default_factory=dict, repr=False)
+    """The keys for Pegboard's configuration; empty if it is skipped."""
+    new_name: str = ""
+    """The name in Pegboard's configuration."""
+    skipped: str = ""
+    """Why it can't be imported; empty if it can."""
+    notes: tuple[str, ...] = ()
+    """Differences from the file."""
+
+
+class _SkippedError(Exception):
+    """A server can't be imported; the message says why."""
+
+
+def client_files(client: str, home: Path | None = None) -> tuple[Path, ...]:
+    """Return the files in which the user configures a client, in order; they needn't exist.
+
+    Files of the working directory aren't among them: its author may not be the user.
+    """
+    home = home or Path.home()
+    is_mac = sys.platform == "darwin"
+    support = (
+        home / "Library/Application Support" if is_mac else Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    )
+    return {
+        "claude-code": (home / ".claude.json",),
+        "claude-desktop": (support / "Claude/claude_desktop_config.json",),
+        "cursor": (home / ".cursor/mcp.json",),
+        "vscode": (support / "Code/User/mcp.json", support / "Code/User/settings.json"),
+    }[client]
+
+
+def folder_file(client: str) -> Path | None:
+    """Return the path of a client's file in a working directory, relative to it."""
+    found = {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "vscode": ".vscode/mcp.json"}.get(client)
+    return Path(found) if found else None
+
+
+def read_client_file(
+    file: Path, taken: Collection[str], is_set: Callable[[str], bool], environ: Mapping[str, str]
+) -> tuple[FoundServer, ...]:
+    """Return the servers in a file of another client.
+
+    Args:
+        file: The file, in JSON with or without comments.
+        taken: Names that packs and servers have.
+        is_set: Returns whether a secret is set.
+        environ: The environment, for variables in commands.
+
+    Raises:
+        ConfigError: The file can't be read, or has no servers.
+    """
+    text = read_text(file)
+    if isinstance(text, Problem):
+        raise ConfigError(f"{shown(file)} was not imported. {text.message}")
+    if not file.exists():
+        raise ConfigError(f"{shown(file)} doesn't exist.")
+    try:
+        value = parse(_plain_json(text))
+    except JsonTextError as error:
+        raise ConfigError(f"{shown(file)} was not imported because it {error}.") from None
+    servers = list(_servers(value, file))
+    if not servers:
+        raise ConfigError(
+            f"{shown(file)} was not imported because it has no `mcpServers` or `servers` with an object for each."
+        )
+    names = set(taken)
+    found: list[FoundServer] = []
+    for name, entry in servers:
+        reader = _Reader(file, is_set, environ)
+        new_name = name if is_server_name(name) and name not in names else pack_name(name, names)
+        try:
+            converted = reader.convert(entry)
+        except _SkippedError as error:
+            found.append(FoundServer(name, file, skipped=str(error)))
+            continue
+        notes = reader.notes if new_name == name else (f"named {new_name} here", *reader.notes)
+        names.add(new_name)
+        found.append(FoundServer(name, file, converted, new_name, notes=tuple(notes)))
+    return tuple(found)
+
+
+def _servers(value: object, file: Path) -> Iterator[tuple[str, object]]:
+    if not isinstance(value, dict):
+        return
+    inner = value.get("mcp")
+    projects = value.get("projects")
+    project = projects.get(os.fspath(Path.cwd())) if isinstance(projects, dict) else None
+    holders = [value, inner, project]
+    for holder in holders:
+        for key in ("mcpServers", "servers"):
+            listed = holder.get(key) if isinstance(holder, dict) else None
+            if isinstance(listed, dict):
+                yield from listed.items()
+
+
+class _Reader:
+    """Converter of one entry.
+
+    Args:
+        file: The file that it is in.
+        is_set: Returns whether a secret is set.
+        environ: The environment.
+    """
+
+    def __init__(self, file: Path, is_set: Callable[[str], bool], environ: Mapping[str, str]) -> None:
+        folder = file.absolute().parent
+        self._folder = folder.parent if folder.name in {".vscode", ".cursor"} else folder
+        self._is_set = is_set
+        self._environ = environ
+        self.notes: list[str] = []
+
+    def convert(self, entry: object) -> _Entry:
+        """Return the keys for Pegboard's configuration.
+
+        Raises:
+            _SkippedError: It can't be used.
+        """
+        if not isinstance(entry, dict):
+            raise _SkippedError("its entry is not an object")
+        transport = str(entry.get("type") or entry.get("transport") or "").lower()
+        if transport and (reason := _TRANSPORTS.get(transport, f"its transport {transport!r} is not supported")):
+            raise _SkippedError(reason)
+        urls = [key for key in ("url", "serverUrl", "httpUrl") if entry.get(key) is not None]
+        if urls and entry.get("command") is None:
+            found: _Entry = {"url": self._plain(self._text(entry, urls[0]))}
+            if headers := self._texts(entry, "headers"):
+                found["headers"] = {key: self._with_secrets(value) for key, value in headers.items()}
+            found.update(self._oauth(entry.get("oauth")))
+        elif entry.get("command") is not None and not urls:
+            found = self._command(entry)
+        else:
+            raise _SkippedError("it has both a command and a URL" if urls else "it has neither a command nor a URL")
+        if entry.get("disabled") is True or entry.get("enabled") is False:
+            found["enabled"] = False
+            self.notes.append("disabled, as in the file")
+        for key in entry:
+            if lost := _UNIMPORTED.get(key):
+                self.notes.append(f"`{key}`: {lost}")
+            elif key not in _KNOWN:
+                self.notes.append(f"`{key}` is not imported")
+        return found
+
+    def _command(self, entry: JsonObject) -> _Entry:
+        command, args = entry["command"], entry.get("args", [])
+        words = [command] if isinstance(command, str) else command if isinstance(command, list) else []
+        more = args if isinstance(args, list) else None
+        if not words or more is None or not all(isinstance(word, str | int | float) for word in (*words, *more)):
+            raise _SkippedError("its command or its arguments are not text")
+        plain = [self._plain(str(word)) for word in (*words, *more)]
+        found: _Entry = {"command": plain[0]}
+        if plain[1:]:
+            found["args"] = plain[1:]
+        if env := self._texts(entry, "env"):
+            found["env"] = {key: self._with_secrets(value) for key, value in env.items()}
+        if entry.get("cwd") is not None:
+            found["cwd"] = self._plain(self._text(entry, "cwd"))
+        return found
+
+    def _oauth(self, oauth: object) -> _Entry:
+        if not isinstance(oauth, dict):
+            return {}
+        known = {"clientId": "client_id", "callbackPort": "redirect_port"}
+        found = {new: oauth[key] for key, new in known.items() if isinstance(oauth.get(key), str | int)}
+        self.notes += [f"`oauth.{key}` is not imported" for key in oauth if key not in known]
+        return {"oauth": found} if found else {}
+
+    def _text(self, entry: JsonObject, key: str) -> str:
+        value = entry[key]
+        if not isinstance(value, str):
+            raise _SkippedError(f"its `{key}` is not text")
+        return value
+
+    def _texts(self, entry: JsonObject, key: str) -> dict[str, str]:
+        value = entry.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict) or not all(
+            isinstance(item, str | int | float | None) for item in value.values()
+        ):
+            raise _SkippedError(f"its `{key}` is not an object of texts")
+        return {name: _as_text(item) for name, item in value.items() if item is not None}
+
+    def _plain(self, text: str) -> str:
+        """Replace variables by their current values, since only variables and headers of a server have secrets."""
+
+        def value(match: re.Match[str]) -> str:
+            known = self._known(match[1])
+            if known is not None:
+                return known
+            name, default = _variable(match[1])
+            if name and not speaks_of_secret(name) and (found := self._environ.get(name)):
+                self.notes.append(f"${{{match[1]}}} replaced by its current value")
+                return found
+            if default is not None:
+                return default
+            raise _SkippedError(f"its command or URL uses ${{{match[1]}}}; only `env` and `headers` can have secrets")
+
+        return _VARIABLE.sub(value, text)
+
+    def _with_secrets(self, text: str) -> str:
+        """Replace variables by references to secrets."""
+
+        def reference(match: re.Match[str]) -> str:
+            known = self._known(match[1])
+            if known is not None:
+                return known
+            name, default = _variable(match[1])
+            if not name:
+                raise _SkippedError(f"Pegboard has no equivalent of ${{{match[1]}}}")
+            if not self._is_set(name):
+                if default is not None:
+                    return default
+                self.notes.append(f"set the secret {name} with `pegboard auth set {name}`")
+            return f"${{{name}}}"
+
+        return _VARIABLE.sub(reference, text)
+
+    def _known(self, variable: str) -> str | None:
+        """Return the value of a variable that editors define."""
+        match variable:
+            case "workspaceFolder" | "CLAUDE_PROJECT_DIR":
+                return shown(self._folder)
+            case "workspaceFolderBasename":
+                return self._folder.name
+            case "userHome":
+                return shown(Path.home())
+            case "pathSeparator" | "/":
+                return "/"
+        return None
+
+
+def _variable(text: str) -> tuple[str, str | None]:
+    """Return the name in `NAME`, `env:NAME`, `input:name` or `NAME:-default`, and the default."""
+    if text.startswith("input:"):
+        return re.sub(r"[^A-Za-z0-9]+", "_", text[6:]).strip("_").upper(), None
+    name, mark, default = text.removeprefix("env:").partition(":-")
+    return (name if _NAME.fullmatch(name) else ""), default if mark else None
+
+
+def _as_text(value: object) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _plain_json(text: str) -> str:
+    """Return JSON without comments and commas before a closing bracket; strings keep theirs, lines their numbers."""
+
+    def without(match: re.Match[str]) -> str:
+        found = match[0]
+        return found if found.startswith('"') else "\n" * found.count("\n") or " "
+
+    plain = _COMMENT.sub(without, text)
+    return _LAST_COMMA.sub(lambda match: match[0] if match[0].startswith('"') else " ", plain)

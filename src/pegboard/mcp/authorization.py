@@ -1,0 +1,334 @@
+"""Authorization at MCP servers that are reached by HTTP: OAuth with the SDK's provider."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError
+from mcp.client.auth.utils import (
+    extract_field_from_www_auth,
+    extract_scope_from_www_auth,
+    is_valid_client_metadata_url,
+    union_scopes,
+)
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from pegboard.mcp.logins import Login, Logins
+from pegboard.mcp.redirect import Redirect
+
+if TYPE_CHECKING:
+    from pegboard.models.server import ServerConfig
+
+LogIn = Callable[[str], Awaitable[bool]]
+"""Shows the user the address at which to log in; returns whether to wait for the answer."""
+Learn = Callable[[dict[str, str]], object]
+"""Receives secrets to redact, by name."""
+
+_PATIENCE: Final = 600.0
+"""Seconds that the user has to log in."""
+_EARLY: Final = 30.0
+"""Seconds before its expiry from which on an access token is refreshed."""
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class LoginError(OAuthFlowError):
+    """The user isn't logged in; the message is a sentence."""
+
+
+class ServerAuthorization(OAuthClientProvider):
+    """Authorization of the requests to one server.
+
+    Uses and refreshes the stored tokens. Without `log_in`, no request leads to a registration or a browser window:
+    the server's rejection is passed on, and `needed` says that the user must log in. With `log_in`, the user logs in
+    once, with the first request that the server rejects.
+
+    Args:
+        config: The server, with its secrets; it has a URL.
+        logins: The store of logins.
+        log_in: Asks the user to log in; None if the user must not be asked now.
+        learn: Receives each token before it is used.
+    """
+
+    def __init__(
+        self, config: ServerConfig, logins: Logins, *, log_in: LogIn | None = None, learn: Learn | None = None
+    ) -> None:
+        assert config.url is not None, "only servers with a URL need authorization"
+        self._client = config.oauth
+        self._log_in = log_in
+        self._redirect: Redirect | None = None
+        self._store = _Store(self, config.url, logins, learn or (lambda _: None))
+        client_id = config.oauth.client_id
+        is_document = is_valid_client_metadata_url(client_id)
+        metadata = OAuthClientMetadata(redirect_uris=[AnyUrl("http://127.0.0.1/callback")], client_name="Pegboard")
+        super().__init__(
+            config.url,
+            metadata,
+            self._store,
+            redirect_handler=self._open,
+            callback_handler=self._receive,
+            client_metadata_url=client_id if is_document else None,
+        )
+        self._own_client = None if is_document or client_id is None else client_id
+        self.needed = ""
+        """Why the user must log in; empty if that isn't known to be so."""
+        self.is_logged_in = False
+        """Whether the user logged in with this object."""
+        self.is_forced = False
+        """Whether the user logs in with the next request, even if the server doesn't require it for that request."""
+        self.error = ""
+        """Why the login failed; empty if it didn't."""
+
+    async def _initialize(self) -> None:
+        await self._store.load()
+        login, context = self._store.login, self.context
+        if self._log_in is not None and not self.is_logged_in:
+            login.tokens = None
+        await super()._initialize()
+        if context.current_tokens is not None and login.expires_at is not None:
+            context.token_expiry_time = login.expires_at - _EARLY
+        context.oauth_metadata = _parsed(OAuthMetadata, login.authorization_server)
+        context.protected_resource_metadata = _parsed(ProtectedResourceMetadata, login.protected_resource)
+        if context.protected_resource_metadata is not None:
+            context.auth_server_url = str(context.protected_resource_metadata.authorization_servers[0])
+        if self._own_client is not None:
+            context.client_info = OAuthClientInformationFull(
+                client_id=self._own_client,
+                client_secret=self._client.client_secret,
+                redirect_uris=context.client_metadata.redirect_uris,
+            )
+            self._choose_client_authentication()
+
+    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        if self._initialized and not self.context.is_token_valid():
+            self._initialized = False  # another process may have refreshed the token
+        flow = super()._auth_flow(request)
+        self._redirect = None
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(flow.aclose)
+            outgoing: httpx2.Request | None = await anext(flow)
+            closing.push(self._keep_error)
+            while outgoing is not None:
+                response = yield outgoing
+                if outgoing is request:
+                    if response.status_code == 401 and self.context.can_refresh_token():
+                        # The token may have been revoked before its expiry; refreshing costs no login.
+                        refreshed = yield await self._refresh_token()
+                        if await self._handle_refresh_response(refreshed):
+                            self._add_auth_header(request)
+                            response = yield request
+                    match self._next_step(response):
+                        case "done":
+                            return
+                        case "note":
+                            if await self._has_newer_token():
+                                self._add_auth_header(request)
+                                response = yield request
+                            if _is_rejected(response):
+                                await self._note(response)
+                            return
+                    if not _is_rejected(response):
+                        response = httpx2.Response(401, request=request)
+                    self._redirect = await closing.enter_async_context(self._bound_redirect())
+                outgoing = await _sent(flow, response)
+
+    def _next_step(self, response: httpx2.Response) -> Literal["done", "note", "log in"]:
+        """Return what to do after a response of the MCP server."""
+        if self._redirect is not None:
+            return "done"  # the user has just logged in, and is not asked again
+        self.needed = ""
+        is_rejected = _is_rejected(response)
+        if self._log_in is None or self.is_logged_in:
+            return "note" if is_rejected else "done"
+        return "log in" if is_rejected or self.is_forced else "done"
+
+    async def _has_newer_token(self) -> bool:
+        """Read the store again; return whether another process, or a login, has left another token there."""
+        before = self.context.current_tokens
+        await self._initialize()
+        after = self.context.current_tokens
+        return after is not None and (before is None or after.access_token != before.access_token)
+
+    def _keep_error(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The transport replaces the error by one of its own.
+        if isinstance(error, OAuthFlowError | ValidationError | httpx2.HTTPError):
+            self.error = str(error).strip().split("\n")[0]
+
+    def _bound_redirect(self) -> Redirect:
+        """Bind the address that the browser returns to; if possible, the one that was registered earlier."""
+        registered = self._store.login.redirect_port
+        try:
+            redirect = Redirect(self._client.redirect_port or registered)
+        except OSError as error:
+            if self._client.redirect_port is not None:
+                reason = error.strerror or error
+                raise LoginError(
+                    f"The port {self._client.redirect_port} can't be used for the login: {reason}."
+                ) from None
+            redirect = Redirect()
+        if registered != redirect.port and self._own_client is None:
+            self.context.client_info = None  # it was registered for another address
+        self.context.client_metadata.redirect_uris = [AnyUrl(redirect.uri)]
+        return redirect
+
+    @property
+    def redirect_port(self) -> int | None:
+        """Port of the address that the browser returns to; None before a login."""
+        return None if self._redirect is None else self._redirect.port
+
+    async def _note(self, response: httpx2.Response) -> None:
+        """Record that the user must log in, and the scope that was missing."""
+        if response.status_code == 401:
+            self.needed = "The login expired." if self._store.login.tokens else "The server requires a login."
+            return
+        scope = extract_scope_from_www_auth(response)
+        self.needed = "The server requires more permissions" + (f": {scope}." if scope else ".")
+        if scope:
+            await self._store.want(scope)
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        metadata = self.context.client_metadata
+        metadata.scope = union_scopes(metadata.scope, self._store.login.wanted_scope)
+        return await super()._perform_authorization()
+
+    async def _exchange_token_authorization_code(self, auth_code: str, code_verifier: str) -> httpx2.Request:
+        self._choose_client_authentication()
+        return await super()._exchange_token_authorization_code(auth_code, code_verifier)
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        self._store.login.wanted_scope = None
+        await super()._handle_token_response(response)
+        self.is_logged_in = True
+
+    def _choose_client_authentication(self) -> None:
+        """Send a client secret in the way that the authorization server supports.
+
+        A configured client has no registration that says which one, and a registration may leave it out.
+        """
+        info, server = self.context.client_info, self.context.oauth_metadata
+        if info is None or info.token_endpoint_auth_method is not None or not info.client_secret:
+            return
+        supported = (server.token_endpoint_auth_methods_supported if server else None) or ["client_secret_basic"]
+        known = ("client_secret_basic", "client_secret_post")
+        info.token_endpoint_auth_method = next((method for method in known if method in supported), known[0])
+
+    async def _open(self, url: str) -> None:
+        assert self._log_in is not None, "the flow ends before it without a user"
+        assert self._redirect is not None, "as above"
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+            raise LoginError(f"The login page {parts.scheme}://{parts.netloc} isn't encrypted, so it was not opened.")
+        self._redirect.expect(url)
+        if not await self._log_in(url):
+            raise LoginError("The login was declined.")
+
+    async def _receive(self) -> AuthorizationCodeResult:
+        assert self._redirect is not None, "as above"
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                answer = await self._redirect.answer()
+        except TimeoutError:
+            raise LoginError(f"The browser didn't return within {_PATIENCE / 60:g} minutes.") from None
+        if "error" in answer:
+            said = answer.get("error_description") or answer["error"]
+            raise LoginError(f"The authorization server refused the login: {said}.")
+        return AuthorizationCodeResult(code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss"))
+
+
+class _Store:
+    """Storage of one login, as the SDK's provider expects it, with what it needs after a restart.
+
+    Args:
+        provider: The provider, for what it has discovered.
+        url: The server.
+        logins: All logins.
+        learn: Receives secrets.
+    """
+
+    def __init__(self, provider: ServerAuthorization, url: str, logins: Logins, learn: Learn) -> None:
+        self._provider = provider
+        self._logins = logins
+        self._learn = learn
+        self.login = Login(url=url)
+
+    async def load(self) -> None:
+        found = await asyncio.to_thread(self._logins.read, self.login.url)
+        if isinstance(found, Login):
+            self._learn(dict(found.secrets()))
+            self.login = found
+
+    async def want(self, scope: str) -> None:
+        """Ask for a scope at the next login."""
+        self.login.wanted_scope = union_scopes(self.login.wanted_scope, scope)
+        await self._write()
+
+    async def get_tokens(self) -> OAuthToken | None:
+        tokens: OAuthToken | None = _parsed(OAuthToken, self.login.tokens)
+        return tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        context = self._provider.context
+        self.login.tokens = tokens.model_dump(mode="json", exclude_none=True)
+        self.login.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        self.login.authorization_server = _dumped(context.oauth_metadata)
+        self.login.protected_resource = _dumped(context.protected_resource_metadata)
+        await self._write()
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        client: OAuthClientInformationFull | None = _parsed(OAuthClientInformationFull, self.login.client)
+        return client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self.login.client = _dumped(client_info)
+        self.login.redirect_port = self._provider.redirect_port
+        await self._write()
+
+    async def _write(self) -> None:
+        self._learn(dict(self.login.secrets()))
+        problem = await asyncio.to_thread(self._logins.write, self.login)
+        if problem is not None:
+            raise LoginError(str(problem))
+
+
+async def _sent(
+    flow: AsyncGenerator[httpx2.Request, httpx2.Response], response: httpx2.Response
+) -> httpx2.Request | None:
+    """Pass a response to a flow and return its next request; None at its end."""
+    try:
+        return await flow.asend(response)
+    except StopAsyncIteration:
+        return None
+
+
+def _is_rejected(response: httpx2.Response) -> bool:
+    if response.status_code == 401:
+        return True
+    return response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope"
+
+
+def _parsed(model: type[Any], value: object) -> Any:  # noqa: ANN401 - an SDK model or None
+    if value is None:
+        return None
+    try:
+        return model.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def _dumped(model: BaseModel | None) -> dict[str, Any] | None:
+    return None if model is None else model.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,136 @@
+"""One call of a server's tool, on the connections' thread."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    URL_ELICITATION_REQUIRED,
+    CallToolResult,
+    ElicitationRequiredErrorData,
+    TextContent,
+)
+from pydantic import ValidationError
+
+from pegboard.mcp.connection import ERRORS
+from pegboard.mcp.failures import error_text, validation_text
+from pegboard.mcp.results import ResultReader
+from pegboard.mcp.texts import quotation
+from pegboard.models import ResultMeta, Started, ToolError, ToolResult, ToolSpec
+from pegboard.results.sizes import count
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from pegboard.mcp.connection import Connection
+    from pegboard.mcp.running_call import RunningCall
+    from pegboard.mcp.services import Services
+
+_SMALL = 100_000
+"""Characters of content that are converted here; more is converted in a thread."""
+
+
+async def send_call(
+    connection: Connection, running: RunningCall, spec: ToolSpec, tool: str, seconds: float, *, is_started: bool
+) -> None:
+    """Call a tool and end the call with its result. Never raise because of the server.
+
+    Args:
+        connection: The server.
+        running: The call.
+        spec: The tool.
+        tool: The server's own name of the tool.
+        seconds: Time limit, once the server is connected.
+        is_started: Whether the caller knows that the call starts.
+    """
+    client = await connection.client()
+    if client is None:
+        problem = connection.problem()
+        message = f"{spec.name} was not called. {problem.message} {problem.fix}".strip()
+        running.end(ToolResult.failed("execution_error", message, "not_connected"))
+        return
+    if not is_started:
+        running.post(Started(call=running.call, worker=f"MCP server {connection.pack}"))
+    began = asyncio.get_running_loop().time()
+
+    def fail(message: str, detail: str | None = None) -> None:
+        meta = ResultMeta(duration_ms=milliseconds(), log_bytes_dropped=running.dropped)
+        error = ToolError(code="execution_error", message=message, detail=detail)
+        running.end(ToolResult(ok=False, error=error, meta=meta))
+
+    def milliseconds() -> float:
+        return (asyncio.get_running_loop().time() - began) * 1000
+
+    strays = connection.strays
+    try:
+        async with connection.running(running, seconds) as limit:
+            answer = await _answer(connection, client, running, tool)
+        if limit.cancelled_caught:
+            stray = connection.strays - strays
+            answered = f" The server sent {count(stray, 'answer')} to no open request." if stray else ""
+            fail(f"{spec.name} was ended because it exceeded its time limit of {seconds:g} s.{answered}", "timeout")
+            return
+    except MCPError as error:
+        if error.code == CONNECTION_CLOSED and error.message == "Connection closed":  # the SDK's own words
+            await connection.wait_until_lost()
+            fail(
+                f"The connection to the server {connection.pack} ended during the call. {connection.lost()}", "crashed"
+            )
+        elif (login := connection.login_missing()) is not None:
+            fail(f"{spec.name} was not called. {login.reason} {login.fix}", "needs_login")
+        else:
+            fail(f"The server {connection.pack} answered with an error: {error_text(error)}", "server_error")
+        return
+    except ValidationError as error:
+        fail(f"The answer of the server {connection.pack} is not valid MCP: {validation_text(error)}.", "server_error")
+        return
+    except ERRORS as error:
+        reason = quotation(str(error) or type(error).__name__)
+        fail(f"The call of {spec.name} failed: {reason}.", "server_error")
+        return
+    result = await _converted(connection.services, running, spec, answer, milliseconds())
+    for warning in result.meta.warnings:
+        running.log("log", f"warning: {warning}\n")
+    running.end(result)
+
+
+async def _answer(connection: Connection, client: Client, running: RunningCall, tool: str) -> CallToolResult:
+    """Call the tool; if it first requires visits to URLs, ask the user and call it again."""
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        running.progress(progress, total, message or "")
+
+    async def call() -> CallToolResult:
+        return await client.call_tool(tool, dict(running.call.args), progress_callback=on_progress)
+
+    try:
+        return await call()
+    except MCPError as error:
+        if error.code != URL_ELICITATION_REQUIRED:
+            raise
+        try:
+            required = ElicitationRequiredErrorData.model_validate(error.data)
+        except ValidationError:
+            raise error from None
+        for question in required.elicitations:
+            if await connection.answer(question) != "accept":
+                raise
+        return await call()
+
+
+async def _converted(
+    services: Services, running: RunningCall, spec: ToolSpec, answer: CallToolResult, milliseconds: float
+) -> ToolResult:
+    reader = ResultReader(services.results, services.result_limit, running.call.id)
+
+    def convert() -> ToolResult:
+        return reader.tool_result(answer, spec, running.call, milliseconds=milliseconds, dropped=running.dropped)
+
+    # Structured content is repeated as text, as the specification asks for; if it isn't, its size is unknown.
+    is_small = bool(answer.content) and all(
+        isinstance(block, TextContent) and len(block.text) < _SMALL for block in answer.content
+    )
+    return convert() if is_small else await asyncio.to_thread(convert)

@@ -1,0 +1,470 @@
+"""One server: connecting, listing its tools, calling them, and connecting again."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    Implementation,
+    LoggingMessageNotificationParams,
+    ServerCapabilities,
+    ServerNotification,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from pegboard import __version__
+from pegboard.discovery.collector import collector_paused
+from pegboard.mcp.failures import Failure, UnusableServerError, error_text
+from pegboard.mcp.link import Link, link
+from pegboard.mcp.listing import list_tools
+from pegboard.mcp.questions import Questions
+from pegboard.mcp.specs import tool_specs
+from pegboard.mcp.texts import log_line, quotation
+from pegboard.mcp.watch import Watch
+from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
+from pegboard.results.sizes import count
+
+if TYPE_CHECKING:
+    from pegboard.mcp.running_call import RunningCall
+    from pegboard.mcp.services import Services
+
+ERRORS: Final = (
+    MCPError, ExceptionGroup, RuntimeError, ValueError, OSError, httpx2.HTTPError, httpx2.InvalidURL,
+    httpx2.StreamError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream,
+)  # fmt: skip
+"""What the SDK raises for a server's sake."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+"""Seconds between attempts to connect; each failure doubles the pause."""
+_MOST_FAILURES = 10
+"""Failures in a row after which Pegboard waits for the user."""
+_STABLE_SECONDS = 30.0
+"""Time after which a connection counts as stable, so that the next pause is short again."""
+_FIRST_REST, _LONGEST_REST = 1.0, 30.0
+"""Seconds between two readings of a list that keeps changing."""
+
+_REASON_SECONDS = 1.0
+"""Time to wait for the exit code of a server whose stdout was closed."""
+
+_T = TypeVar("_T")
+Request: TypeAlias = Callable[[Client], Awaitable[_T]]
+"""Sends a request to a server."""
+
+
+class Snapshot(NamedTuple):
+    """Tools and problems of a server at one moment."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Connection:
+    """Connection to one server. All methods run on the connections' thread; the attributes can be read anywhere.
+
+    Args:
+        config: The server.
+        services: What it needs from the rest of Pegboard.
+        name_pack: Returns a free name for the pack of a server that reports a name.
+        changed: Is called when the status or the tools have changed.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        services: Services,
+        *,
+        name_pack: Callable[[Connection, str], str],
+        changed: Callable[[], None],
+    ) -> None:
+        self.config = config
+        self.services = services
+        self._name_pack = name_pack
+        self._changed = changed
+        self.pack = config.name
+        """Name of its pack; empty until a server without a name has reported one."""
+        self.snapshot = Snapshot()
+        state = ServerState.CONNECTING if config.enabled else ServerState.DISABLED
+        self.status = ServerStatus(name=config.name, state=state)
+        self._client: Client | None = None
+        self._link: Link | None = None
+        self._watch: Watch | None = None
+        self._settled = asyncio.Event()
+        self._retry = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._is_stale = False
+        self._closed = asyncio.Event()
+        self._calls: dict[RunningCall, anyio.CancelScope] = {}
+        self._questions = Questions(
+            config,
+            services,
+            pack=lambda: self.pack,
+            tool=self._asking_tool,
+            paused=self._paused,
+            note=lambda text: self._log("log", text),
+        )
+        if not config.enabled:
+            self._settled.set()
+
+    async def run(self) -> None:
+        """Keep the server connected until this is cancelled."""
+        failures = 0
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            self._retry.clear()
+            self._gone.clear()
+            failure = await self._connect_once()
+            self._client = None
+            self._gone.set()
+            if loop.time() - began > _STABLE_SECONDS:
+                failures = 0
+            failures += 1
+            waits = failure.is_final or failures >= _MOST_FAILURES
+            self._report_failure(failure, retries=not waits)
+            if self._retry.is_set():  # a call already waits for the next connection
+                continue
+            self._settled.set()
+            with anyio.move_on_after(math.inf if waits else _pause(failures)):
+                await self._retry.wait()
+                failures = 0 if waits else failures
+                self._set(state=ServerState.CONNECTING)
+            self._settled.clear()
+
+    def list_again(self) -> None:
+        """List the tools again, such as after a login, if the server is connected."""
+        self._mark_stale()
+
+    async def settle(self) -> None:
+        """Connect now if the server isn't connected, and wait until it is or has failed."""
+        if self._client is None and self._settled.is_set() and self.config.enabled:
+            self._settled.clear()
+            self._retry.set()
+        await self._settled.wait()
+
+    @asynccontextmanager
+    async def running(self, call: RunningCall, seconds: float) -> AsyncIterator[anyio.CancelScope]:
+        """Yield the time limit of a call; output and questions of the server belong to the call meanwhile."""
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+            self._calls[call] = scope
+            try:
+                yield scope
+            finally:
+                del self._calls[call]
+                if not self._calls:
+                    self._questions.start_over()
+
+    async def client(self) -> Client | None:
+        """Return the connected client, connecting if necessary; None if that fails."""
+        if self._client is None:
+            with anyio.move_on_after(self.config.timeout):
+                await self.settle()
+        return self._client
+
+    async def request(self, send: Request[_T]) -> _T | Problem:
+        """Send a request other than a call; return its result, or why there is none.
+
+        Args:
+            send: Sends the request.
+        """
+        client = await self.client()
+        if client is None:
+            return self.problem()
+        try:
+            with anyio.fail_after(self.config.timeout):
+                return await send(client)
+        except TimeoutError:
+            return self._problem(f"The server {self.pack} didn't answer within {self.config.timeout:g} s.", "")
+        except MCPError as error:
+            return self._problem(f"The server {self.pack} answered with an error: {quotation(error_text(error))}.", "")
+        except ERRORS as error:
+            reason = quotation(str(error) or type(error).__name__)
+            return self._problem(f"The request to the server {self.pack} failed: {reason}.", "")
+
+    async def answer(self, params: object) -> str:
+        """Ask the user a question that came with an error; return the action."""
+        from mcp_types import ElicitRequestURLParams
+
+        assert isinstance(params, ElicitRequestURLParams), "only these come with errors"
+        return (await self._questions.answer(params)).action
+
+    async def wait_until_lost(self) -> None:
+        """Wait a moment for the reason why the connection ended."""
+        if self._link is not None and self._link.process is not None:
+            await self._link.process.wait(_REASON_SECONDS)
+        else:
+            with anyio.move_on_after(_REASON_SECONDS):
+                await self._gone.wait()
+
+    def lost(self) -> str:
+        """Return why the connection ended, for the calls that it ended."""
+        if self._link is not None and self._link.process is not None:
+            return self._link.ended().reason
+        return self.status.reason or "The connection was lost."
+
+    def now(self) -> ServerStatus:
+        """Return the status, with the last lines of stderr. Thread-safe."""
+        process = self._link.process if self._link is not None else None
+        if process is None:
+            return self.status
+        update: dict[str, object] = {"stderr": process.stderr}
+        if process.reader.garbage and not self.status.reason:
+            number = count(process.reader.garbage, "line")
+            sample = quotation(process.reader.sample)
+            update["reason"] = f"The server printed {number} on stdout that aren't messages, such as {sample}."
+            update["fix"] = "Configure the server to log to stderr."
+        return self.status.model_copy(update=update)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether calls can be sent."""
+        return self._client is not None
+
+    @property
+    def strays(self) -> int:
+        """Number of responses of the server to no open request."""
+        return 0 if self._watch is None else self._watch.strays
+
+    def problem(self) -> Problem:
+        """Return why the server isn't connected."""
+        reason = self.status.reason or f"It didn't connect within {self.config.timeout:g} s."
+        return self._problem(f"The server {self.pack or 'of --mcp'} is not connected. {reason}", self.status.fix)
+
+    def login_missing(self) -> Failure | None:
+        """Report that the user must log in, if the last response says so; return the failure of the call."""
+        failure = None if self._link is None else self._link.login_failure
+        if failure is not None:
+            self._report_failure(failure, retries=False)
+        return failure
+
+    def fail(self, error: BaseException) -> None:
+        """Report an error of Pegboard itself, which ended `run`."""
+        self._client = None
+        self._report_failure(
+            Failure(f"The connection failed: {error!r}.", "Report this error.", is_final=True), retries=False
+        )
+        self._settled.set()
+
+    # Connecting
+
+    async def _connect_once(self) -> Failure:
+        """Connect and serve until the connection ends; return why it did, or why it couldn't be made."""
+        config = self.config
+        if config.problem is not None:
+            return Failure(config.problem.message, config.problem.fix, is_final=True)
+        resolved = await asyncio.to_thread(self.services.resolve, config)
+        if isinstance(resolved, Problem):
+            return Failure(resolved.message, resolved.fix, is_final=True)
+        self._closed.clear()
+        self._is_stale = False
+        try:
+            made = link(
+                config,
+                resolved.config,
+                authorize=self.services.authorize,
+                on_stderr=lambda text: self._log("stderr", text),
+            )
+        except UnusableServerError as error:
+            return error.failure
+        self._link, self._watch = made, Watch(made.transport)
+        self._watch.on_closed = self._close
+        try:
+            with anyio.move_on_after(config.timeout) as scope:
+                async with self._new_client(self._watch) as client:
+                    await self._greet(client)
+                    scope.deadline = math.inf
+                    self._client = client
+                    self._settled.set()
+                    await self._serve(client)
+        except ERRORS as error:
+            return made.explain(error)
+        return made.no_answer() if scope.cancelled_caught else made.ended()
+
+    def _new_client(self, watch: Watch) -> Client:
+        return Client(
+            watch,
+            client_info=Implementation(name="pegboard", version=__version__),
+            cache=None,
+            log_level="info",
+            elicitation_callback=self._questions.elicit,
+            sampling_callback=self._questions.sample,
+            list_roots_callback=self._questions.roots,
+            logging_callback=self._on_log,
+            message_handler=self._on_message,
+        )
+
+    async def _greet(self, client: Client) -> None:
+        """Read who the server is and its tools."""
+        assert self._watch is not None, "it is connected"
+        self._watch.version = client.protocol_version
+        info = client.server_info
+        if not self.pack or not self.snapshot.specs:
+            self.pack = await asyncio.to_thread(self._name_pack, self, info.name if info else "")
+        self._set(
+            name=self.pack,
+            server_name=info.name if info else "",
+            server_version=info.version if info else "",
+            protocol=client.protocol_version,
+            capabilities=tuple(_names(client.server_capabilities)),
+        )
+        await self._list(client)
+
+    async def _serve(self, client: Client) -> None:
+        """Follow the list of tools until the connection ends."""
+        async with anyio.create_task_group() as group:
+            tools = client.server_capabilities.tools
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
+                group.start_soon(self._listen, client)
+            rest = _FIRST_REST
+            while await self._has_changed():
+                self._is_stale = False
+                await self._list_again(client)
+                with anyio.move_on_after(rest):
+                    await self._closed.wait()
+                rest = min(_LONGEST_REST, 2 * rest) if self._is_stale else _FIRST_REST
+            group.cancel_scope.cancel()
+
+    async def _has_changed(self) -> bool:
+        """Wait until the list of tools has changed; return False when the connection has ended instead."""
+        while not self._closed.is_set() and not self._is_stale:
+            self._wake.clear()
+            await self._wake.wait()
+        return not self._closed.is_set()
+
+    async def _listen(self, client: Client) -> None:
+        """Follow the list of tools of a server that announces changes only to subscribers."""
+        pause = _FIRST_REST
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as events:
+                    async for _ in events:
+                        self._mark_stale()
+            except ERRORS:
+                pause = min(_LONGEST_PAUSE, 2 * pause)
+            await anyio.sleep(pause)
+
+    async def _list(self, client: Client) -> None:
+        if client.server_capabilities.tools is None:
+            self._publish(Snapshot(), 0, None)
+            return
+        assert self._watch is not None, "it is connected"
+        listing = await list_tools(client, self._watch)
+        with collector_paused():  # thousands of new objects without cycles would start collections, which block the app
+            specs, problems = tool_specs(self.config, self.pack, listing.tools, listing.rejected)
+        own = [*self._own_problems()]
+        if listing.problem:
+            own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))
+        self._publish(Snapshot(specs, (*own, *problems)), len(specs), listing.latency_ms)
+
+    async def _list_again(self, client: Client) -> None:
+        try:
+            with anyio.fail_after(self.config.timeout):
+                await self._list(client)
+        except (MCPError, ValueError, TimeoutError) as error:
+            if not self._closed.is_set():
+                reason = f"The server {self.pack} changed its list of tools, which can't be read again: {error}"
+                problem = self._problem(reason, "The tools listed before stay.", "warning")
+                self._publish(Snapshot(self.snapshot.specs, (problem,)), len(self.snapshot.specs), None)
+
+    def _own_problems(self) -> Iterator[Problem]:
+        if self.config.name and self.pack != self.config.name:
+            message = f"The server {self.config.name} is listed as {self.pack} because another pack has its name."
+            fix = f"Rename `[mcp.servers.{self.config.name}]`."
+            yield self._problem(message, fix if self.config.saved else "", "warning")
+
+    def _publish(self, snapshot: Snapshot, tools: int, latency_ms: float | None) -> None:
+        self.snapshot = snapshot
+        worst = next((problem for problem in snapshot.problems if problem.severity == "error"), None)
+        worst = worst or next(iter(snapshot.problems), None)
+        more = f" ({len(snapshot.problems) - 1} more)" if len(snapshot.problems) > 1 else ""
+        self._set(
+            state=ServerState.READY if worst is None else ServerState.DEGRADED,
+            reason="" if worst is None else worst.message + more,
+            fix="" if worst is None else worst.fix,
+            tools=tools,
+            latency_ms=self.status.latency_ms if latency_ms is None else latency_ms,
+        )
+
+    def _report_failure(self, failure: Failure, *, retries: bool) -> None:
+        unusable = (ServerState.FAILED, ServerState.NEEDS_LOGIN)
+        was_ready = bool(self.status.protocol) and self.status.state not in unusable
+        state = ServerState.FAILED
+        if failure.needs_login:
+            state = ServerState.NEEDS_LOGIN
+        elif was_ready and retries:
+            state = ServerState.CONNECTING
+        name = self.pack or self.config.command or self.config.url
+        problem = self._problem(f"The MCP server {name} is not connected. {failure.reason}", failure.fix)
+        self.snapshot = Snapshot(self.snapshot.specs, (problem,))
+        self._set(state=state, reason=failure.reason, fix=failure.fix)
+
+    def _set(self, **fields: object) -> None:
+        self.status = self.status.model_copy(update=fields)
+        self._changed()
+
+    def _problem(self, message: str, fix: str, severity: Literal["error", "warning"] = "error") -> Problem:
+        return Problem.model_construct(message=message, fix=fix, severity=severity, pack=self.pack or None)
+
+    # What the server sends by itself
+
+    def _close(self) -> None:
+        self._client = None
+        self._closed.set()
+        self._wake.set()
+
+    def _mark_stale(self) -> None:
+        self._is_stale = True
+        self._wake.set()
+
+    async def _on_message(self, message: ServerNotification | Exception) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._mark_stale()
+
+    async def _on_log(self, params: LoggingMessageNotificationParams) -> None:
+        self._log("log", log_line(params.level, params.logger, params.data))
+
+    def _log(self, stream: str, text: str) -> None:
+        for call in self._calls:
+            call.log("stderr" if stream == "stderr" else "log", text)
+
+    def _asking_tool(self) -> str | None:
+        names = {call.call.name for call in self._calls}
+        return names.pop() if len(names) == 1 else None
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        """Pause the time limits of all calls, one of which waits for the user."""
+        now = anyio.current_time()
+        left = {call: scope.deadline - now for call, scope in self._calls.items()}
+        for scope in self._calls.values():
+            scope.deadline = math.inf
+        try:
+            yield
+        finally:
+            now = anyio.current_time()
+            for call, scope in self._calls.items():
+                if call in left:
+                    scope.deadline = now + left[call]
+
+
+def _pause(failures: int) -> float:
+    """Return the seconds to wait before the next attempt, with jitter, so that servers don't start together."""
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+
+
+def _names(capabilities: ServerCapabilities) -> Iterator[str]:
+    """Yield the capabilities of a server, such as `tools` and `tools.listChanged`."""
+    for name, value in capabilities.model_dump(by_alias=True, exclude_none=True, mode="json").items():
+        yield str(name)[:50]
+        if isinstance(value, dict):
+            yield from (f"{name}.{inner}"[:100] for inner, is_on in [*value.items()][:20] if is_on)

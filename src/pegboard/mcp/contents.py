@@ -1,0 +1,152 @@
+"""Resources and prompts of servers. Functions that send requests run on the connections' thread.
+
+This module is imported on the user's side too, so it imports the SDK only where it is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+from pegboard.mcp.limits import MOST_PAGES
+from pegboard.models.server_content import (
+    Completion,
+    PromptArgument,
+    PromptInfo,
+    PromptMessage,
+    PromptText,
+    ResourceContents,
+    ResourceInfo,
+    ResourceTemplate,
+)
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import PaginatedResult
+
+_PageT = TypeVar("_PageT", bound="PaginatedResult")
+_VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
+_MOST = 10_000
+"""Items of a list."""
+
+
+async def resources(client: Client) -> tuple[ResourceInfo, ...]:
+    """Return the resources of a server."""
+    if client.server_capabilities.resources is None:
+        return ()
+    pages = await _pages(lambda cursor: client.list_resources(cursor=cursor))
+    return tuple(
+        ResourceInfo(
+            uri=str(one.uri),
+            name=one.name,
+            title=one.title or "",
+            description=one.description or "",
+            mime_type=one.mime_type or "",
+            size=one.size,
+        )
+        for page in pages
+        for one in page.resources
+    )[:_MOST]
+
+
+async def templates(client: Client) -> tuple[ResourceTemplate, ...]:
+    """Return the templates of a server's resources."""
+    if client.server_capabilities.resources is None:
+        return ()
+    pages = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor))
+    return tuple(
+        ResourceTemplate(
+            uri_template=one.uri_template,
+            name=one.name,
+            title=one.title or "",
+            description=one.description or "",
+            mime_type=one.mime_type or "",
+            variables=_variables(one.uri_template),
+        )
+        for page in pages
+        for one in page.resource_templates
+    )[:_MOST]
+
+
+async def read(client: Client, uri: str, folder: Path) -> tuple[ResourceContents, ...]:
+    """Return the contents of a resource; save binary ones to a folder."""
+    result = await client.read_resource(uri)
+
+    def convert() -> tuple[ResourceContents, ...]:
+        from pegboard.mcp.results import ResultReader
+
+        reader = ResultReader(folder, 0, f"resource-{uuid4().hex}")
+        return tuple(ResourceContents.model_validate(reader.resource(content)) for content in result.contents)
+
+    return await asyncio.to_thread(convert)
+
+
+async def prompts(client: Client) -> tuple[PromptInfo, ...]:
+    """Return the prompts of a server."""
+    if client.server_capabilities.prompts is None:
+        return ()
+    pages = await _pages(lambda cursor: client.list_prompts(cursor=cursor))
+    return tuple(
+        PromptInfo(
+            name=one.name,
+            title=one.title or "",
+            description=one.description or "",
+            arguments=tuple(
+                PromptArgument(name=arg.name, description=arg.description or "", required=bool(arg.required))
+                for arg in one.arguments or ()
+            ),
+        )
+        for page in pages
+        for one in page.prompts
+    )[:_MOST]
+
+
+async def prompt(client: Client, name: str, arguments: dict[str, str], folder: Path) -> PromptText:
+    """Return a prompt with its arguments filled in."""
+    result = await client.get_prompt(name, arguments)
+
+    def convert() -> PromptText:
+        from pegboard.mcp.results import ResultReader
+
+        reader = ResultReader(folder, 0, f"prompt-{uuid4().hex}")
+        messages = tuple(
+            PromptMessage(role=message.role, content=reader.block(message.content)) for message in result.messages
+        )
+        return PromptText(description=result.description or "", messages=messages)
+
+    return await asyncio.to_thread(convert)
+
+
+async def complete(client: Client, of: str, argument: str, value: str, others: dict[str, str]) -> Completion:
+    """Return completions for an argument of a prompt, or for a variable of a template, whose URI contains `{`."""
+    from mcp_types import PromptReference, ResourceTemplateReference
+
+    if client.server_capabilities.completions is None:
+        return Completion()
+    ref = ResourceTemplateReference(uri=of) if "{" in of else PromptReference(name=of)
+    result = await client.complete(ref, {"name": argument, "value": value}, others or None)
+    return Completion(values=tuple(result.completion.values[:100]), has_more=bool(result.completion.has_more))
+
+
+async def _pages(fetch: Callable[[str | None], Awaitable[_PageT]]) -> list[_PageT]:
+    """Return all pages of a list; stop at a page that is repeated."""
+    pages: list[_PageT] = []
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await fetch(cursor)
+        pages.append(page)
+        cursor = page.next_cursor
+        if not cursor or cursor in seen:
+            break
+        seen.add(cursor)
+    return pages
+
+
+def _variables(template: str) -> tuple[str, ...]:
+    names = (name.split(":")[0].rstrip("*") for part in _VARIABLES.findall(template) for name in part.split(","))
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,246 @@
+"""Explanations of failed connections: what failed, why, and what to do."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp.shared.exceptions import MCPError
+from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from pegboard.mcp.texts import quotation
+
+if TYPE_CHECKING:
+    from pegboard.mcp.http import LastResponse
+    from pegboard.mcp.process import ServerProcess
+    from pegboard.models.server import ServerConfig
+
+_VERSIONS: Final = f"{SUPPORTED_PROTOCOL_VERSIONS[0]} to {SUPPORTED_PROTOCOL_VERSIONS[-1]}"
+
+
+class Failure(NamedTuple):
+    """Why a server can't be used."""
+
+    reason: str
+    """One or more sentences."""
+    fix: str
+    is_final: bool = False
+    """Whether another attempt would fail too, until the user changes something."""
+    needs_login: bool = False
+
+
+class UnusableServerError(Exception):
+    """A server can't be started or connected to, for a known reason."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+def command_missing(config: ServerConfig, program: str) -> Failure:
+    """Return the failure of a command that doesn't exist."""
+    where = "doesn't exist or can't be executed" if "/" in program else "was not found on the PATH"
+    return Failure(f"The command {program!r} {where}.", f"Install it, or correct {_entry(config, 'command')}.", True)
+
+
+def folder_missing(config: ServerConfig, folder: str) -> Failure:
+    """Return the failure of a working directory that doesn't exist."""
+    return Failure(f"The working directory {folder} doesn't exist.", f"Correct {_entry(config, 'cwd')}.", True)
+
+
+def no_answer(config: ServerConfig, process: ServerProcess | None, seconds: float) -> Failure:
+    """Return the failure of a server that didn't answer in time."""
+    reason = f"The server didn't answer within {seconds:g} s."
+    if process is not None and process.reader.garbage:
+        reason += f" It printed text on stdout instead of messages: {quotation(process.reader.sample)}."
+    return Failure(reason, _try_yourself(config) or f"Check {config.url}, or set a longer `timeout`.")
+
+
+def ended(config: ServerConfig, process: ServerProcess) -> Failure:
+    """Return the failure of a server process that ended."""
+    if process.reader.is_flooded:
+        reason = f"The server flooded stdout with text that isn't messages: {quotation(process.reader.sample)}."
+        return Failure(reason, "Configure the server to log to stderr.")
+    reason = f"The server ended with {process.exit}." if process.exit else "The server closed its stdout."
+    last = process.stderr[-1].strip() if process.stderr else ""
+    if last:
+        reason += f" Its last line on stderr: {quotation(last)}."
+    elif process.reader.garbage:
+        reason += f" It printed on stdout: {quotation(process.reader.sample)}."
+    return Failure(reason, _try_yourself(config))
+
+
+def login_needed(config: ServerConfig, why: str) -> Failure:
+    """Return the failure of a server at which the user must log in."""
+    fix = f"Run `pegboard mcp login {config.name}`."
+    if not config.saved:
+        fix = "Add it with `pegboard mcp add`, then run `pegboard mcp login`."
+    return Failure(why, fix, is_final=True, needs_login=True)
+
+
+def explain(
+    config: ServerConfig, error: BaseException, process: ServerProcess | None, last: LastResponse | None
+) -> Failure:
+    """Return why connecting failed, as the user should read it.
+
+    Args:
+        config: The server.
+        error: What the SDK raised.
+        process: Its process, for a stdio server.
+        last: The last response, for an HTTP server.
+    """
+    causes = [*_causes(error)]
+    version = _version_mismatch(causes)
+    if version is not None:
+        return version
+    if process is not None and process.exit:
+        return ended(config, process)
+    if last is not None and (http := _http_failure(config, causes, last)) is not None:
+        return http
+    for cause in causes:
+        if isinstance(cause, ValidationError):
+            return Failure(
+                f"The server's answer is not valid MCP: {validation_text(cause)}.", "Report this to its author."
+            )
+        if isinstance(cause, MCPError):
+            fix = "Report this to the server's author." if config.url is None else f"Check {_entry(config, 'url')}."
+            return Failure(f"The server rejected the connection: {quotation(cause.message)}.", fix)
+    if process is not None:
+        return no_answer(config, process, config.timeout) if process.reader.garbage else ended(config, process)
+    return Failure(f"The connection failed: {quotation(str(causes[-1]) or type(causes[-1]).__name__)}.", "")
+
+
+def validation_text(error: ValidationError) -> str:
+    """Return the first validation error in one line."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])[:200]
+    return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def _version_mismatch(causes: list[BaseException]) -> Failure | None:
+    for cause in causes:
+        if isinstance(cause, RuntimeError) and "protocol version" in str(cause):
+            spoken = str(cause).rpartition(": ")[2]
+        elif isinstance(cause, MCPError) and cause.code == UNSUPPORTED_PROTOCOL_VERSION:
+            supported = cause.data.get("supported") if isinstance(cause.data, dict) else None
+            spoken = ", ".join(map(str, supported)) if isinstance(supported, list) else cause.message
+        else:
+            continue
+        reason = f"The server speaks MCP protocol version {quotation(spoken)}; Pegboard speaks {_VERSIONS}."
+        return Failure(reason, "Update the server or Pegboard.", True)
+    return None
+
+
+def _http_failure(config: ServerConfig, causes: list[BaseException], last: LastResponse) -> Failure | None:
+    entry = _entry(config, "url")
+    return (
+        _tls_or_name_failure(config, causes, entry)
+        or _answer_failure(config, last, entry)
+        or _network_failure(config, causes, entry)
+    )
+
+
+def _host(config: ServerConfig) -> str:
+    return urlsplit(config.url or "").hostname or config.url or ""
+
+
+def _tls_or_name_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+    """Return the failure of a connection that couldn't be made; the cause says most about it."""
+    host = _host(config)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError):
+            reason = getattr(cause, "verify_message", "") or cause.reason or str(cause)
+            fix = f"Check {entry}. For a private certificate authority, set SSL_CERT_FILE to its certificate."
+            is_final = isinstance(cause, ssl.SSLCertVerificationError)
+            return Failure(f"The TLS connection to {host} failed: {reason}.", fix, is_final)
+        if isinstance(cause, socket.gaierror):
+            return Failure(f"The host {host} can't be found.", f"Check {entry} and the network.")
+        if isinstance(cause, ConnectionRefusedError):
+            fix = f"Start the server, or check {entry}."
+            return Failure(f"Nothing listens at {config.url} (connection refused).", fix)
+    return None
+
+
+def _answer_failure(config: ServerConfig, last: LastResponse, entry: str) -> Failure | None:
+    """Return the failure that the last response explains."""
+    url, fix = config.url, f"Check {entry}; MCP endpoints often end in /mcp."
+    if last.too_long:
+        return Failure("The server's answer exceeds the limit of a message.", "Report this to the server's author.")
+    if last.status in (401, 403):
+        return _login(config, last)
+    said = f" It said: {quotation(last.text)}." if last.text else ""
+    if last.is_html or (last.status == 200 and last.kind not in ("application/json", "text/event-stream")):
+        what = "an HTML page" if last.is_html else f"{last.kind or 'no media type'}"
+        return Failure(f"{url} answered with {what} (HTTP {last.status}), not with MCP messages.{said}", fix, True)
+    if 300 <= last.status < 400:
+        return Failure(f"{url} redirects to another address.{said}", f"Use that address in {entry}.", True)
+    if last.status >= 500 or last.status == 429:
+        return Failure(f"The server at {url} failed (HTTP {last.status}).{said}", "Try again later.")
+    if last.status >= 400:
+        return Failure(f"{url} is not an MCP endpoint (HTTP {last.status}).{said}", fix, True)
+    return None
+
+
+def _network_failure(config: ServerConfig, causes: list[BaseException], entry: str) -> Failure | None:
+    host, fix = _host(config), f"Check {entry} and the network."
+    for cause in causes:
+        if isinstance(cause, httpx2.TimeoutException):
+            return Failure(f"{host} didn't answer in time.", fix)
+        if isinstance(cause, httpx2.TransportError | OSError):
+            return Failure(f"The connection to {host} failed: {quotation(str(cause) or type(cause).__name__)}.", fix)
+    return None
+
+
+def _login(config: ServerConfig, last: LastResponse) -> Failure:
+    said = f" It said: {quotation(last.text)}." if last.text else ""
+    if last.status == 401:
+        if any(header.lower() == "authorization" for header in config.headers):
+            reason = f"The server rejected the `Authorization` header (HTTP 401).{said}"
+            return Failure(reason, f"Correct {_entry(config, 'headers')}.", True, needs_login=True)
+        return login_needed(config, f"The server requires a login (HTTP 401).{said}")
+    return Failure(
+        f"The server refuses access (HTTP 403).{said}", f"Check your account, or {_entry(config, 'headers')}.", True
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions of a group, and what caused them, the deepest causes first."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _causes(inner)
+        return
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    for one in reversed(chain):
+        if isinstance(one, BaseExceptionGroup):
+            yield from _causes(one)
+        elif isinstance(one, Exception):
+            yield one
+
+
+def _entry(config: ServerConfig, key: str) -> str:
+    return f"`{key}` in `[mcp.servers.{config.name}]`" if config.saved else "the value of `--mcp`"
+
+
+def _try_yourself(config: ServerConfig) -> str:
+    if config.command is None:
+        return ""
+    command = shlex.join([config.command, *config.args])
+    return f"Run the command in a terminal to see more: {command if len(command) <= 200 else config.command}"
+
+
+def error_text(error: MCPError) -> str:
+    """Return the message of a server's error, with its data if it has any."""
+    if error.data in (None, "", {}, []):
+        return error.message
+    data = error.data if isinstance(error.data, str) else json.dumps(error.data, ensure_ascii=False, default=str)
+    return f"{error.message} ({data[:1000]})"

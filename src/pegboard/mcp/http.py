@@ -1,0 +1,117 @@
+"""Connection to an HTTP server: bounded responses, and what went wrong with the last one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+from mcp.client._transport import TransportStreams  # the SDK exports this type nowhere else
+from mcp.client.streamable_http import streamable_http_client
+
+from pegboard.mcp.limits import LONGEST_MESSAGE
+from pegboard.results.sizes import size
+
+_CONNECT_SECONDS, _READ_SECONDS = 15.0, 24 * 3600.0
+"""The caller limits the time of requests; a stream for events may be silent for hours."""
+_QUOTED = 2_000
+"""Bytes of an error's body to keep."""
+_TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass
+class LastResponse:
+    """The last response of the server, for explanations."""
+
+    status: int = 0
+    """HTTP status; 0 before the first response."""
+    kind: str = ""
+    """Media type of the body."""
+    text: str = ""
+    """Start of the body of a failed or unreadable response: untrusted text."""
+    challenge: str = ""
+    """The header `WWW-Authenticate` of a response with status 401 or 403."""
+    too_long: bool = False
+    """Whether a response exceeded the limit."""
+
+    @property
+    def is_html(self) -> bool:
+        """Whether the body is an HTML page."""
+        return self.kind == "text/html"
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """Body of a response that fails beyond the limit."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, last: LastResponse) -> None:
+        self._stream = stream
+        self._last = last
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        total = 0
+        async for chunk in self._stream:
+            total += len(chunk)
+            if total > LONGEST_MESSAGE:
+                self._last.too_long = True
+                raise httpx2.StreamError(f"The server's answer exceeds the limit of {size(LONGEST_MESSAGE)}.")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Hook:
+    """Hook that notes the last response and bounds bodies.
+
+    Args:
+        last: Is updated at each response.
+    """
+
+    def __init__(self, last: LastResponse) -> None:
+        self._last = last
+
+    async def __call__(self, response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.headers.get("content-encoding", "identity") != "identity":
+            # Not asked for, and a small body could become endless when it is decompressed.
+            raise httpx2.RemoteProtocolError("The server sent a compressed response, which was not accepted.")
+        if kind != "text/event-stream":
+            response.stream = _Bounded(response.stream, self._last)
+        if response.request.method == "POST" and "event-stream" in response.request.headers.get("accept", ""):
+            await self._note(response, kind)
+
+    async def _note(self, response: httpx2.Response, kind: str) -> None:
+        self._last.status, self._last.kind, self._last.text = response.status_code, kind, ""
+        if response.status_code in (401, 403):
+            self._last.challenge = response.headers.get("www-authenticate", "")
+        if response.status_code >= 300 or kind not in ("application/json", "text/event-stream", ""):
+            body = await response.aread()
+            title = _TITLE.search(body[:_QUOTED]) if self._last.is_html else None
+            text = title[1] if title else b"" if self._last.is_html else body[:_QUOTED]
+            self._last.text = " ".join(text.decode("utf-8", "replace").split())[:300]
+
+
+@asynccontextmanager
+async def http_streams(
+    url: str, headers: Mapping[str, str], last: LastResponse, auth: httpx2.Auth | None = None
+) -> AsyncGenerator[TransportStreams]:
+    """Connect to a streamable HTTP endpoint; yield the streams of an MCP client.
+
+    Args:
+        url: The endpoint.
+        headers: Headers of every request, with secrets.
+        last: Is updated at each response.
+        auth: Authorization of the requests.
+    """
+    timeout = httpx2.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS)
+    client = httpx2.AsyncClient(
+        headers={**headers, "accept-encoding": "identity"},
+        timeout=timeout,
+        auth=auth,
+        event_hooks={"response": [_Hook(last)]},
+    )
+    async with client, streamable_http_client(url, http_client=client, max_sse_event_size=LONGEST_MESSAGE) as streams:
+        yield streams

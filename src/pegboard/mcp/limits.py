@@ -1,0 +1,14 @@
+"""Limits of what a server may send."""
+
+from __future__ import annotations
+
+LONGEST_MESSAGE = 32 * 2**20
+"""Bytes of one message. Parsing a longer one would block the app noticeably."""
+
+MOST_TOOLS = 20_000
+MOST_PAGES = 1_000
+MOST_OPEN_QUESTIONS = 32
+"""Requests of a server that may await an answer; further ones are rejected."""
+
+MOST_QUESTIONS = 20
+"""Questions to the user until the server's running calls end; further ones are cancelled."""

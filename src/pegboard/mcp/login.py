@@ -1,0 +1,55 @@
+"""The login to an HTTP server, apart from its connection, whose time limits don't wait for a person."""
+
+from __future__ import annotations
+
+import asyncio
+
+from mcp import Client
+
+from pegboard.mcp.authorization import Learn, LogIn, ServerAuthorization
+from pegboard.mcp.connection import ERRORS
+from pegboard.mcp.failures import explain
+from pegboard.mcp.http import LastResponse, http_streams
+from pegboard.mcp.logins import Logins
+from pegboard.mcp.texts import quotation
+from pegboard.models import Problem, ServerConfig
+
+_PATIENCE = 900.0
+"""Seconds for the whole login."""
+
+
+async def log_in(config: ServerConfig, logins: Logins, ask: LogIn, learn: Learn) -> Problem | None:
+    """Let the user log in to a server, and store the login; return why that failed.
+
+    Args:
+        config: The server, with its secrets.
+        logins: The store of logins.
+        ask: Shows the user the address; returns whether to wait.
+        learn: Receives each token before it is used.
+    """
+    if config.url is None:
+        return Problem(message=f"The server {config.name} runs on this machine and needs no login.")
+    if any(header.lower() == "authorization" for header in config.headers):
+        fix = "Remove the header to log in with the browser."
+        return Problem(message=f"The server {config.name} has an `Authorization` header.", fix=fix)
+    authorization = ServerAuthorization(config, logins, log_in=ask, learn=learn)
+    last = LastResponse()
+    reason, fix = "", ""
+    try:
+        streams = http_streams(config.url, config.headers, last, authorization)
+        async with asyncio.timeout(_PATIENCE), Client(streams, cache=None) as client:
+            if not authorization.is_logged_in:
+                await client.list_tools()
+            if not authorization.is_logged_in:
+                # Nothing was rejected: the server may require a login only for some tools.
+                authorization.is_forced = True
+                await client.list_tools()
+    except TimeoutError:
+        reason = f"It took more than {_PATIENCE / 60:g} minutes."
+    except ERRORS as error:
+        reason, fix = explain(config, error, None, last)[:2]
+    if authorization.is_logged_in:
+        return None
+    if authorization.error:
+        reason, fix = f"The login failed: {quotation(authorization.error)}.", ""
+    return Problem(message=f"You are not logged in to {config.name or config.url}. {reason}".strip(), fix=fix)

@@ -1,0 +1,188 @@
+"""Results of a server's tools as Pegboard's results."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+from pydantic import JsonValue
+
+from pegboard import storage
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.models import JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
+from pegboard.results.shorten import shorten
+from pegboard.results.sizes import size
+from pegboard.schema.validation import validator
+from pegboard.worker.values import NotSerializableError, encode
+
+_SUFFIXES: Final = {
+    "audio/mpeg": ".mp3", "audio/ogg": ".ogg", "audio/wav": ".wav", "audio/webm": ".webm", "audio/x-wav": ".wav",
+    "application/pdf": ".pdf", "image/gif": ".gif", "image/jpeg": ".jpg", "image/png": ".png", "image/svg+xml": ".svg",
+    "image/webp": ".webp", "text/plain": ".txt", "text/html": ".html",
+}  # fmt: skip
+_UNSAFE_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class ResultReader:
+    """Reader of the results of one call.
+
+    Args:
+        folder: Folder for large results, images and audio.
+        limit: Size of a result's JSON that is passed on in full.
+        call_id: Id of the call, part of the names of files.
+    """
+
+    def __init__(self, folder: Path, limit: int, call_id: str) -> None:
+        self._folder = folder
+        self._limit = limit
+        safe = 0 < len(call_id) <= 100 and not _UNSAFE_IN_NAMES.search(call_id)
+        self._stem = call_id if safe else hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+        self._files = 0
+
+    def tool_result(
+        self, result: CallToolResult, spec: ToolSpec, call: ToolCall, *, milliseconds: float, dropped: int
+    ) -> ToolResult:
+        """Return the result of a call. Blocks while it writes files.
+
+        Args:
+            result: What the server answered.
+            spec: The tool.
+            call: The call.
+            milliseconds: Duration of the call.
+            dropped: Amount of output beyond the limit.
+        """
+        warnings: tuple[str, ...] = ()
+        has_structure = "structured_content" in result.model_fields_set and result.structured_content is not None
+        if result.is_error:
+            data = result.structured_content if has_structure else None
+        else:
+            data = result.structured_content if has_structure else self.data(result.content)
+            warnings = tuple(_mismatches(spec, data if has_structure else None, has_structure=has_structure))
+        meta = ResultMeta(
+            duration_ms=milliseconds,
+            worker=f"MCP server {spec.pack}",
+            log_bytes_dropped=dropped,
+            warnings=warnings,
+            server_meta=_plain(result.meta) if result.meta else None,
+        )
+        error = None
+        if result.is_error:
+            said = "\n".join(block.text for block in result.content if isinstance(block, TextContent)).strip()
+            message = said or f"The server reported that {call.name} failed, without a message."
+            error = ToolError(code="execution_error", message=message, said=bool(said))
+        return self._bounded(data, error, meta)
+
+    def data(self, blocks: list[ContentBlock]) -> JsonValue:
+        """Return content as data: one text that is JSON as its value, several blocks as a list."""
+        if not blocks:
+            return None
+        if len(blocks) == 1 and isinstance(blocks[0], TextContent):
+            return text_data(blocks[0].text)
+        shown = [self.block(block) for block in blocks]
+        return shown[0] if len(shown) == 1 else shown
+
+    def resource(self, contents: TextResourceContents | BlobResourceContents) -> JsonObject:
+        """Return the contents of a resource; binary ones are saved to a file."""
+        shown: JsonObject = {"uri": str(contents.uri)}
+        if contents.mime_type:
+            shown["mimeType"] = contents.mime_type
+        if isinstance(contents, TextResourceContents):
+            return {**shown, "text": contents.text}
+        return {**shown, **self._saved(contents.blob, contents.mime_type or "")}
+
+    def block(self, block: ContentBlock) -> JsonValue:
+        """Return one block of content: text as it is, an image or audio as a line with its file."""
+        match block:
+            case TextContent(text=text):
+                return text
+            case ImageContent(data=encoded, mime_type=kind) | AudioContent(data=encoded, mime_type=kind):
+                saved = self._saved(encoded, kind)
+                return f"{kind}, {saved['size']}: {saved['file']}" if "file" in saved else f"{kind}: {saved['problem']}"
+            case ResourceLink():
+                return {"resource": _plain(block.model_dump(by_alias=True, mode="json", exclude_none=True))}
+            case EmbeddedResource(resource=resource):
+                return {"resource": self.resource(resource)}
+
+    def _saved(self, encoded: str, kind: str) -> JsonObject:
+        """Save binary content; return its size and file, or the problem."""
+        try:
+            raw = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            return {"problem": "invalid base64"}
+        self._files += 1
+        file = self._folder / f"{self._stem}-{self._files}{_SUFFIXES.get(kind.lower(), '.bin')}"
+        try:
+            storage.make_folder(self._folder)
+            storage.write(file, raw, durable=False)
+        except OSError as error:
+            return {"problem": f"could not be saved: {error.strerror}"}
+        return {"size": size(len(raw)), "file": str(file)}
+
+    def _bounded(self, data: JsonValue, error: ToolError | None, meta: ResultMeta) -> ToolResult:
+        """Return the result; write large data to a file and pass on only its beginning."""
+        try:
+            encoded = encode(data)
+        except NotSerializableError as unfit:
+            return ToolResult.failed("execution_error", str(unfit), "not_serialisable")
+        if len(encoded) > self._limit:
+            file = self._folder / f"{self._stem}.json"
+            try:
+                storage.make_folder(self._folder)
+                storage.write(file, encoded)
+            except OSError as problem:
+                message = f"The result of {size(len(encoded))} could not be written to {file}: {problem.strerror}."
+                return ToolResult.failed("execution_error", message, "not_kept")
+            shown, shown_bytes = shorten(json.loads(encoded), self._limit)
+            data = shown  # type: ignore[assignment] # a part of JSON
+            cut = Truncation(shown_bytes=shown_bytes, total_bytes=len(encoded), file=str(file))
+            meta = meta.model_copy(update={"truncated": cut})
+        meta = meta.model_copy(update={"size": len(encoded)})
+        # Skips validation: the data was parsed from JSON.
+        return ToolResult.model_construct(ok=error is None, data=data, error=error, meta=meta)
+
+
+def text_data(text: str) -> JsonValue:
+    """Return the value of a text that is JSON, otherwise the text."""
+    try:
+        return parse(text)
+    except JsonTextError:
+        return text
+
+
+def _mismatches(spec: ToolSpec, data: JsonValue, *, has_structure: bool) -> list[str]:
+    if spec.output_schema is None:
+        return []
+    if not has_structure:
+        return [f"{spec.name} has an output schema, but the server sent no structured content."]
+    checker = validator(spec.output_schema)
+    faults = checker.faults_within(checker.schema, data, "")
+    if not faults:
+        return []
+    shown = "; ".join(f"{fault.path or 'the result'} {fault.message}" for fault in faults[:3])
+    more = f" ({len(faults) - 3} more)" if len(faults) > 3 else ""
+    return [f"The result of {spec.name} doesn't match its output schema: {shown}{more}."]
+
+
+def _plain(value: object) -> JsonObject | None:
+    """Return a server's metadata as plain JSON; None if it has no JSON form."""
+    try:
+        plain: JsonObject = json.loads(encode(value))
+    except (NotSerializableError, ValueError, RecursionError):
+        return None
+    return plain

@@ -1,0 +1,173 @@
+"""Tools of a server as Pegboard's specs. One invalid part of a tool never hides another tool."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, Literal
+
+from pydantic import JsonValue
+
+from pegboard.mcp.texts import quotation
+from pegboard.models import Hints, JsonObject, McpHandler, Problem, ServerConfig, ToolSpec
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST_NAME: Final = 64
+"""Of a pack and a tool together, as most providers limit it."""
+_SHORTEST_LIMIT: Final = 24
+_MOST_PARAMETERS: Final = 8
+_HINTS: Final = {
+    "readOnlyHint": "read_only",
+    "destructiveHint": "destructive",
+    "idempotentHint": "idempotent",
+    "openWorldHint": "open_world",
+}
+_AUTHOR: Final = "Report this to the server's author."
+
+
+def tool_specs(
+    config: ServerConfig, pack: str, tools: Sequence[JsonValue], rejected: Collection[str]
+) -> tuple[tuple[ToolSpec, ...], tuple[Problem, ...]]:
+    """Return the specs of a server's tools that can be used, and the problems of all.
+
+    Args:
+        config: The server.
+        pack: The name of its pack.
+        tools: The tools as the server sent them.
+        rejected: Names of tools that the protocol forbids clients to offer.
+    """
+    specs: list[ToolSpec] = []
+    problems: list[Problem] = []
+    taken: set[str] = set()
+    seen: set[str] = set()
+    for tool in tools:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(tool, dict) or not isinstance(name, str) or not name:
+            problems.append(_problem(pack, f"The server {pack} lists a tool without a name.", "error"))
+            continue
+        if config.tools is not None and not any(fnmatchcase(name, pattern) for pattern in config.tools):
+            continue
+        if name in rejected:
+            message = f"The tool {quotation(name)} is not offered because its `x-mcp-header` is invalid."
+            problems.append(_problem(pack, message, "error"))
+            continue
+        if name in seen:
+            message = f"The server {pack} lists the tool {quotation(name)} more than once; only the first is offered."
+            problems.append(_problem(pack, message, "warning"))
+            continue
+        seen.add(name)
+        # Providers accept 64 characters, and shorten longer names to that.
+        function = _free_name(_safe_name(name, max(_SHORTEST_LIMIT, _LONGEST_NAME - len(pack) - 1)), taken)
+        taken.add(function)
+        spec = _spec(config, pack, function, name, tool)
+        specs.append(spec)
+        problems += spec.problems
+    return tuple(specs), tuple(problems)
+
+
+def _spec(config: ServerConfig, pack: str, function: str, name: str, tool: JsonObject) -> ToolSpec:
+    qualified = f"{pack}.{function}"
+    problems: list[Problem] = []
+
+    def warn(message: str) -> None:
+        problems.append(_problem(pack, message, "warning", qualified))
+
+    schema = _schema(tool.get("inputSchema"))
+    if schema is None:
+        warn(f"The input schema of {qualified} is not an object, so it has a free form.")
+        schema = {"type": "object"}
+    output = tool.get("outputSchema")
+    if output is not None and not isinstance(output, dict):
+        warn(f"The output schema of {qualified} is not an object, so results are not checked.")
+        output = None
+    claims = tool.get("annotations")
+    claims = claims if isinstance(claims, dict) else {}
+    for key in _HINTS:
+        if key in claims and not isinstance(claims[key], bool):
+            warn(f"The annotation {key} of {qualified} is neither true nor false, so it is ignored.")
+    # Each field has the right type, and validation would take longer than everything else.
+    return ToolSpec.model_construct(
+        name=qualified,
+        pack=pack,
+        description=_description(name, tool, claims),
+        input_schema=schema,
+        output_schema=output,
+        handler=McpHandler(
+            server=pack,
+            tool=name,
+            saved=config.saved,
+            trusted=config.trusted,
+            claims={key: claims[key] for key in _HINTS if isinstance(claims.get(key), bool)},
+        ),
+        signature=_signature(qualified, schema),
+        hints=_hints(config, claims),
+        problems=tuple(problems),
+    )
+
+
+def _hints(config: ServerConfig, claims: JsonObject) -> Hints:
+    """Return the hints that count: from a server that isn't trusted, only those that make Pegboard more careful."""
+    said = {field: claims[key] for key, field in _HINTS.items() if isinstance(claims.get(key), bool)}
+    if not config.trusted:
+        said = {field: value for field, value in said.items() if value and field in ("destructive", "open_world")}
+    return Hints.model_validate({**said, "timeout": config.timeout})
+
+
+def _description(name: str, tool: JsonObject, claims: JsonObject) -> str:
+    text = tool.get("description")
+    text = text if isinstance(text, str) else ""
+    title = tool.get("title") or claims.get("title")
+    if isinstance(title, str) and title.strip() and title != name and not text.startswith(title):
+        return f"{title.strip()}\n\n{text}" if text else title
+    return text
+
+
+def _schema(schema: JsonValue) -> JsonObject | None:
+    if not isinstance(schema, dict):
+        return None
+    return schema if "type" in schema else {"type": "object", **schema}
+
+
+def _signature(qualified: str, schema: JsonObject) -> str:
+    properties, required = schema.get("properties"), schema.get("required")
+    properties = properties if isinstance(properties, dict) else {}
+    names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+    shown = [*_parameters(properties, names)]
+    rest = ["…"] if len(properties) > _MOST_PARAMETERS else []
+    return f"{qualified}({', '.join(['*', *shown, *rest]) if shown else ''})"
+
+
+def _parameters(properties: JsonObject, required: set[str]) -> Iterator[str]:
+    for name, part in [*properties.items()][:_MOST_PARAMETERS]:
+        kind = part.get("type") if isinstance(part, dict) else None
+        kind = " | ".join(str(one) for one in kind) if isinstance(kind, list) else kind
+        typed = f"{name}: {kind}" if isinstance(kind, str) else name
+        yield typed if name in required else f"{typed} = …"
+
+
+def _safe_name(name: str, longest: int) -> str:
+    """Return a name that is usable in commands, rules and scripts; the same one for a usual name."""
+    safe = _ODD.sub("_", name)
+    if not re.search("[A-Za-z0-9]", safe):
+        safe = f"tool_{_hash(name)}"
+    if len(safe) > longest:
+        safe = f"{safe[: longest - 9]}_{_hash(name)}"
+    return safe.lstrip("-.") or safe
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    number, free = 2, name
+    while free in taken:
+        free = f"{name}_{number}"
+        number += 1
+    return free
+
+
+def _hash(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _problem(pack: str, message: str, severity: Literal["error", "warning"], tool: str | None = None) -> Problem:
+    return Problem.model_construct(message=message, fix=_AUTHOR, severity=severity, pack=pack, tool=tool)

@@ -1,0 +1,21 @@
+"""Texts of servers, as far as Pegboard puts them into its own sentences."""
+
+from __future__ import annotations
+
+import json
+
+from pegboard.results.clean import clean_line
+
+_LONGEST = 300
+
+
+def quotation(text: str) -> str:
+    """Return a server's own words in quotation marks, on one line and shortened."""
+    line = clean_line(" ".join(text[: 4 * _LONGEST].split()))
+    return f"“{line[:_LONGEST]}…”" if len(line) > _LONGEST else f"“{line.removesuffix('.')}”"
+
+
+def log_line(level: str, logger: str | None, data: object) -> str:
+    """Return a log message of a server as a line: `warning: disk: almost full`."""
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
+    return f"{level}: {logger}: {text}\n" if logger else f"{level}: {text}\n"

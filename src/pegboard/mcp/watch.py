@@ -1,0 +1,251 @@
+"""Messages of one connection, bounded and repaired before the SDK sees them.
+
+The SDK validates a list of tools as a whole: one invalid tool would hide all others. So the watch keeps the list as the
+server sent it, and passes on only what the SDK needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self  # Any: messages before they are read
+
+import anyio
+from mcp.client._transport import ReadStream, TransportStreams, WriteStream  # the SDK exports these types nowhere else
+from mcp.shared.message import SessionMessage
+from mcp_types import methods
+from mcp_types.jsonrpc import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from pegboard.mcp.limits import MOST_OPEN_QUESTIONS
+
+_LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}
+RAW_TOOLS = "pegboard/tools"
+"""Key in the `_meta` of a list of tools: the tools as the server sent them."""
+
+_RAW_LIST = "tools/list, raw"
+
+_BURST = 2_000.0
+"""Messages that a server may send without a limit of their rate."""
+_RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
+"""Messages per second that it may send then: while it works on requests, and otherwise."""
+_SLACK = 20_000.0
+"""Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
+_INFORMS = frozenset({"notifications/progress", "notifications/message"})
+
+Read = ReadStream[SessionMessage | Exception]
+Write = WriteStream[SessionMessage]
+
+
+class Watch(AbstractAsyncContextManager[TransportStreams]):
+    """A transport whose messages are bounded and repaired.
+
+    Args:
+        transport: The transport itself.
+    """
+
+    def __init__(self, transport: AbstractAsyncContextManager[Any]) -> None:
+        self._transport = transport
+        self._sent: dict[str, str] = {}
+        """Requests without a response: id → method."""
+        self._asked: set[str] = set()
+        """Requests of the server without a response."""
+        self._budget = _BURST
+        self._budget_at = 0.0
+        self._write: Write | None = None
+        self.is_raw_next = False
+        """Whether the next list of tools is for `listing`, not for the SDK."""
+        self.version = ""
+        """Protocol version in use, once it is known."""
+        self.dropped: list[str] = []
+        """Why items of other lists were dropped; cleared by those who read it."""
+        self.strays = 0
+        """Number of responses to no open request."""
+        self.on_closed: Callable[[], None] = lambda: None
+        """Callback for the end of the server's messages."""
+
+    async def __aenter__(self) -> TransportStreams:
+        read, write = await self._transport.__aenter__()
+        self._write = write
+        return _WatchedRead(read, self), _WatchedWrite(write, self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._transport.__aexit__(kind, error, trace)
+
+    def sending(self, item: SessionMessage) -> None:
+        """Note a message to the server."""
+        match item.message:
+            case JSONRPCRequest(id=number, method="tools/list") if self.is_raw_next:
+                self._sent[str(number)] = _RAW_LIST
+                self.is_raw_next = False
+            case JSONRPCRequest(id=number, method=method):
+                self._sent[str(number)] = method
+            case JSONRPCResponse(id=number) | JSONRPCError(id=number):
+                self._asked.discard(str(number))
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": number}):
+                self._sent.pop(str(number), None)
+            case _:
+                pass
+
+    async def receiving(self, item: SessionMessage | Exception) -> bool:
+        """Repair a message of the server; return False to drop it."""
+        if isinstance(item, Exception):
+            return True
+        message = item.message
+        is_over = await self._limit_rate()
+        match message:
+            case JSONRPCNotification(method=method) if is_over and method in _INFORMS:
+                return False
+            case JSONRPCResponse(id=number):
+                sent = self._sent.pop(str(number), "")
+                if not sent:
+                    self.strays += 1
+                    return False
+                self._repair(sent, message.result)
+            case JSONRPCError(id=number):
+                if not self._sent.pop(str(number), ""):
+                    self.strays += 1
+                    return False
+            case JSONRPCRequest(id=number):
+                if len(self._asked) >= MOST_OPEN_QUESTIONS or str(number) in self._asked:
+                    await self._reject(number)
+                    return False
+                self._asked.add(str(number))
+            case _:
+                pass
+        return True
+
+    async def _limit_rate(self) -> bool:
+        """Slow down a server that sends far too much; return whether it sends too much."""
+        now = asyncio.get_running_loop().time()
+        rate = _RATE_BUSY if self._sent else _RATE_IDLE
+        self._budget = min(_BURST, self._budget + (now - self._budget_at) * rate) - 1
+        self._budget_at = now
+        if self._budget < -_SLACK:
+            await asyncio.sleep((-_SLACK - self._budget) / rate)
+        return self._budget < 0
+
+    async def _reject(self, number: str | int) -> None:
+        error = ErrorData(code=INTERNAL_ERROR, message="Too many requests are waiting for an answer.")
+        assert self._write is not None, "it is set before messages arrive"
+        await self._write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error)))
+
+    def _repair(self, method: str, result: dict[str, Any]) -> None:
+        if method == _RAW_LIST and isinstance(result.get("tools"), list):
+            result["_meta"] = {RAW_TOOLS: result["tools"]}
+            result["tools"] = []
+        elif method == "tools/list" and isinstance(result.get("tools"), list):
+            result["tools"] = [slim(tool, self.version) for tool in result["tools"] if _is_named(tool)]
+        elif (key := _LISTS.get(method)) is not None and isinstance(result.get(key), list):
+            rest = {name: value for name, value in result.items() if name != "nextCursor"}
+            result[key] = [item for item in result[key] if self._is_valid(method, {**rest, key: [item]}, item)]
+
+    def _is_valid(self, method: str, result: dict[str, Any], item: object) -> bool:
+        try:
+            methods.validate_server_result(method, self.version or "2025-11-25", result)
+        except ValidationError as error:
+            name = item.get("name") or item.get("uri") if isinstance(item, dict) else None
+            where, what = ".".join(map(str, error.errors()[0]["loc"][2:])), error.errors()[0]["msg"]
+            self.dropped.append(f"{str(name)[:100] if name else 'One'}: {where}: {what}")
+            return False
+        except KeyError:  # a method that this version doesn't have
+            pass
+        return True
+
+
+def _is_named(tool: object) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+
+
+def slim(tool: dict[str, Any], version: str) -> dict[str, Any]:
+    """Return what the SDK needs of a tool: its name, and its schema if parts of arguments are sent as headers."""
+    schema = tool.get("inputSchema")
+    keep = (
+        version in MODERN_PROTOCOL_VERSIONS
+        and isinstance(schema, dict)
+        and schema.get("type") == "object"
+        and _has_headers(schema, 0)
+    )
+    return {"name": tool["name"], "inputSchema": schema if keep else {"type": "object"}}
+
+
+def _has_headers(part: object, depth: int) -> bool:
+    if depth > 50:
+        return False
+    if isinstance(part, dict):
+        return "x-mcp-header" in part or any(_has_headers(inner, depth + 1) for inner in part.values())
+    return isinstance(part, list) and any(_has_headers(inner, depth + 1) for inner in part)
+
+
+class _WatchedRead:
+    def __init__(self, read: Read, watch: Watch) -> None:
+        self._read = read
+        self._watch = watch
+
+    @property
+    def last_context(self) -> object:
+        """Context of the sender of the last message, if the transport has one."""
+        return getattr(self._read, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            try:
+                item = await self._read.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError):
+                self._watch.on_closed()
+                raise
+            if await self._watch.receiving(item):
+                return item
+
+    async def aclose(self) -> None:
+        await self._read.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _WatchedWrite:
+    def __init__(self, write: Write, watch: Watch) -> None:
+        self._write = write
+        self._watch = watch
+
+    async def send(self, item: SessionMessage, /) -> None:
+        self._watch.sending(item)
+        await self._write.send(item)
+
+    async def aclose(self) -> None:
+        await self._write.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

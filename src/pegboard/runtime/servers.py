@@ -1,0 +1,224 @@
+"""The MCP servers, their resources and prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, TypeVar
+
+from pegboard.errors import ModelError
+from pegboard.models import Problem, SamplingRequest, ServerConfig, ServerStatus
+
+if TYPE_CHECKING:
+    from pegboard.mcp.connection import Connection, Request
+    from pegboard.mcp.services import Sampled
+    from pegboard.models.server_content import (
+        Completion,
+        PromptInfo,
+        PromptText,
+        ResourceContents,
+        ResourceInfo,
+        ResourceTemplate,
+    )
+    from pegboard.ports import ServerQuestions
+    from pegboard.runtime.models import Models
+    from pegboard.runtime.parts import Parts
+
+_T = TypeVar("_T")
+
+
+class Servers:
+    """The MCP servers of the configuration, and those given for this run.
+
+    Args:
+        parts: The parts of the runtime.
+        models: The language models, for servers' prompts that the user approves.
+    """
+
+    def __init__(self, parts: Parts, models: Models) -> None:
+        self._parts = parts
+        self._models = models
+        parts.sample = self._sample
+
+    def all(self) -> tuple[ServerStatus, ...]:
+        """Return the status of every server."""
+        return self._parts.hub.all() if self._parts.has_servers else ()
+
+    def status(self, name: str) -> ServerStatus | None:
+        """Return the status of the server with this name, or None."""
+        return self._parts.hub.status(name) if self._parts.has_servers else None
+
+    def config(self, name: str) -> ServerConfig | None:
+        """Return the configuration of the server with this name, or None; secrets in it are references."""
+        return self._parts.hub.config(name) if self._parts.has_servers else None
+
+    def add(self, config: ServerConfig) -> None:
+        """Add a server for this run."""
+        self._parts.hub.add(config)
+
+    def limit(self, names: Collection[str]) -> None:
+        """Leave out all servers of the configuration but these, before connecting; only `log_in` still finds others."""
+        if self._parts.has_servers:
+            self._parts.hub.limit(names)
+
+    def start(self) -> None:
+        """Connect to all servers in the background."""
+        if self._parts.has_servers:
+            self._parts.hub.start()
+
+    async def connect(self, name: str | None = None, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as elsewhere
+        """Connect to a server, or to all, wait until each is connected or has failed, and scan for their tools.
+
+        Args:
+            name: A server; all by default.
+            timeout: Time limit in seconds; that of the servers by default.
+        """
+        if not self._parts.has_servers:
+            return
+        import asyncio
+
+        await self._parts.hub.connect(name, timeout)
+        await asyncio.to_thread(self._parts.registry.scan)
+
+    async def close(self) -> None:
+        """End all connections and the servers that Pegboard started."""
+        if self._parts.is_built("hub"):
+            await self._parts.hub.close()
+
+    def ask_with(self, questions: ServerQuestions | None) -> None:
+        """Set who answers what servers ask the user; without one, every question is declined."""
+        if questions is not None or self._parts.has_servers:
+            self._parts.hub.services.user.questions = questions
+
+    async def log_in(self, name: str) -> Problem | None:
+        """Let the user log in to a server in the browser; return why that failed.
+
+        The `ServerQuestions` show the address. Connect to the server again to use the login.
+        """
+        from pegboard.mcp.services import User
+
+        hub = self._parts.hub
+        config = hub.config(name)
+        if config is None:
+            return self._unknown(name)
+        user: User = hub.services.user
+        user.is_here()
+
+        async def ask(url: str) -> bool:
+            questions = user.questions
+            return questions is not None and bool(await user.ask(lambda: questions.log_in(name, url)))
+
+        async def log_in() -> Problem | None:
+            from pegboard.mcp.login import log_in
+
+            resolved = await asyncio.to_thread(hub.services.resolve, config)
+            if isinstance(resolved, Problem):
+                return resolved
+            problem = await log_in(resolved.config, self._parts.logins, ask, self._parts.redaction.add)
+            connection = hub.connection(name)
+            if problem is None and connection is not None:
+                connection.list_again()
+            return problem
+
+        import asyncio
+
+        return await hub.run(log_in)
+
+    async def log_out(self, name: str) -> bool | Problem:
+        """Forget the login to a server; return whether there was one."""
+        import asyncio
+
+        config = self._parts.hub.config(name) if self._parts.has_servers else None
+        if config is None:
+            return self._unknown(name)
+        if config.url is None:
+            return False
+        return await asyncio.to_thread(self._parts.logins.remove, config.url)
+
+    async def resources(self, name: str) -> tuple[ResourceInfo, ...] | Problem:
+        """Return the resources of a server, or why they can't be listed."""
+        from pegboard.mcp import contents
+
+        return await self._request(name, contents.resources)
+
+    async def templates(self, name: str) -> tuple[ResourceTemplate, ...] | Problem:
+        """Return the templates of a server's resources, or why they can't be listed."""
+        from pegboard.mcp import contents
+
+        return await self._request(name, contents.templates)
+
+    async def read(self, name: str, uri: str) -> tuple[ResourceContents, ...] | Problem:
+        """Return the contents of a resource, or why it can't be read. Binary contents are saved to a file."""
+        from pegboard.mcp import contents
+
+        results = self._parts.paths.results
+        return await self._request(name, lambda client: contents.read(client, uri, results))
+
+    async def prompts(self, name: str) -> tuple[PromptInfo, ...] | Problem:
+        """Return the prompts of a server, or why they can't be listed."""
+        from pegboard.mcp import contents
+
+        return await self._request(name, contents.prompts)
+
+    async def prompt(self, name: str, prompt: str, arguments: dict[str, str]) -> PromptText | Problem:
+        """Return a prompt of a server with its arguments filled in, or why there is none."""
+        from pegboard.mcp import contents
+
+        results = self._parts.paths.results
+        return await self._request(name, lambda client: contents.prompt(client, prompt, arguments, results))
+
+    async def complete(
+        self, name: str, of: str, argument: str, value: str, others: dict[str, str] | None = None
+    ) -> Completion | Problem:
+        """Return completions for an argument of a prompt or a variable of a template.
+
+        Args:
+            name: The server.
+            of: Name of the prompt, or the template's URI, which contains `{`.
+            argument: Name of the argument.
+            value: Its beginning.
+            others: Values of other arguments.
+        """
+        from pegboard.mcp import contents
+
+        return await self._request(name, lambda client: contents.complete(client, of, argument, value, others or {}))
+
+    async def _request(self, name: str, send: Request[_T]) -> _T | Problem:
+        hub = self._parts.hub if self._parts.has_servers else None
+        if hub is None or hub.config(name) is None:
+            return self._unknown(name)
+
+        async def request() -> _T | Problem:
+            connection: Connection | None = hub.connection(name)
+            assert connection is not None, "every server has one once the hub runs"
+            return await connection.request(send)
+
+        hub.services.user.is_here()
+        return await hub.run(request)
+
+    def _unknown(self, name: str) -> Problem:
+        known = ", ".join(sorted(self._parts.hub.names())) if self._parts.has_servers else ""
+        fix = f"Known servers: {known}." if known else "Add one with `pegboard mcp add`."
+        return Problem(message=f"No MCP server is named {name!r}.", fix=fix)
+
+    async def _sample(self, request: SamplingRequest, temperature: float | None) -> Sampled:
+        """Ask the configured model what a server wants to know.
+
+        Raises:
+            SamplingError: No model is configured, or it failed.
+        """
+        from pegboard.mcp.services import Sampled, SamplingError
+        from pegboard.models.conversation import Message, ModelMessage, Prompt, SystemMessage, TurnEnded, UserMessage
+
+        if self._parts.settings.model.name is None:
+            raise SamplingError("No model is configured.")
+        messages: list[Message] = [SystemMessage(text=request.system)] if request.system else []
+        messages += [
+            UserMessage(text=text) if role == "user" else ModelMessage(text=text) for role, text in request.messages
+        ]
+        prompt = Prompt(messages=tuple(messages), max_tokens=request.max_tokens, temperature=temperature)
+        try:
+            model = self._models.get()
+            ended = [event async for event in model.stream(prompt) if isinstance(event, TurnEnded)]
+        except ModelError as error:
+            raise SamplingError(str(error)) from error
+        return Sampled(ended[-1].message.text, model.name, ended[-1].is_complete)

