@@ -257,7 +257,7 @@ class Hands:
         await self._until(lambda: isinstance(self._app.focused, JsonBox))
         box = self._app.focused
         assert isinstance(box, JsonBox)
-        await self._press("alt+a")
+        await self._press("ctrl+a")
         await self._until(lambda: box.selected_text == box.text)
         text = json.dumps(arguments)
         self._app.post_message(events.Paste(text))
