@@ -1,6 +1,6 @@
 """Shared fixtures: a separate Pegboard in a temporary folder, and the schemas that measure forms.
 
-The modules of `corpus`, such as `typist`, are imported by their names.
+The modules of `corpus` and `fakes`, such as `typist`, are imported by their names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from pegboard.config import Paths, review_folder, trust_folder
 from pegboard.runtime import Runtime
 
 CORPUS = Path(__file__).parent / "corpus"
-sys.path.insert(0, str(CORPUS))
+sys.path[:0] = [str(CORPUS), str(Path(__file__).parent / "fakes")]
+
+# Tests start hundreds of interpreters; each would compile Pegboard again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 from rows import Row, rows_of  # noqa: E402 - only now it can be found
 
@@ -38,6 +42,20 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 def pytest_xdist_auto_num_workers() -> int:
     """Return one worker more than there are cores: a quarter of the time is spent waiting for a screen or a process."""
     return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slow tests first, an equal part of them where each worker begins, so that none is left for the end."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    others = [item for item in items if not item.get_closest_marker("slow")]
+    share = -(-len(others) // workers)
+    items[:] = [
+        item
+        for worker in range(workers)
+        for item in (*slow[worker::workers], *others[worker * share : (worker + 1) * share])
+    ]
 
 
 @pytest.fixture(autouse=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from commands import shell_function
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -26,10 +28,11 @@ def _block(language: str, containing: str) -> str:
 
 
 def _run(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command line whose first word is a module of this Python."""
+    """Run a command line of Pegboard or pytest."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    definitions = shell_function() + f'pytest() {{ {shlex.quote(sys.executable)} -m pytest "$@"; }}\n'
     return subprocess.run(
-        ["bash", "-c", f"'{sys.executable}' -m {line}"],
+        ["bash", "-c", definitions + line],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -56,7 +59,7 @@ def test_the_scripts_that_it_shows_run(tmp_path: Path) -> None:
     (tmp_path / "src" / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        ["bash", "-ec", f"pegboard() {{ '{sys.executable}' -m pegboard \"$@\"; }}\n" + _block("sh", "script run -")],
+        ["bash", "-ec", shell_function() + _block("sh", "script run -")],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 PACK = '''
 from pegboard.sdk import hints
@@ -32,25 +33,6 @@ def scribble(*, text: str) -> str:
     """Scribbles."""
     return text
 '''
-
-
-@pytest.fixture
-def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
-
-    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-            cwd=tmp_path,
-            check=False,
-        )
-
-    return run
 
 
 @pytest.mark.promise("CLI-3", "CLI-5", "ASK-2")

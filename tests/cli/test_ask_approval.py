@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import commands
 import pytest
 
 PACK = '''
@@ -223,7 +224,6 @@ def test_an_approval_that_matches_nothing_is_a_warning(
     assert 'warning: "pad.scribbel" approves no tool' in done.stderr
 
 
-def ask(write_pack: Callable[[str, str], Path], folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pegboard", "ask", "pad.scribble text=hello", "--json"]
-    command += ["--packs", str(write_pack("pad.py", PACK)), *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
+def ask(write_pack: Callable[[str, str], Path], folder: Path, *options: str) -> commands.Done:
+    packs = str(write_pack("pad.py", PACK))
+    return commands.pegboard("ask", "pad.scribble text=hello", "--json", "--packs", packs, *options, cwd=folder)

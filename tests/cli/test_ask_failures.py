@@ -4,41 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-
 from provider import Answer, FakeProvider, delta, fails, says
 
 KEY = "sk-verysecret0123456789"
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 
 @pytest.fixture
 def pegboard(tmp_path: Path, home: Path) -> Command:
     """Return a function that runs `pegboard` with keys in its environment and returns the finished process."""
 
-    def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, **environ: str) -> commands.Done:
         keys = dict.fromkeys(("OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), KEY)
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=90,
-            cwd=tmp_path,
-            env={**os.environ, **keys, **environ},
-            check=False,
-        )
+        return commands.pegboard(*arguments, cwd=tmp_path, env={**os.environ, **keys, **environ}, timeout=90)
 
     return run
 
 
-def assert_is_model_error(done: subprocess.CompletedProcess[str]) -> None:
+def assert_is_model_error(done: commands.Done) -> None:
     assert done.returncode == 4, done.stderr
     assert json.loads(done.stdout)["modelError"]["message"]
     assert "Traceback" not in done.stderr

@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-
 from provider import FakeProvider, fails, proposes, says
 
 KEY = "sk-verysecret0123456789"
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 
 @pytest.fixture
 def pegboard(tmp_path: Path, home: Path) -> Command:
     """Return a function that runs `pegboard` with a key in its environment and returns the finished process."""
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=tmp_path,
-            env={**os.environ, "OPENAI_API_KEY": KEY},
-            check=False,
-        )
+    def run(*arguments: str) -> commands.Done:
+        return commands.pegboard(*arguments, cwd=tmp_path, env={**os.environ, "OPENAI_API_KEY": KEY})
 
     return run
 

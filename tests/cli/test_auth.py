@@ -7,13 +7,15 @@ import os
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 VALUE = "correct-horse-battery"
 NO_KEYRING = "keyring.backends.fail.Keyring"
@@ -78,21 +80,11 @@ def environment(tmp_path: Path, home: Path) -> dict[str, str]:
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
     """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
-    def run(
-        *arguments: str, stdin: str | bytes = "", env: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            timeout=60,
-            cwd=tmp_path,
-            env={**environment, **(env or {})},
-            check=False,
-        )
-        assert VALUE.encode() not in done.stdout + done.stderr
-        assert b"Traceback" not in done.stderr
-        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    def run(*arguments: str, stdin: str | bytes = "", env: dict[str, str] | None = None) -> commands.Done:
+        done = commands.pegboard(*arguments, cwd=tmp_path, env={**environment, **(env or {})}, stdin=stdin)
+        assert VALUE not in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+        return done
 
     return run
 
@@ -213,33 +205,28 @@ def test_another_source_of_the_secret_is_reported(
     assert f"{note} stays." in pegboard("auth", "remove", "KEY").stderr
 
 
-ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+ON_A_TERMINAL = "import os, sys; os.login_tty(0); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def on_a_terminal(environment: dict[str, str], folder: Path, key: bytes, *arguments: str) -> tuple[int, bytes]:
-    """Run `pegboard` on its own terminal and type when it asks; return its exit code and output.
-
-    Input between the question and the moment at which the terminal stops to echo is discarded, so it is typed again
-    until there is a response.
-    """
+    """Run `pegboard` on its own terminal and type once it stopped to echo; return its exit code and output."""
+    ours, its = os.openpty()
     command = [sys.executable, "-c", ON_A_TERMINAL, sys.executable, "-m", "pegboard", *arguments]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env=environment, bufsize=0
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        shown, end = b"", time.monotonic() + 60
+    with subprocess.Popen(command, stdin=its, cwd=folder, env=environment) as process:
+        shown, end, is_asked = b"", time.monotonic() + 60, False
         try:
             while time.monotonic() < end:
-                if select.select([process.stdout], [], [], 0.5)[0]:
-                    more = process.stdout.read(1000)
-                    if not more:
-                        return process.wait(timeout=60), shown
-                    shown += more
-                elif b"Value of" in shown:
-                    process.stdin.write(key)
+                if select.select([ours], [], [], 0.05)[0]:
+                    shown += os.read(ours, 1000)
+                elif process.poll() is not None:
+                    return process.returncode, shown
+                elif not is_asked and b"Value of" in shown and not termios.tcgetattr(ours)[3] & termios.ECHO:
+                    is_asked = True
+                    os.write(ours, key)
         finally:
             process.kill()
+            os.close(ours)
+            os.close(its)
         pytest.fail(f"it didn't end: {shown!r}")
 
 

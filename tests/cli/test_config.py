@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 
 from pegboard.config import Redactor, Settings, shown_settings
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 MASK = "••••••••"
 
@@ -23,22 +22,13 @@ MASK = "••••••••"
 def pegboard(home: Path, tmp_path: Path) -> Command:
     """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
 
-    def run(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-            cwd=tmp_path,
-            env={**os.environ, **env},
-            check=False,
-        )
+    def run(*arguments: str, **env: str) -> commands.Done:
+        return commands.pegboard(*arguments, cwd=tmp_path, env={**os.environ, **env})
 
     return run
 
 
-def rows(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+def rows(done: commands.Done) -> dict[str, dict[str, Any]]:
     """Return the rows of `--json` by key."""
     assert done.returncode == 0, done.stderr
     listed: list[dict[str, Any]] = json.loads(done.stdout)

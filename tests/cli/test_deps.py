@@ -11,9 +11,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 PACK = '''
 from pegboard.sdk import requires_cli, requires_lib, requires_secret
@@ -58,16 +59,8 @@ def environment(tmp_path: Path, write_pack: Callable[[str, str], Path]) -> dict[
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
     """Return a function that runs `pegboard` and returns the finished process."""
 
-    def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=tmp_path,
-            env={**environment, **more},
-            check=False,
-        )
+    def run(*arguments: str, **more: str) -> commands.Done:
+        return commands.pegboard(*arguments, cwd=tmp_path, env={**environment, **more})
 
     return run
 

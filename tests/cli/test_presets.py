@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def pegboard(home: Path, tmp_path: Path) -> Command:
-    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
-
-    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-            cwd=tmp_path,
-            env={**os.environ},
-            check=False,
-        )
-
-    return run
+Command = Callable[..., commands.Done]
 
 
 @pytest.mark.promise("CLI-1", "CLI-2")

@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Done]
 
 SHOP = (Path(__file__).parents[1] / "packs" / "scripted.py").read_text(encoding="utf-8")
 
@@ -26,17 +27,9 @@ def environment(write_pack: Callable[[str, str], Path]) -> dict[str, str]:
 def pegboard(environment: dict[str, str], tmp_path: Path) -> Command:
     """Return a function that writes a script to a file and runs `pegboard script` with it."""
 
-    def run(verb: str, script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    def run(verb: str, script: str, *options: str) -> commands.Done:
         (tmp_path / "it.sh").write_text(script)
-        return subprocess.run(
-            [sys.executable, "-m", "pegboard", "script", verb, "it.sh", *options],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            cwd=tmp_path,
-            env=environment,
-        )
+        return commands.pegboard("script", verb, "it.sh", *options, cwd=tmp_path, env=environment)
 
     return run
 
@@ -71,13 +64,7 @@ def test_an_unreadable_script_is_wrong_usage(pegboard: Command, tmp_path: Path) 
     assert (empty.returncode, empty.stderr) == (2, "it.sh is empty.\n")
     (tmp_path / "bytes.sh").write_bytes(b"\xff")
     for file, said in (("none.sh", "doesn't exist"), ("bytes.sh", "is not UTF-8")):
-        done = subprocess.run(
-            [sys.executable, "-m", "pegboard", "script", "run", str(tmp_path / file)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = commands.pegboard("script", "run", str(tmp_path / file))
         assert (done.returncode, said in done.stderr) == (2, True)
 
 
@@ -128,10 +115,8 @@ def test_check_lists_the_calls_of_a_script_and_the_unknown_ones(pegboard: Comman
 @pytest.mark.promise("CLI-1", "SCR-2")
 def test_a_call_printed_as_a_line_of_a_script_has_equal_arguments(environment: dict[str, str], tmp_path: Path) -> None:
     def pegboard(*arguments: str, stdin: str) -> str:
-        command = [sys.executable, "-m", "pegboard", *arguments]
-        done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path, env=environment
-        )
+        done = commands.pegboard(*arguments, cwd=tmp_path, env=environment, stdin=stdin)
+        done.check_returncode()
         return done.stdout
 
     text = 'it\'s "$HOME" `id` $(id) \\ !x\n\ttwo\r\x1b ünï 🙂 {a,b} * ~ #'
@@ -154,11 +139,8 @@ def test_a_call_printed_as_a_line_of_a_script_has_equal_arguments(environment: d
 def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
     pegboard: Command, home: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    def saved(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pegboard", "script", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path, env=environment
-        )
+    def saved(*arguments: str) -> commands.Done:
+        return commands.pegboard("script", *arguments, cwd=tmp_path, env=environment)
 
     assert json.loads(saved("list", "--json").stdout) == []
     folder = home / "data" / "scripts"

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+import commands
 import pytest
 
 ON_A_TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
 
 
-def pegboard(cwd: Path, *arguments: str, terminal: str | None = None) -> subprocess.CompletedProcess[str]:
+def pegboard(cwd: Path, *arguments: str, terminal: str | None = None) -> commands.Done:
     """Run a command, on a terminal if there is input to type."""
-    command = [sys.executable, "-m", "pegboard", *arguments]
+    if terminal is None:
+        return commands.pegboard(*arguments, cwd=cwd)
     return subprocess.run(
-        command if terminal is None else [sys.executable, "-c", ON_A_TERMINAL, *command],
-        input=terminal or "",
+        [sys.executable, "-c", ON_A_TERMINAL, sys.executable, "-m", "pegboard", *arguments],
+        input=terminal,
         capture_output=True,
         text=True,
         timeout=60,
         cwd=cwd,
-        env=dict(os.environ),
         check=False,
     )
 

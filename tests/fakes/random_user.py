@@ -90,6 +90,8 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
                     await user.act()
                     if app._exception is not None:
                         break
+                # Textual can't handle an event of the mouse that arrives after the last screen is gone.
+                await pilot.pause()
         except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
             return Crash(page, seed, step, user.size, tuple(user.did), traceback.format_exc())
         if app.ended_by:

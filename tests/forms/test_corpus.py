@@ -17,6 +17,8 @@ from pegboard.errors import FormFaults
 from pegboard.forms import Form
 from pegboard.models import JsonObject
 
+pytestmark = pytest.mark.slow
+
 NOT_TYPED = {
     "H11": "an integer field sends 3.0 as 3",
 }
@@ -49,12 +51,15 @@ def returns(form: Form, arguments: JsonObject) -> bool:
 def test_every_valid_example_loads_and_is_returned_unchanged(corpus: list[Row]) -> None:
     wrong = []
     for row in corpus:
-        form, edited = Form(row.schema), Form(row.schema)
+        form = Form(row.schema)
         for example in row.valid:
             form.load(example)
-            edited.load_text(json.dumps(example))
-            if not all(returns(one, example) for one in (form, edited)):
+            if not returns(form, example):
                 wrong.append(f"{row.id} loses {exact(example)}")
+        for example in row.valid[:1]:
+            form.load_text(json.dumps(example))
+            if not returns(form, example):
+                wrong.append(f"{row.id} loses the text of {exact(example)}")
     assert wrong == []
 
 

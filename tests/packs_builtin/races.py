@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-SECONDS = float(os.environ.get("PEGBOARD_RACE_SECONDS", "1"))
+SECONDS = float(os.environ.get("PEGBOARD_RACE_SECONDS", "0.3"))
 """How long one race lasts."""
 
 _SWAP = """

@@ -129,9 +129,8 @@ async def test_an_endless_filter_is_stopped(
     open_runtime: Callable[..., Runtime], monkeypatch: pytest.MonkeyPatch, filter_: str
 ) -> None:
     monkeypatch.setenv("PEGBOARD_TOOLS__MEMORY_LIMIT", "300000000")
-    monkeypatch.setenv("PEGBOARD_TOOLS__TIMEOUTS", '{"json.*" = 2}')
     runtime = open_runtime()
-    call = ToolCall(name="json.query", args={"filter": filter_, "value": 1}, source="form", timeout=3)
+    call = ToolCall(name="json.query", args={"filter": filter_, "value": 1}, source="form", timeout=1)
     *_, last = [event async for event in runtime.call(call)]
     assert isinstance(last, Finished)
     assert last.result.error is not None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import commands
 import pytest
 
 from pegboard.config import load
@@ -21,18 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tui"))
 from stage import on_stage
 
 
-def pegboard(cwd: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def pegboard(cwd: Path, *arguments: str, **environ: str) -> commands.Done:
     """Run a command without a terminal."""
-    return subprocess.run(
-        [sys.executable, "-m", "pegboard", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=cwd,
-        env={**os.environ, **environ},
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    return commands.pegboard(*arguments, cwd=cwd, env={**os.environ, **environ})
 
 
 async def assert_nothing_runs(tool_allow: str | None = None) -> None:

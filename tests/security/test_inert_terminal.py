@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import commands
 import evil
 import pytest
 from terminals import pegboard
@@ -36,13 +37,7 @@ def _shown(packs: Path, *arguments: str) -> str:
 
 
 def _piped(packs: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "pegboard", "--packs", str(packs), *arguments],
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    return done.stdout.decode()
+    return commands.pegboard("--packs", str(packs), *arguments).stdout
 
 
 COMMANDS: Sequence[Sequence[str]] = [

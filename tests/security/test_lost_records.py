@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import commands
 import pytest
 
 from pegboard.history import History
@@ -60,12 +61,14 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _run(work: Path, words: Sequence[str], file_size: int | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("pegboard")), "--packs", str(work / "packs"), *words]
+def _run(work: Path, words: Sequence[str], file_size: int | None = None) -> commands.Done:
+    words = ["--packs", str(work / "packs"), *words]
+    if file_size is None:
+        return commands.pegboard(*words, cwd=work)
+    command = [str(Path(sys.executable).with_name("pegboard")), *words]
 
     def limit() -> None:
-        if file_size is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
 
     return subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit)
 
@@ -175,6 +178,7 @@ def _locked(state: Path) -> Iterator[None]:
         holder.communicate("", timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SEC-7", "STO-1")
 def test_a_command_reports_the_calls_lost_to_a_locked_database_and_ends(work: Path, state: Path) -> None:
     with _locked(state):
@@ -219,6 +223,7 @@ def test_a_large_result_that_cant_be_kept_fails_with_its_reason(work: Path, stat
     assert _kept(state) == 1, "the call itself is recorded"
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SEC-7", "STO-1")
 def test_each_of_many_calls_is_recorded_or_counted_as_lost(tmp_path: Path) -> None:
     history = History(tmp_path / "state" / "history.db", tmp_path / "state" / "results")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import Done, pegboard
 
 from pegboard import storage
 from pegboard.config import Secrets
@@ -69,18 +68,8 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     os.umask(before)
 
 
-def _pegboard(work: Path, *words: str, answer: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("pegboard")), "--packs", str(work / "packs"), *words]
-    return subprocess.run(
-        command,
-        cwd=work,
-        input=answer,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **environ},
-    )
+def _pegboard(work: Path, *words: str, answer: str = "", **environ: str) -> Done:
+    return pegboard("--packs", str(work / "packs"), *words, cwd=work, stdin=answer, env={**os.environ, **environ})
 
 
 @pytest.fixture
@@ -98,6 +87,7 @@ def work(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.promise("SEC-7", "STO-2")
 @pytest.mark.usefixtures("umask")
 def test_all_files_that_the_commands_write_are_private(work: Path, folders: list[Path]) -> None:

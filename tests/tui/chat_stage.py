@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from headless import compose_frame
 from models import Said, ScriptedModel
 from stage import Stage
 from textual.widgets import Static
@@ -281,6 +282,7 @@ async def on_chat(
         stage = ChatStage(app, pilot, runtime, model)
         await entered(stage)
         yield stage
+        compose_frame(app)
 
 
 def user(text: str) -> UserMessage:

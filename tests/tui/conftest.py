@@ -4,16 +4,40 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from textual.app import App
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
 
-from stage import GivenRuntime  # noqa: E402 - only now it can be found
+import headless  # noqa: E402 - only now it can be found
+from stage import GivenRuntime  # noqa: E402 - as above
 
 from pegboard.tui.widgets import answer_guard  # noqa: E402 - as above
+
+
+@pytest.fixture
+def external_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that sets `$EDITOR` to a shell script; the script's `$file` is the edited file."""
+
+    @contextmanager
+    def suspend(app: App[None]) -> Iterator[None]:
+        """Do nothing: tests have no terminal to suspend."""
+        del app
+        yield
+
+    def edit_with(script: str) -> None:
+        editor = tmp_path / "editor.sh"
+        editor.write_text(f"#!/bin/sh\nfor file; do :; done\n{script}\n")
+        editor.chmod(0o755)
+        monkeypatch.setenv("EDITOR", str(editor))
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setattr(App, "suspend", suspend)
+
+    return edit_with
 
 
 @pytest.fixture
@@ -34,6 +58,14 @@ class PatientClock(answer_guard.Clock):
 def _answers_count_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let answers count without a delay; tests of the delay set a clock of their own."""
     monkeypatch.setattr(answer_guard, "clock", PatientClock())
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _no_invisible_work() -> Iterator[None]:
+    """Share parsed CSS between apps and compose no frames that nothing displays."""
+    with pytest.MonkeyPatch.context() as patch:
+        headless.install(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from headless import compose_frame
 from stage import Stage
 from textual.content import Content
 from textual.widgets import Static
@@ -201,3 +202,4 @@ async def on_script(
         stage = ScriptStage(app, pilot)
         await entered(stage)
         yield stage
+        compose_frame(app)

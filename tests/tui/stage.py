@@ -10,6 +10,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, cast
 
+from headless import PATIENCE, compose_frame
+
 from pegboard.config import Paths, Settings
 from pegboard.errors import PresetError
 from pegboard.models import (
@@ -373,11 +375,12 @@ class Stage:
         await self.press(*("space" if letter == " " else letter for letter in text))
 
     async def until(self, true: Callable[[], object], what: str) -> None:
-        """Wait until a condition is true, at most twenty seconds."""
-        end = monotonic() + 20
+        """Wait until a condition is true."""
+        end, pause = monotonic() + PATIENCE, 0.005
         while not true():
-            assert monotonic() < end, f"not so within twenty seconds: {what}; on the screen:\n{self.text}"
-            await self.pilot.pause(0.01)
+            assert monotonic() < end, f"not so in time: {what}; on the screen:\n{self.text}"
+            await self.pilot.pause(pause)
+            pause = min(2 * pause, 0.04)
 
     async def until_seen(self, text: str) -> None:
         """Wait until a text is on the screen."""
@@ -386,9 +389,7 @@ class Stage:
     @property
     def lines(self) -> Sequence[str]:
         """Lines on the screen."""
-        size = self.app.size
-        strips = self.app.screen._compositor.render_strips(size)  # nothing public returns the composed screen
-        return ["".join(segment.text for segment in strip) for strip in strips]
+        return compose_frame(self.app)
 
     @property
     def text(self) -> str:
@@ -407,3 +408,4 @@ async def on_stage(runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120
         await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
         await pilot.pause()
         yield stage
+        compose_frame(app)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,15 @@ async def both(stage: ChatStage) -> tuple[CallBlock, CallBlock]:
     return first, second
 
 
+@asynccontextmanager
+async def on_question(folder: Path) -> AsyncIterator[ChatStage]:
+    """Open the Chat page with a destructive call that awaits approval."""
+    async with on_chat(folder, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Go")
+        await stage.asked()
+        yield stage
+
+
 @pytest.mark.promise("SEC-2", "ASK-7")
 @pytest.mark.parametrize("typed", ["also do this", "And then Stop", "a", "A", "s", "sA", "erase", "R"])
 async def test_text_typed_into_an_empty_prompt_stays_a_message_when_a_card_appears(tmp_path: Path, typed: str) -> None:
@@ -106,9 +117,7 @@ async def test_text_typed_into_an_empty_prompt_stays_a_message_when_a_card_appea
 async def test_a_card_that_the_user_selects_answers_only_after_the_delay(
     tmp_path: Path, clock: StandingClock, way: str
 ) -> None:
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
-        await stage.asked()
+    async with on_question(tmp_path) as stage:
         clock.seconds += 60
         if way == "click":
             await stage.pilot.click(offset=place(stage, "may delete or overwrite"))
@@ -136,8 +145,7 @@ async def test_keys_pressed_before_the_selection_do_not_count_however_late_they_
         def of(self, event: TimedEvent) -> float:
             return 0.0
 
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
+    async with on_question(tmp_path) as stage:
         await stage.select()
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(answer_guard, "clock", Late())
@@ -148,9 +156,7 @@ async def test_keys_pressed_before_the_selection_do_not_count_however_late_they_
 
 @pytest.mark.promise("SEC-2")
 async def test_continuous_typing_on_a_selected_card_answers_nothing(tmp_path: Path, clock: StandingClock) -> None:
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
-        await stage.asked()
+    async with on_question(tmp_path) as stage:
         clock.seconds += 60
         await stage.press("tab")
         await stage.until(lambda: stage.can_answer, "it is selected")
@@ -164,9 +170,7 @@ async def test_continuous_typing_on_a_selected_card_answers_nothing(tmp_path: Pa
 
 @pytest.mark.promise("SEC-2")
 async def test_paste_wheel_and_double_click_never_answer(tmp_path: Path, clock: StandingClock) -> None:
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
-        await stage.asked()
+    async with on_question(tmp_path) as stage:
         clock.seconds += 60
         await stage.pilot.click(offset=place(stage, "a once"), times=3)
         assert stage.cards[0].state == "asking"
@@ -186,9 +190,7 @@ async def test_paste_wheel_and_double_click_never_answer(tmp_path: Path, clock: 
 async def test_a_click_on_an_answer_selects_only_and_the_next_one_counts_after_the_delay(
     tmp_path: Path, clock: StandingClock
 ) -> None:
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
-        await stage.asked()
+    async with on_question(tmp_path) as stage:
         await stage.pilot.click(offset=place(stage, "a once"))
         assert stage.cards[0].state == "asking"
         await stage.until(lambda: stage.can_answer, "it is selected")
@@ -283,8 +285,7 @@ async def test_a_nested_call_in_the_selected_card_has_to_be_selected_itself(
 
 @pytest.mark.promise("SEC-2")
 async def test_leaving_the_page_deselects_and_coming_back_goes_to_the_prompt(tmp_path: Path) -> None:
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
+    async with on_question(tmp_path) as stage:
         await stage.select()
         await stage.press("f5", "f6")
         await stage.until(lambda: stage.line.has_focus, "the prompt has the focus")
@@ -335,8 +336,7 @@ async def test_a_selected_card_that_is_out_of_view_does_not_answer(tmp_path: Pat
 
 @pytest.mark.promise("SEC-2")
 async def test_an_answer_to_a_call_that_ended_meanwhile_says_so(tmp_path: Path) -> None:
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
+    async with on_question(tmp_path) as stage:
         card = await stage.select()
         await stage.press("R")
         await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
@@ -350,9 +350,7 @@ async def test_an_answer_to_a_call_that_ended_meanwhile_says_so(tmp_path: Path) 
 
 @pytest.mark.promise("SEC-2")
 async def test_f12_leaves_an_open_dialog_alone(tmp_path: Path) -> None:
-    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
-        await stage.say("Go")
-        await stage.asked()
+    async with on_question(tmp_path) as stage:
         await stage.press("f1")
         screen = stage.app.screen
         await stage.press("f12")

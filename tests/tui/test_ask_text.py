@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from stage import GivenRuntime, Stage, on_stage
@@ -75,19 +73,10 @@ async def test_changes_are_discarded_only_after_confirmation(given: GivenRuntime
 
 
 async def test_a_text_is_edited_in_the_external_editor(
-    given: GivenRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: GivenRuntime, external_editor: Callable[[str], None]
 ) -> None:
-    @contextmanager
-    def suspend() -> Iterator[None]:
-        yield
-
-    editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\nfor file; do :; done\nprintf "%s and\\nmore\\n" "$(cat "$file")" > "$file"\n')
-    editor.chmod(0o755)
-    monkeypatch.setenv("EDITOR", str(editor))
-    monkeypatch.delenv("VISUAL", raising=False)
+    external_editor(r'printf "%s and\nmore\n" "$(cat "$file")" > "$file"')
     async with on_stage(given) as stage:
-        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to suspend
         closed = await ask(stage, "Be brief")
         await stage.press("f4")
         await stage.until_seen("Be brief and")

@@ -238,6 +238,7 @@ async def test_hostile_names_and_descriptions_are_shown_as_text(tmp_path: Path) 
         await stage.until_seen("\\u001b[2J")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("TUI-2")
 async def test_ten_thousand_tools_are_listed_and_filtered(tmp_path: Path) -> None:
     many = [tool(f"pack{number // 10}.tool_{number}") for number in range(10_000)]

@@ -46,7 +46,7 @@ async def test_text_streams_as_markdown_and_is_stored_in_the_session(tmp_path: P
     async with on_chat(tmp_path, turn) as stage:
         await stage.say("Where is it?")
         await stage.until_seen("# Fou")
-        assert "step 1 of 20" in stage.status
+        await stage.until(lambda: "step 1 of 20" in stage.status, "the step is shown")
         more.set()
         await stage.until_seen("• two")
         assert "It is there:" in stage.text

@@ -75,6 +75,7 @@ async def test_the_palette_lists_every_command_in_reach(given: GivenRuntime) -> 
         await stage.until(lambda: all(title in stage.text for title in titles), "all commands are listed")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("TUI-7")
 async def test_the_palette_finds_any_tool_and_opens_it(tmp_path: Path) -> None:
     many = [tool(f"pack{number}.tool_{number}", path={"type": "string"}) for number in range(10_000)]

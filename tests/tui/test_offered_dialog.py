@@ -102,6 +102,7 @@ async def test_tools_are_selected_by_mouse(given: GivenRuntime) -> None:
     assert closed == [frozenset({"fs.remove"})]
 
 
+@pytest.mark.slow
 @pytest.mark.promise("TUI-2", "TUI-4")
 async def test_ten_thousand_tools_with_hostile_names_do_not_delay_keys(given: GivenRuntime, tmp_path: Path) -> None:
     many = [tool(f"pack{number % 100}.tool_{number}") for number in range(10_000)]

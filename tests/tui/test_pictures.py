@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from headless import PATIENCE
 from stage import GivenRuntime, as_runtime
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
@@ -17,6 +18,8 @@ from pegboard.models import Problem, ToolResult
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
 from pegboard.tui.tools.screen import ToolsScreen
+
+pytestmark = pytest.mark.slow
 
 Compare = Callable[..., bool]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
@@ -47,7 +50,7 @@ def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: sc
     async def settle(pilot: Pilot[None], true: Callable[[ToolsScreen], bool]) -> None:
         screen = pilot.app.screen_stack[0]
         assert isinstance(screen, ToolsScreen)
-        end = monotonic() + 20
+        end = monotonic() + PATIENCE
         while screen.scanning or not screen.settled or not true(screen):
             assert monotonic() < end, "the screen never came to rest"
             await pilot.pause(0.01)

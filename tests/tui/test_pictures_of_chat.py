@@ -18,6 +18,8 @@ from pegboard.tui.chat import call_block, status
 from pegboard.tui.dialogs.approval_scope import ApprovalScope
 from pegboard.tui.dialogs.edit_call import EditCallScreen
 
+pytestmark = pytest.mark.slow
+
 Compare = Callable[..., bool]
 Steps = Callable[[ChatStage], Awaitable[None]]
 REMOVE = ("work_remove", {"path": "build/old.tar", "force": True})

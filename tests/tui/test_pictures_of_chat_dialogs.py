@@ -31,6 +31,8 @@ from pegboard.tui.shell import themes
 from pegboard.tui.shell.themed_app import ThemedApp
 from pegboard.tui.state.definition import token_weight
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from pegboard.tui.app import PegboardApp
 

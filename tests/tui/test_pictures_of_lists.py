@@ -13,6 +13,8 @@ from textual.widgets import Input
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.result import ResultPane
 
+pytestmark = pytest.mark.slow
+
 Compare = Callable[..., bool]
 Steps = Callable[[Stage], Awaitable[None]]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])

@@ -17,6 +17,8 @@ from pegboard.tui.app import PegboardApp
 from pegboard.tui.dialogs.rules import RuleDialog, RulesScreen
 from pegboard.tui.result import ResultPane
 
+pytestmark = pytest.mark.slow
+
 Compare = Callable[..., bool]
 Steps = Callable[[Stage, RulesScreen], Awaitable[None]]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])

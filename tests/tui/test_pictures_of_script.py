@@ -18,6 +18,8 @@ from pegboard.tui.result import pane
 from pegboard.tui.script import calls, output, past_calls, run, saved_scripts
 from pegboard.tui.script.saved_scripts import SavedScriptsScreen
 
+pytestmark = pytest.mark.slow
+
 Compare = Callable[..., bool]
 Steps = Callable[[ScriptStage], Awaitable[None]]
 ORDERS = """\

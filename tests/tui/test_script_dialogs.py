@@ -223,6 +223,7 @@ TEXTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(TEXTS)
 def test_a_copied_command_passes_the_script_unchanged_to_the_shell(script: str) -> None:

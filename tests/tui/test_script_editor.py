@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,18 +112,11 @@ async def test_every_page_is_reached_from_the_editor_and_the_focus_leaves_it(tmp
         assert stage.commands.list.has_focus
 
 
-async def test_changes_of_the_external_editor_can_be_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def suspend() -> Iterator[None]:
-        yield
-
-    editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\nfor file; do :; done\ncase $file in *.sh) echo "work.say more" >> "$file";; esac\n')
-    editor.chmod(0o755)
-    monkeypatch.setenv("EDITOR", str(editor))
-    monkeypatch.delenv("VISUAL", raising=False)
+async def test_changes_of_the_external_editor_can_be_undone(
+    tmp_path: Path, external_editor: Callable[[str], None]
+) -> None:
+    external_editor('case $file in *.sh) echo "work.say more" >> "$file";; esac')
     async with on_script(tmp_path) as stage:
-        monkeypatch.setattr(stage.app, "suspend", suspend)  # a test has no terminal to suspend
         await stage.write("work.say a\n")
         await stage.press("f4")
         await stage.until(lambda: stage.editor.text == "work.say a\nwork.say more\n", "it is edited")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 from listening import KEY, hear
 
@@ -66,6 +69,15 @@ def assert_clear(failure: ModelError) -> None:
     assert (failure.__cause__, failure.__context__) == (None, None) or failure.code == "not_configured"
 
 
+async def assert_all_clear(names: Sequence[str], urls: Sequence[str]) -> None:
+    """Check the failures of all combinations, concurrently, because the libraries wait before they retry."""
+    pairs = [(name, url) for name in names for url in urls]
+    models = [model(name, base_url=url, key=lambda _: KEY, patience=BRIEF) for name, url in pairs]
+    for pair, heard in zip(pairs, await asyncio.gather(*map(hear, models)), strict=True):
+        assert heard.failure is not None, pair
+        assert_clear(heard.failed)
+
+
 @pytest.mark.promise("ASK-5")
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_name_of_which_no_model_can_be_built_is_a_model_error(name: str) -> None:
@@ -86,19 +98,15 @@ async def test_an_invalid_url_is_a_model_error_that_does_not_quote_it(url: str) 
 
 @pytest.mark.promise("ASK-5")
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "ollama", "my-own"])
-@pytest.mark.parametrize("wanted", ODD_MODELS)
-async def test_an_odd_model_fails_with_a_model_error_at_the_latest_in_its_first_turn(
-    provider: str, wanted: str
-) -> None:
-    unusable = model(f"{provider}:{wanted}", base_url="http://127.0.0.1:9/v1", key=lambda _: KEY, patience=BRIEF)
-    assert_clear((await hear(unusable)).failed)
+async def test_an_odd_model_fails_with_a_model_error_at_the_latest_in_its_first_turn(provider: str) -> None:
+    names = [f"{provider}:{wanted}" for wanted in ODD_MODELS]
+    await assert_all_clear(names, ["http://127.0.0.1:9/v1"])
 
 
 @pytest.mark.promise("ASK-5")
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google"])
-@pytest.mark.parametrize("url", GOOD_URLS)
-async def test_an_odd_url_fails_with_a_model_error_in_the_first_turn(provider: str, url: str) -> None:
-    assert_clear((await hear(model(f"{provider}:x", base_url=url, key=lambda _: KEY, patience=BRIEF))).failed)
+async def test_an_odd_url_fails_with_a_model_error_in_the_first_turn(provider: str) -> None:
+    await assert_all_clear([f"{provider}:x"], GOOD_URLS)
 
 
 @pytest.mark.promise("ASK-5")

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from commands import shell_function
 from web import Web
 
 from pegboard.packs._ckan_models import CkanSettings
@@ -23,7 +23,7 @@ def test_every_command_line_about_open_data_works(portal: Web) -> None:
     (block,) = (found for found in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if "ckan" in found)
     for line in block.splitlines():
         done = subprocess.run(
-            ["bash", "-c", line.replace("pegboard", f"'{sys.executable}' -m pegboard", 1)],
+            ["bash", "-c", shell_function() + line],
             capture_output=True,
             text=True,
             timeout=60,

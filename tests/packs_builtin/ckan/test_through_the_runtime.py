@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import pegboard
 from pydantic import JsonValue
 from web import Web
 
@@ -154,14 +155,9 @@ async def test_calls_are_recorded_without_the_key(runtime: Runtime, home: Path) 
 
 @pytest.mark.promise("PCK-5", "CLI-1")
 def test_a_search_from_the_command_line(portal: Web) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pegboard", "tools", "invoke", "ckan.search_datasets", "--arg", "query=a:b", "--data"],
-        env={**os.environ, "PEGBOARD_PACKS__CKAN__BASE_URL": f"{portal.url}/api/3"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    line = ("tools", "invoke", "ckan.search_datasets", "--arg", "query=a:b", "--data")
+    done = pegboard(*line, env={**os.environ, "PEGBOARD_PACKS__CKAN__BASE_URL": f"{portal.url}/api/3"})
+    assert done.returncode == 0
     told = json.loads(done.stdout)
     assert told["count"] > 0
     assert told["results"][0].keys() == {"id", "title", "organization", "tags", "summary"}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from time import monotonic
 
 import pytest
+from headless import PATIENCE, compose_frame
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from pegboard.forms import Form
 from pegboard.models import Fault, JsonObject, PackHandler, ToolSpec
@@ -19,6 +19,7 @@ from pegboard.tui.form import FormPane
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.field_view import FieldView
 from pegboard.tui.shell.page import PageScreen
+from pegboard.tui.widgets.keys_line import KeysLine
 
 SIZE = (80, 24)
 
@@ -37,7 +38,7 @@ class FormApp(App[None]):
     def compose(self) -> ComposeResult:
         """Compose the pane and the footer."""
         yield FormPane()
-        yield Footer()
+        yield KeysLine()
 
     @property
     def pane(self) -> FormPane:
@@ -67,8 +68,7 @@ class FormApp(App[None]):
     @property
     def text(self) -> str:
         """The text on the screen."""
-        strips = self.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        return "\n".join(compose_frame(self))
 
     def on_form_pane_changed(self, event: FormPane.Changed) -> None:
         """Record the validation errors."""
@@ -93,8 +93,8 @@ async def settled(pilot: Pilot[None]) -> None:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
-    """Wait until `condition` holds, for at most 20 seconds."""
-    end = monotonic() + 20
+    """Wait until `condition` holds."""
+    end = monotonic() + PATIENCE
     while not condition():
         if monotonic() > end:
             app = pilot.app

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
+from headless import PATIENCE
 from pydantic import JsonValue
 from textual import events
 from textual.app import ComposeResult
@@ -29,8 +30,6 @@ from pegboard.tui.widgets.pick_list import PickList
 
 from .form_stage import FormApp
 
-_PATIENCE = 30.0
-"""Timeout in seconds of every wait; test machines may be busy."""
 _TYPED = 40
 """Most characters that are typed; longer texts are pasted."""
 _STATES = 6
@@ -334,7 +333,7 @@ class Hands:
 
 async def wait_for(app: FormApp, condition: Callable[[], object], doing: Callable[[], str]) -> None:
     """Wait until `condition` holds, without Textual's slow check of every widget; fail with the current step."""
-    end = monotonic() + _PATIENCE
+    end = monotonic() + PATIENCE
     while not condition():
         if monotonic() > end:
             raise AssertionError(f"the condition never held: {doing()}; on the screen:\n{app.text}")

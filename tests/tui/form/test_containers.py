@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -355,20 +354,11 @@ async def test_a_value_that_does_not_fit_a_section_is_kept_as_json_until_it_is_f
 
 @pytest.mark.promise("TUI-3")
 async def test_a_container_is_edited_as_json_in_the_users_editor(
-    app: FormApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    app: FormApp, tmp_path: Path, external_editor: Callable[[str], None]
 ) -> None:
-    @contextmanager
-    def suspend() -> Iterator[None]:
-        yield
-
-    editor = tmp_path / "editor.sh"
-    editor.write_text(f'#!/bin/sh\nfor file; do :; done\ncp "$file" {tmp_path}/seen\ncp {tmp_path}/next "$file"\n')
-    editor.chmod(0o755)
-    monkeypatch.setenv("EDITOR", str(editor))
-    monkeypatch.delenv("VISUAL", raising=False)
+    external_editor(f'cp "$file" {tmp_path}/seen\ncp {tmp_path}/next "$file"')
     section: JsonObject = {"type": "object", "properties": {"n": NUMBER, "password": TEXT}}
     async with app.run_test(size=SIZE) as pilot:
-        monkeypatch.setattr(app, "suspend", suspend)  # tests have no terminal to suspend
         await show(pilot, spec_of({"s": section}))
         await pilot.press("tab", "1", "tab", *"hunter2")
         app.pane.focus_field("/s")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from rows import Row
+from rows import Row, with_every_feature
 from typist import fill
 
 from pegboard.forms import Form
@@ -16,9 +14,11 @@ from pegboard.models import JsonObject
 from .form_stage import SIZE
 from .hands import FormAlone, Hands, exact, tool_of
 
-SHARDS = 24
-ROWS_OF_A_FEATURE = 4
-FEWEST_ROWS = 150
+pytestmark = pytest.mark.slow
+
+SHARDS = 12
+ROWS_OF_A_FEATURE = 1
+FEWEST_ROWS = 100
 MOST_ACTS = 20
 """Most acts of an example, unless the schema has no shorter one."""
 
@@ -26,21 +26,6 @@ NOT_TYPED = {
     "H11": "a whole number typed in a field of integers is one: 3.0 is sent as 3",
 }
 """Reason why an example can't be typed exactly, by id."""
-
-
-def with_every_feature(corpus: list[Row], file: Path) -> list[Row]:
-    """Return the hard cases, and the first few real schemas with each feature."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    features: dict[str, list[str]] = {one["id"]: one["features"] for one in map(json.loads, lines)}
-    seen: Counter[str] = Counter()
-    found = []
-    for row in corpus:
-        if row.valid and any(seen[feature] < ROWS_OF_A_FEATURE for feature in features.get(row.id, ())):
-            seen.update(features[row.id])
-            found.append(row)
-        elif row.id not in features:
-            found.append(row)
-    return found
 
 
 def examples_of(row: Row) -> list[JsonObject]:
@@ -57,7 +42,7 @@ def examples_of(row: Row) -> list[JsonObject]:
 async def test_a_form_filled_by_keys_sends_exactly_the_arguments(
     corpus: list[Row], data_folder: Path, shard: int
 ) -> None:
-    rows = with_every_feature(corpus, data_folder / "schemas" / "open.jsonl")
+    rows = with_every_feature(corpus, data_folder / "schemas" / "open.jsonl", ROWS_OF_A_FEATURE)
     assert len(rows) >= FEWEST_ROWS
     app, wrong = FormAlone(), {}
     async with app.run_test(size=SIZE) as pilot:

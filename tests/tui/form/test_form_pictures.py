@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from headless import PATIENCE, compose_frame
 from stage import TOOLS, GivenRuntime, as_runtime
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
@@ -15,6 +16,8 @@ from pegboard.models import Hints, JsonObject, PackHandler, ToolSpec
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.tools.screen import ToolsScreen
+
+pytestmark = pytest.mark.slow
 
 Compare = Callable[..., bool]
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
@@ -134,8 +137,8 @@ def is_whole(form: FormPane) -> bool:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
-    """Wait until a condition holds, for at most 20 seconds."""
-    end = monotonic() + 20
+    """Wait until a condition holds."""
+    end = monotonic() + PATIENCE
     while not condition():
         assert monotonic() < end, f"the condition never held; on the screen:\n{text_of(pilot)}"
         await pilot.pause(0.01)
@@ -143,8 +146,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
 
 def text_of(pilot: Pilot[None]) -> str:
     """Return the text on the screen."""
-    strips = pilot.app.screen._compositor.render_strips(pilot.app.size)  # the only access to the rendered text
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+    return "\n".join(compose_frame(pilot.app))
 
 
 @SIZES

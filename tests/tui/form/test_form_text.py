@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from textual import events
@@ -129,20 +127,9 @@ async def test_loaded_text_of_several_lines_is_edited_in_lines_and_unchanged(app
         assert app.pane.submit() == arguments
 
 
-async def test_a_text_is_edited_in_the_users_editor(
-    app: FormApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextmanager
-    def suspend() -> Iterator[None]:
-        yield
-
-    editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\nfor file; do :; done\nprintf "%s and\\nmore\\n" "$(cat "$file")" > "$file"\n')
-    editor.chmod(0o755)
-    monkeypatch.setenv("EDITOR", str(editor))
-    monkeypatch.delenv("VISUAL", raising=False)
+async def test_a_text_is_edited_in_the_users_editor(app: FormApp, external_editor: Callable[[str], None]) -> None:
+    external_editor(r'printf "%s and\nmore\n" "$(cat "$file")" > "$file"')
     async with app.run_test(size=SIZE) as pilot:
-        monkeypatch.setattr(app, "suspend", suspend)  # tests have no terminal to suspend
         await show(pilot, spec_of({"x": {"type": "string"}}))
         await pilot.press(*"one", "f4")
         await until(pilot, lambda: isinstance(app.focused, TextBox))

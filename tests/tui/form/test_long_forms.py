@@ -14,28 +14,30 @@ from .hands import FormAlone
 
 TEXT: JsonObject = {"type": "string"}
 NUMBER: JsonObject = {"type": "integer"}
+COUNT = 80
 POINT: JsonObject = {"type": "object", "properties": {"x": NUMBER, "y": NUMBER}, "required": ["x"]}
 
 
+@pytest.mark.slow
 @pytest.mark.promise("TUI-3", "TUI-7")
-async def test_tab_moves_through_two_hundred_fields_of_which_only_visible_ones_are_mounted() -> None:
-    properties: JsonObject = {f"p{index}": {**TEXT, "description": "Words. " * 20} for index in range(205)}
+async def test_tab_moves_through_every_field_and_only_visible_ones_are_mounted() -> None:
+    properties: JsonObject = {f"p{index}": {**TEXT, "description": "Words. " * 20} for index in range(COUNT)}
     app = FormAlone()
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of(properties))
         most = len(app.body.views)
         seen = []
-        for _ in range(205):
+        for _ in range(COUNT):
             seen.append(app.path)
             most = max(most, len(app.body.views))
             await pilot.press("tab")
-        assert seen == [f"/p{index}" for index in range(205)]
+        assert seen == [f"/p{index}" for index in range(COUNT)]
         assert most < 60
         await until(pilot, lambda: app.path == "/p0")
         await pilot.press("shift+tab")
-        assert app.path == "/p204"
+        assert app.path == f"/p{COUNT - 1}"
         await pilot.press("shift+tab", "x")
-        assert app.pane.submit() == {"p203": "x"}
+        assert app.pane.submit() == {f"p{COUNT - 2}": "x"}
 
 
 @pytest.mark.promise("TUI-7")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from headless import PATIENCE, compose_frame
 from pydantic import JsonValue
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -46,7 +48,7 @@ class Stage:
     @property
     def text(self) -> str:
         """The text on the screen."""
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+        return "\n".join(compose_frame(self.app))
 
     def state(self) -> str:
         """Return the pane's state."""
@@ -78,12 +80,11 @@ class Stage:
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], object], what: str) -> None:
-        """Wait until a condition is true, for at most ten seconds."""
-        for _ in range(1000):
-            if true():
-                return
+        """Wait until a condition is true."""
+        end = monotonic() + PATIENCE
+        while not true():
+            assert monotonic() < end, f"not so in time: {what}; on the screen:\n{self.text}"
             await self.pilot.pause(0.01)
-        raise AssertionError(f"not so within ten seconds: {what}; on the screen:\n{self.text}")
 
 
 OpenStage = Callable[..., AbstractAsyncContextManager[Stage]]

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from headless import PATIENCE
 
 from pegboard.tui.result.pager import pager_command
 
@@ -70,8 +71,8 @@ class Terminal:
         os.write(self._ours, keys)
 
     def wait_for(self, text: bytes) -> None:
-        """Read until `text` has been written since the last call, for at most 20 seconds."""
-        end = monotonic() + 20
+        """Read until `text` has been written since the last call."""
+        end = monotonic() + PATIENCE
         while text not in self._said:
             ready, _, _ = select.select([self._ours], [], [], max(end - monotonic(), 0))
             assert ready, f"{text!r} was not written; but: {self._said[-2000:]!r}"
@@ -107,7 +108,7 @@ def test_the_pager_owns_the_terminal_while_calls_and_timers_continue(tmp_path: P
         assert (tmp_path / "content").read_text() == '{\n  "secret of the pane": "\\u001b[31m' + "x" * 3000 + '"\n}'
         assert list(tmp_path.glob("result-*")) == []
         terminal.press(b"\x11")
-        assert terminal.process.wait(timeout=20) == 0
+        assert terminal.process.wait(timeout=PATIENCE) == 0
     finally:
         terminal.close()
 

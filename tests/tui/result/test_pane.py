@@ -90,8 +90,9 @@ async def test_events_of_another_call_are_ignored(stage: OpenStage) -> None:
         on.pane.feed(Started(call=other))
         on.pane.feed(Log(call_id=other.id, stream="log", text="not mine\n"))
         on.pane.feed(Finished(call=other, result=ToolResult(ok=True)))
-        await on.pilot.pause(0.2)
         assert on.state() == "waiting"
+        on.pane.feed(Log(call_id=on.call.id, stream="log", text="own line\n"))
+        await on.until(lambda: "own line" in on.text, "lines of its call are shown")
         assert "not mine" not in on.text
         on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data=1)))
         on.pane.feed(Log(call_id=on.call.id, stream="log", text="too late\n"))
@@ -480,7 +481,7 @@ async def test_untrusted_text_cannot_control_the_screen(stage: OpenStage, width:
         on.pane.feed(Started(call=call, worker=HOSTILE))
         on.pane.feed(Log(call_id=call.id, stream="stdout", text=HOSTILE))
         on.pane.feed(Progress(call_id=call.id, done=1, total=0, message=HOSTILE))
-        await on.pilot.pause(0.15)
+        await on.until(lambda: "[bold red]x" in on.text, "the running call is shown")
         _assert_harmless(on.text)
         error = ToolError(
             code="execution_error", message=HOSTILE, detail=HOSTILE, faults=(Fault(path=HOSTILE, message=HOSTILE),)

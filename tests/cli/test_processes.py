@@ -1,0 +1,75 @@
+"""Every command as users start it: the other tests run commands in processes that have loaded Pegboard already."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import commands
+import pytest
+
+from pegboard.cli import COMMANDS
+
+PROGRAM = str(Path(sys.executable).with_name("pegboard"))
+LINES = {
+    "ask": ["ask", "tools.echo value=3", "--json"],
+    "auth": ["auth", "list", "--json"],
+    "config": ["config", "show", "--json"],
+    "deps": ["deps", "--json"],
+    "history": ["history", "--json"],
+    "new": ["new", "room"],
+    "paths": ["paths", "--json"],
+    "presets": ["presets", "list", "--json"],
+    "script": ["script", "run", "-"],
+    "sessions": ["sessions", "list", "--json"],
+    "tools": ["tools", "invoke", "fs.read_file", "--arg", "path=greeting.txt", "--data"],
+    "trust": ["trust", "--list", "--json"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "greeting.txt").write_text("héllo\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.promise("CLI-1", "CLI-2", "CLI-3", "CLI-4")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_runs_in_a_process_of_its_own(command: str, folder: Path) -> None:
+    line = [PROGRAM, *LINES[command]]
+    script = "fs.read_file --path greeting.txt; time.now >/dev/null"
+    done = subprocess.run(
+        line, input=script, cwd=folder, capture_output=True, encoding="utf-8", timeout=60, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0, done.stderr
+    if command in {"script", "tools"}:
+        assert "héllo" in done.stdout
+    else:
+        assert done.stdout
+
+
+@pytest.mark.promise("CLI-2")
+@pytest.mark.parametrize("line", [["tools", "invoke", "nope.x"], ["nope"], ["--version"]])
+def test_the_command_server_answers_like_a_process_of_its_own(line: list[str], folder: Path) -> None:
+    done = subprocess.run([PROGRAM, *line], capture_output=True, text=True, timeout=60, cwd=folder, check=False)
+    served = commands.pegboard(*line, cwd=folder)
+    assert (served.returncode, served.stderr) == (done.returncode, done.stderr)
+    assert len(served.stdout) == len(done.stdout)
+
+
+def test_the_command_server_separates_commands(folder: Path, home: Path) -> None:
+    first, second = folder / "first", folder / "second"
+    first.mkdir()
+    second.mkdir()
+    (second / "greeting.txt").write_text("other\n", encoding="utf-8")
+    env = {"PATH": "", "PEGBOARD_CACHE_DIR": str(home / "cache"), "PEGBOARD_TOOLS__ALLOW": "time.*"}
+    assert "fs.list_dir" not in commands.pegboard("tools", "list", cwd=first, env=env).stdout
+    assert "fs.list_dir" in commands.pegboard("tools", "list", cwd=first).stdout
+    assert commands.pegboard(*LINES["tools"], cwd=second).stdout == "other\n\n"
+    assert commands.pegboard(*LINES["tools"], cwd=first).returncode == 1
+    echoed = commands.pegboard("tools", "invoke", "tools.echo", "--args", "-", "--data", stdin='{"value": "ü"}')
+    assert echoed.stdout == "ü\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        commands.pegboard("script", "run", "-", stdin="sleep 50", timeout=0.5)

@@ -1,0 +1,159 @@
+"""Server that runs commands of Pegboard in forked processes, see `commands`."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import pkgutil
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from importlib import import_module
+from typing import NoReturn
+
+_NOT_LOADED = ("pegboard.__main__", "pegboard.packs.", "pegboard.scripts.", "pegboard.tui", "pegboard.worker.")
+"""Modules that other processes run."""
+_LIMIT = 10_000_000
+"""Limit of a request in bytes."""
+
+
+class Server:
+    """A process that forks for each request, and answers with the process id and then the exit code.
+
+    Args:
+        address: Path of its socket.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._running: dict[int, socket.socket] = {}
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(address)
+        self._listener.listen(20)
+        self._woken, self._waker = os.pipe()
+        for descriptor in (self._woken, self._waker):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(self._waker)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> bool:
+        """Serve until stdin is closed.
+
+        Returns:
+            Whether this is a forked process, which is to run the command in `sys.argv`.
+        """
+        with selectors.DefaultSelector() as selector:
+            for source in (self._listener, self._woken, 0):
+                selector.register(source, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fd == 0:
+                        return False
+                    if key.fd == self._woken:
+                        self._answer()
+                    elif self._accept():
+                        return True
+
+    def _accept(self) -> bool:
+        """Fork for a request; return whether this is the new process."""
+        connection, _ = self._listener.accept()
+        _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+        with connection.makefile("rb") as lines:
+            request = json.loads(lines.readline(_LIMIT))
+        pid = os.fork()
+        if not pid:
+            connection.close()
+            self._leave()
+            _begin(streams, **request)
+            return True
+        for descriptor in streams:
+            os.close(descriptor)
+        self._running[pid] = connection
+        connection.sendall(b"%d\n" % pid)
+        return False
+
+    def _answer(self) -> None:
+        """Send the exit codes of ended processes."""
+        with suppress(BlockingIOError):
+            os.read(self._woken, 1000)
+        for pid in list(self._running):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                with self._running.pop(pid) as connection, suppress(OSError):
+                    connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+
+    def _leave(self) -> None:
+        """Release the sockets and signals of the server, in a forked process."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for opened in (self._listener, *self._running.values()):
+            opened.close()
+        os.close(self._woken)
+        os.close(self._waker)
+
+
+def _begin(streams: list[int], arguments: list[str], cwd: str, env: dict[str, str], umask: int) -> None:
+    """Take the streams, arguments, folder, environment and umask of a command."""
+    for target, descriptor in enumerate(streams):
+        os.dup2(descriptor, target)
+        os.close(descriptor)
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(target, old.mode, encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115 - open to the end
+        for target, old in enumerate((sys.stdin, sys.stdout, sys.stderr))
+    )
+    os.chdir(cwd)
+    os.umask(umask)
+    os.environ.clear()
+    os.environ.update(env)
+    time.tzset()
+    sys.path[:0] = [path for path in env.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
+    sys.argv = ["pegboard", *arguments]
+
+
+def load() -> None:
+    """Load what commands may need."""
+    import pegboard
+    from pegboard.cli import program
+
+    program()
+    for module in pkgutil.walk_packages(pegboard.__path__, "pegboard."):
+        if not module.name.startswith(_NOT_LOADED):
+            import_module(module.name)
+    gc.collect()
+    gc.freeze()
+
+
+def run() -> NoReturn:
+    """Run the command in `sys.argv` and exit as Python does, without freeing the memory shared with the server."""
+    from pegboard.__main__ import main
+
+    code = 1
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    del sys.path[0]  # The modules beside this one aren't Pegboard's.
+    load()
+    assert threading.active_count() == 1, "a fork copies only one thread"
+    server = Server(sys.argv[1])
+    print("ready", flush=True)
+    if server.serve():
+        run()

@@ -1,0 +1,155 @@
+"""Savings for apps that run without a terminal; they change nothing that a test can observe.
+
+- Apps of one process share parsed CSS.
+- A frame that no terminal displays isn't composed. Tests compose the screen when they read it: `compose_frame`.
+- A pilot waits until every widget has handled its messages and the screen is up to date. Textual's own pilot sends
+  every widget a message and sleeps several times per key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import Any
+
+import pytest
+import textual.app
+import textual.pilot
+from rich.console import RenderableType
+from textual._compositor import Compositor  # nothing public skips a frame
+from textual._context import active_app, visible_screen_stack
+from textual._queue import Queue
+from textual._wait import wait_for_idle
+from textual.app import App, ScreenStackError
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.pilot import Pilot, WaitForScreenTimeout
+from textual.screen import Screen
+
+_parse_rules = Stylesheet._parse_rules
+_render_update = Compositor.render_update
+PATIENCE = 60.0
+"""Seconds that a test waits for a condition; a machine under load is several times slower."""
+_SOON = 0.06
+"""Seconds; a timer with at most this interval is waited for."""
+_TURNS = 50
+"""Turns of the event loop after which a wait starts to sleep."""
+
+_parsed: dict[object, list[RuleSet]] = {}
+
+
+def _parse_once(sheet: Stylesheet, css: str, *source: Any, **more: Any) -> list[RuleSet]:
+    """Parse CSS, unless an app of this process has parsed it with the same variables."""
+    key = (css, source, tuple(more.items()), tuple(sheet._variables.items()))
+    if key not in _parsed:
+        _parsed[key] = _parse_rules(sheet, css, *source, **more)
+    return _parsed[key]
+
+
+def _skip_invisible(
+    compositor: Compositor,
+    full: bool = False,
+    screen_stack: list[Screen[Any]] | None = None,
+    simplify: bool = False,
+) -> RenderableType | None:
+    """Compose a frame for a terminal or a screenshot; forget the changed regions if it is for neither."""
+    if full or compositor.root is None or not compositor.root.app.is_headless:
+        return _render_update(compositor, full, screen_stack, simplify)
+    visible_screen_stack.set(screen_stack or [])
+    compositor._dirty_regions.clear()
+    return None
+
+
+def _pumps(app: App[Any]) -> Iterator[MessagePump]:
+    """Yield the app, its screen and the widgets on it."""
+    yield app
+    try:
+        yield from app.screen.walk_children(with_self=True)
+    except ScreenStackError:
+        return
+
+
+def _is_busy(pump: MessagePump) -> bool:
+    """Return whether a widget has messages or handles one."""
+    if not pump._running or pump._closing or pump._closed:
+        return False
+    queue: Queue[Message | None] = pump._message_queue
+    return not (queue.empty() and queue.ready_event._waiters) or bool(pump._next_callbacks)
+
+
+def _update(app: App[Any]) -> bool:
+    """Update the screen if it is outdated; return whether it was."""
+    try:
+        screen = app.screen
+    except ScreenStackError:
+        return False
+    outdated = (
+        screen._layout_required
+        or screen._scroll_required
+        or screen._repaint_required
+        or screen._recompose_required
+        or screen._dirty_widgets
+        or screen._callbacks
+    )
+    if outdated and screen.is_current and not app._batch_count:
+        screen._on_timer_update()
+        return True
+    return False
+
+
+async def _handled(pilot: Pilot[Any], timeout: float = PATIENCE) -> bool:  # noqa: ASYNC109 - as in Textual
+    """Wait until every widget has handled its messages; return whether the app still runs."""
+    app: App[Any] = pilot.app
+    crashed: asyncio.Event = app._exception_event
+    end, turns = monotonic() + timeout, 0
+    while any(_is_busy(pump) for pump in _pumps(app)):
+        if crashed.is_set():
+            return False
+        if monotonic() > end:
+            raise WaitForScreenTimeout("Widgets didn't handle their messages in time.")
+        turns += 1
+        await asyncio.sleep(0 if turns < _TURNS else 0.002)
+    return not crashed.is_set()
+
+
+def _expects_more(app: App[Any]) -> bool:
+    """Return whether a thread works for the app, or a timer fires soon."""
+    executor = asyncio.get_running_loop()._default_executor  # type: ignore[attr-defined]
+    if isinstance(executor, ThreadPoolExecutor) and executor._idle_semaphore._value < len(executor._threads):
+        return True
+    timers = (timer for pump in _pumps(app) for timer in pump._timers)
+    return any(timer._interval <= _SOON and timer._active.is_set() for timer in timers)
+
+
+async def _idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
+    """Wait until the app is idle: no messages, an updated screen, no working thread and no timer that fires soon."""
+    app, end = active_app.get(), monotonic() + max_sleep
+    await asyncio.sleep(0)
+    while monotonic() < end:
+        await _handled(Pilot(app))
+        if not _update(app) and not asyncio.get_running_loop()._ready:  # type: ignore[attr-defined]
+            break
+        await asyncio.sleep(0)
+    if _expects_more(app):
+        await wait_for_idle(min_sleep, max_sleep)
+
+
+def install(patch: pytest.MonkeyPatch) -> None:
+    """Save work in every headless app."""
+    patch.setattr(Stylesheet, "_parse_rules", _parse_once)
+    patch.setattr(RuleSet, "__hash__", object.__hash__)  # the same hash, computed in C
+    patch.setattr(Compositor, "render_update", _skip_invisible)
+    patch.setattr(Pilot, "_wait_for_screen", _handled)
+    patch.setattr(textual.app, "wait_for_idle", _idle)
+    patch.setattr(textual.pilot, "wait_for_idle", _idle)
+
+
+def compose_frame(app: App[Any]) -> Sequence[str]:
+    """Compose the screen and return its lines, as a terminal would display them."""
+    visible_screen_stack.set(app._background_screens)  # a dialog draws them behind itself
+    strips = app.screen._compositor.render_strips(app.size)
+    return ["".join(segment.text for segment in strip) for strip in strips]
