@@ -304,7 +304,7 @@ async def at_rest(pilot: Pilot[None], screen: ToolsScreen) -> None:
     """Wait until the marked tool is shown and a widget has the focus."""
     app = screen.app
     assert isinstance(app, PegboardApp)
-    while screen.scanning or not screen.settled or app.focused is None or (app.asking and not app.requests):
+    while app.tool_scan.scanning or not screen.settled or app.focused is None or (app.asking and not app.requests):
         await pilot.pause(0.01)
     while isinstance(app.screen, ScriptScreen) and not app.screen.settled:
         await pilot.pause(0.01)

@@ -175,7 +175,7 @@ class ServerQuestions(Protocol):
 class Readiness(Protocol):
     """Check of a tool's requirements before a call."""
 
-    async def lacking(self, spec: ToolSpec) -> Sequence[Problem]:
+    async def missing(self, spec: ToolSpec) -> Sequence[Problem]:
         """Return the problems that keep the tool from working now; empty if it can be called."""
         ...
 

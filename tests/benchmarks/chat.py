@@ -128,7 +128,7 @@ def _painting(runtime: Runtime, frames: _Frames) -> PegboardApp:
 async def _go_to_chat(app: PegboardApp, pilot: Pilot[None]) -> None:
     from pegboard.tui.tools.screen import ToolsScreen
 
-    while isinstance(app.screen, ToolsScreen) and app.screen.scanning:
+    while isinstance(app.screen, ToolsScreen) and app.tool_scan.scanning:
         await pilot.pause(0.05)
     await pilot.press("f6")
     await pilot.pause(1.0)

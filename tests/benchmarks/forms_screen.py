@@ -120,7 +120,7 @@ async def _opened(home: Path, schemas: dict[str, Any], names: Sequence[str]) -> 
     async with app.run_test(size=(120, 40)) as pilot:
         screen = app.screen
         assert isinstance(screen, ToolsScreen)
-        while screen.scanning or not screen.settled or not screen.query(FormPane):
+        while app.tool_scan.scanning or not screen.settled or not screen.query(FormPane):
             await pilot.pause(0.05)
         late: list[float] = []
         ticking = asyncio.create_task(_tick(late))

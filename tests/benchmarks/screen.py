@@ -256,7 +256,7 @@ async def _longest_block(folder: Path) -> float:
     async with app.run_test(size=(120, 40)):
         screen = app.screen
         assert isinstance(screen, ToolsScreen)
-        while screen.scanning or not screen.settled:  # noqa: ASYNC110 - to be told would be work on the loop
+        while app.tool_scan.scanning or not screen.settled:  # noqa: ASYNC110 - to be told would be work on the loop
             await asyncio.sleep(0.05)
         await asyncio.sleep(_REST_SECONDS)
     return max(late)

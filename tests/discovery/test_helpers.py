@@ -107,23 +107,23 @@ def test_a_helper_can_be_imported_as_a_module_and_can_import_another(folder: Fol
         _base='''
             """Base."""
             from typing import TypedDict
-            class Thing(TypedDict):
+            class RequirementKey(TypedDict):
                 """A thing."""
                 at: int
         ''',
-        _models='"""Models."""\nfrom ._base import Thing as Thing\n',
+        _models='"""Models."""\nfrom ._base import RequirementKey as RequirementKey\n',
         pack='''
             from . import _models
             import _base as base
-            def run(*, one: _models.Thing, other: base.Thing) -> None:
+            def run(*, one: _models.RequirementKey, other: base.RequirementKey) -> None:
                 """Run."""
         ''',
     )
     tool = only_tool(packs)
     assert messages(tool) == []
     assert tool.input_schema["properties"] == {
-        "one": {"$ref": "#/$defs/Thing"},
-        "other": {"$ref": "#/$defs/Thing"},
+        "one": {"$ref": "#/$defs/RequirementKey"},
+        "other": {"$ref": "#/$defs/RequirementKey"},
     }
 
 

@@ -370,7 +370,7 @@ HINTED = """
     def stub(*, a):
         \"\"\"Be a tool with a stub.\"\"\"
 
-    class Thing:
+    class RequirementKey:
         def method(self): ...
 """
 

@@ -100,7 +100,7 @@ async def test_selected_requirements_are_checked_again_for_all_their_tools_and_n
     """)
     assert len([*health.check()]) == 4
     program("one", "echo one 2.0")
-    async with aclosing(health.checking(again=True, only=[tools[1].requirements[0]])) as rows:
+    async with aclosing(health.check_async(again=True, only=[tools[1].requirements[0]])) as rows:
         assert [(row.tool, row.version) async for row in rows] == [("needy.first", "2.0"), ("needy.second", "2.0")]
     assert [row.version for row in health.rows()] == ["2.0", "1.0", "2.0", "1.0"]
     assert (tmp_path / "runs").read_text() == "two\n"
@@ -123,7 +123,7 @@ async def test_a_slow_result_does_not_replace_that_of_a_later_check(
 
 
 async def _versions(health: Health) -> list[str | None]:
-    async with aclosing(health.checking(again=True)) as rows:
+    async with aclosing(health.check_async(again=True)) as rows:
         return [row.version async for row in rows]
 
 
@@ -148,7 +148,7 @@ async def test_rows_arrive_one_by_one_without_blocking_the_event_loop(
     program("slow", f"until test -e {tmp_path}/go; do sleep 0.05; done; echo slow 1.0")
     program("quick", "echo quick 2.0")
     needs('first: requires_cli("slow")\nsecond: requires_cli("quick")')
-    async with aclosing(health.checking()) as rows:
+    async with aclosing(health.check_async()) as rows:
         assert (await anext(rows)).name == "quick"
         assert [row.name for row in health.rows()] == ["quick"]
         (tmp_path / "go").touch()  # reached only if the event loop is not blocked
@@ -199,7 +199,7 @@ async def test_a_locked_keyring_delays_neither_other_checks_nor_the_end(
         lambda: tools, find_secret=find_secret, environ={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, timeout=600
     )
     try:
-        async with aclosing(health.checking()) as rows:
+        async with aclosing(health.check_async()) as rows:
             assert (await anext(rows)).name == "needy"
         assert not unlocked.is_set()
         assert [row.name for row in health.rows()] == ["needy"]
@@ -219,7 +219,7 @@ async def test_programs_still_running_are_killed_when_the_check_is_closed(
             assert next(found).name == "json"
             pid = await asyncio.to_thread(_pid_in, tmp_path / "pid")
     elif way == "loop":
-        async with aclosing(health.checking()) as rows:
+        async with aclosing(health.check_async()) as rows:
             assert (await anext(rows)).name == "json"
             pid = await asyncio.to_thread(_pid_in, tmp_path / "pid")
     else:
@@ -232,7 +232,7 @@ async def test_programs_still_running_are_killed_when_the_check_is_closed(
 
 
 async def _all(health: Health) -> None:
-    async with aclosing(health.checking()) as rows:
+    async with aclosing(health.check_async()) as rows:
         async for _ in rows:
             pass
 

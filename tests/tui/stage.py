@@ -26,9 +26,9 @@ from pegboard.models import (
     Problem,
     Progress,
     Requirement,
+    RequirementKey,
     ResultMeta,
     Started,
-    Thing,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -38,6 +38,7 @@ from pegboard.models import (
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.result import ResultPane
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.screen import ToolsScreen
 from pegboard.tui.tools.tool_list import ToolList
 
@@ -95,6 +96,7 @@ class GivenRuntime:
         tools: Tools that a scan finds.
         problems: Problems that a scan finds.
         settings: The configuration.
+        first_start: Whether no tool has ever been run, so that the welcome is shown.
     """
 
     def __init__(
@@ -103,9 +105,13 @@ class GivenRuntime:
         tools: Sequence[ToolSpec] = TOOLS,
         problems: Sequence[Problem] = (),
         settings: Settings | None = None,
+        *,
+        first_start: bool = False,
     ) -> None:
         self.settings = settings or Settings()
         self.paths = Paths(folder / "config.toml", folder / "data", folder / "state", folder / "cache")
+        if not first_start:
+            Remembered(has_run=True).write(self.paths.interface)
         self.found: Sequence[ToolSpec] = tools
         self.wrong: Sequence[Problem] = problems
         self.shut_out = 0
@@ -212,7 +218,7 @@ class _GivenHealth:
 
     def __init__(self, given: GivenRuntime) -> None:
         self._given = given
-        self._known: dict[Thing, HealthRow] = {}
+        self._known: dict[RequirementKey, HealthRow] = {}
 
     def state(self, spec: ToolSpec) -> ToolState:
         """Return the state set by the test, else the state that follows from the checks."""
@@ -222,24 +228,24 @@ class _GivenHealth:
 
     def rows(self, tool: str | None = None) -> Sequence[HealthRow]:
         return [
-            self._known[need.thing].model_copy(update={"tool": spec.name, "requirement": need})
+            self._known[need.key].model_copy(update={"tool": spec.name, "requirement": need})
             for spec in self._given.found
             if tool in {None, spec.name}
             for need in spec.requirements
-            if need.thing in self._known
+            if need.key in self._known
         ]
 
     async def recheck(self, requirements: Iterable[Requirement]) -> AsyncGenerator[HealthRow]:
         """Check requirements against `there`, the `slow` ones last."""
         given = self._given
-        wanted = {need.thing: need for need in requirements}
-        given.asked += [thing.name for thing in wanted]
-        for thing in sorted(wanted, key=lambda thing: thing.name in given.slow):
-            if thing.name in given.slow:
+        wanted = {need.key: need for need in requirements}
+        given.asked += [key.name for key in wanted]
+        for key in sorted(wanted, key=lambda key: key.name in given.slow):
+            if key.name in given.slow:
                 await given.found_slow.wait()
-            self._known[thing] = self._check(wanted[thing])
+            self._known[key] = self._check(wanted[key])
             for row in self.rows():
-                if row.requirement.thing == thing:
+                if row.requirement.key == key:
                     yield row
 
     def _check(self, need: Requirement) -> HealthRow:
@@ -403,7 +409,7 @@ async def on_stage(runtime: GivenRuntime | Runtime, size: tuple[int, int] = (120
     app = PegboardApp(as_runtime(runtime) if isinstance(runtime, GivenRuntime) else runtime)
     async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot)
-        await stage.until(lambda: not stage.screen.scanning, "the scan is done")
+        await stage.until(lambda: not stage.app.tool_scan.scanning, "the scan is done")
         await stage.until(lambda: stage.screen.query(ResultPane), "form and result are there")
         await stage.until(lambda: stage.screen.settled, "the marked tool is shown")
         await pilot.pause()

@@ -9,7 +9,8 @@ from hypothesis import given as given_that
 from hypothesis import strategies as st
 from stage import READ_ONLY, TOOLS, tool
 
-from pegboard.models import Problem, ToolSpec
+from pegboard.config.paths import BUILT_IN_PACKS
+from pegboard.models import PackHandler, Problem, ToolSpec
 from pegboard.tui.state.catalogue import Catalogue, PackEntry, ToolEntry
 from pegboard.tui.state.fuzzy import match_positions
 
@@ -70,6 +71,19 @@ def test_the_best_match_comes_first(query: str, best: str) -> None:
 def test_the_whole_name_ranks_before_its_beginning_and_a_substring_last() -> None:
     found = catalogue(tool("a.reread"), tool("a.reader"), tool("a.read"), tool("a.re_add")).search("read")
     assert names(found) == ["a.read", "a.reader", "a.reread", "a.re_add"]
+
+
+def test_beginnings_of_words_rank_before_scattered_letters() -> None:
+    found = catalogue(tool("crm.drop_customer"), tool("crm.create_customer"), tool("x.across_cute")).search("crcu")
+    assert names(found) == ["crm.create_customer", "crm.drop_customer", "x.across_cute"]
+    assert [*match_positions("crcu", "crm.create_customer")] == [4, 5, 11, 12], "create and customer are highlighted"
+
+
+def test_packs_of_the_user_precede_built_in_ones() -> None:
+    handler = PackHandler(pack="fs", function="list_dir", file=str(BUILT_IN_PACKS / "fs.py"), line=1)
+    built_in = tool("fs.list_dir").model_copy(update={"handler": handler})
+    packs = catalogue(built_in, tool("zoo.feed")).packs
+    assert [pack.name for pack in packs] == ["zoo", "fs"]
 
 
 def test_words_of_the_description_are_found_after_names() -> None:

@@ -84,17 +84,17 @@ async def test_the_first_frame_is_painted_before_the_scan_is_done(given: GivenRu
             await pilot.pause()
             screen = app.screen
             assert isinstance(screen, ToolsScreen)
-            assert "Looking for tools…" in screen.empty
+            assert "Looking for tools…" in app.tool_scan.empty
             await pilot.press("a", "b", "backspace")
-            assert screen.registry.list.sought == "a"
+            assert screen.tool_list.list.sought == "a"
             await pilot.press("backspace")
             strips = screen._compositor.render_strips(app.size)
             assert any("Looking for tools…" in "".join(segment.text for segment in strip) for strip in strips)
             go_on.set()
             async with asyncio.timeout(20):
-                while screen.scanning:
+                while app.tool_scan.scanning:
                     await pilot.pause(0.01)
-            assert len(screen.catalogue.entries) == 5
+            assert len(app.tool_scan.catalogue.entries) == 5
     finally:
         go_on.set()
 
@@ -102,10 +102,10 @@ async def test_the_first_frame_is_painted_before_the_scan_is_done(given: GivenRu
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 async def test_the_focused_pane_is_highlighted(given: GivenRuntime, size: tuple[int, int]) -> None:
     async with on_stage(given, size=size) as stage:
-        focused = stage.screen.registry.styles.border_top[1]
+        focused = stage.screen.tool_list.styles.border_top[1]
         await stage.open("read")
         assert stage.form.styles.border_top[1] == focused
-        assert stage.screen.registry.styles.border_top[1] != focused
+        assert stage.screen.tool_list.styles.border_top[1] != focused
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])

@@ -20,7 +20,7 @@ async def open_list(stage: Stage, without: Sequence[str] = (), specs: Sequence[T
     """Open the dialog and append its result to a list."""
     closed: Closed = []
     await stage.app.push_screen(OfferedScreen(specs, frozenset(without), WEIGHTS), closed.append)
-    await stage.until(lambda: stage.app.screen.query_one(PickList).found, "the tools are listed")
+    await stage.until(lambda: stage.app.screen.query_one(PickList).row_count, "the tools are listed")
     return closed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -48,10 +49,12 @@ def presses(*keys: str, until: Callable[[ToolsScreen], bool] = lambda screen: sc
     """Return a function that presses keys one after the other, with animations stopped."""
 
     async def settle(pilot: Pilot[None], true: Callable[[ToolsScreen], bool]) -> None:
-        screen = pilot.app.screen_stack[0]
+        app = pilot.app
+        assert isinstance(app, PegboardApp)
+        screen = app.screen_stack[0]
         assert isinstance(screen, ToolsScreen)
         end = monotonic() + PATIENCE
-        while screen.scanning or not screen.settled or not true(screen):
+        while app.tool_scan.scanning or not screen.settled or not true(screen):
             assert monotonic() < end, "the screen never came to rest"
             await pilot.pause(0.01)
         # forms are mounted in pieces
@@ -147,9 +150,8 @@ def test_an_empty_tool_list(snap_compare: Compare, given: GivenRuntime) -> None:
         assert callable(run_keys)
         await run_keys(pilot)
         # the folder of the test differs each time
-        screen = pilot.app.screen
-        assert isinstance(screen, ToolsScreen)
-        screen.empty = screen.empty.replace(str(given.paths.packs), "~/packs")
+        empty = app.tool_scan.empty.replace(str(given.paths.packs), "~/packs")
+        app.tool_scan = dataclasses.replace(app.tool_scan, empty=empty)
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=(80, 24), run_before=run)

@@ -174,7 +174,7 @@ class WithModels(GivenRuntime):
 async def of_this_machine(stage: Stage) -> None:
     """List all models."""
     await stage.until_seen("LM Studio (0 models)")
-    await stage.until(lambda: stage.app.screen.query_one(ModelList).found == 13, "all are listed")
+    await stage.until(lambda: stage.app.screen.query_one(ModelList).row_count == 13, "all are listed")
     await stage.until_seen("Ollama at")
 
 

@@ -23,7 +23,7 @@ async def open_presets(stage: Stage) -> None:
     """Open the dialog and wait until the presets are listed."""
     await stage.press("ctrl+s")
     await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "the presets are listed")
-    await stage.until(lambda: stage.app.screen.query_one(PickList).found, "they are read")
+    await stage.until(lambda: stage.app.screen.query_one(PickList).row_count, "they are read")
 
 
 async def closed(stage: Stage) -> None:
@@ -178,7 +178,7 @@ async def test_presets_are_kept_between_sessions_and_a_damaged_one_is_a_problem(
         await stage.press("enter", "enter")
         await stage.until_seen("kept.txt")
         await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "it is saved")
-        await stage.until(lambda: stage.app.screen.query_one(PickList).found == 2, "it is listed")
+        await stage.until(lambda: stage.app.screen.query_one(PickList).row_count == 2, "it is listed")
         await stage.press("escape")
     runtime = Runtime.from_environment()
     [file] = runtime.paths.presets.rglob("mine.toml")

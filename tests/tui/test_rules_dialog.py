@@ -69,7 +69,7 @@ def _answer(screen: RulesScreen) -> str:
 
 def _listed(screen: RulesScreen) -> list[str]:
     shown = screen.query_one(PickList)
-    return [shown.render_line(line).text.rstrip() for line in range(shown.found)]
+    return [shown.render_line(line).text.rstrip() for line in range(shown.row_count)]
 
 
 def _saved(runtime: Runtime) -> list[str]:

@@ -37,7 +37,7 @@ async def open_list(stage: Stage, runtime: Runtime, current: str = "b") -> list[
     """Open the dialog, wait for the sessions, and append the result to a list."""
     closed: list[str | None] = []
     await stage.app.push_screen(SessionsScreen(runtime, current), closed.append)
-    await stage.until(lambda: stage.app.screen.query_one(SessionList).found, "the sessions are read")
+    await stage.until(lambda: stage.app.screen.query_one(SessionList).row_count, "the sessions are read")
     return closed
 
 
@@ -249,7 +249,7 @@ async def test_ten_thousand_sessions_are_listed_and_filtered(runtime: Runtime) -
         )
     async with on_stage(runtime) as stage:
         closed = await open_list(stage, runtime)
-        assert stage.app.screen.query_one(SessionList).found == 10_004
+        assert stage.app.screen.query_one(SessionList).row_count == 10_004
         for key in ("end", "up", *"number", "space", *"7777"):
             await stage.press(key)
         await stage.until(lambda: shown(stage) == ["+ new session", "talk number 7777 about some thing"], "it is found")

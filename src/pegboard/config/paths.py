@@ -90,6 +90,11 @@ class Paths:
         return self.data / "logins"
 
     @property
+    def interface(self) -> Path:
+        """File of the state of the interface: the last page, tool and filter."""
+        return self.state / "interface.json"
+
+    @property
     def database(self) -> Path:
         """SQLite file of the history."""
         return self.state / "history.db"

@@ -198,10 +198,10 @@ class Gateway:
     async def _blocked(self, spec: ToolSpec) -> ToolResult | None:
         if self._readiness is None or not spec.requirements:
             return None
-        lacking = await self._readiness.lacking(spec)
-        if not lacking:
+        missing = await self._readiness.missing(spec)
+        if not missing:
             return None
-        lines = [f"{spec.name} was not called because a requirement is missing:", *map(str, lacking)]
+        lines = [f"{spec.name} was not called because a requirement is missing:", *map(str, missing)]
         return ToolResult.failed("execution_error", "\n".join(lines), "dependency_missing")
 
     async def _verdict(self, spec: ToolSpec, call: ToolCall) -> Verdict:

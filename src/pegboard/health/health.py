@@ -111,7 +111,7 @@ class Health:
         finally:
             prober.stop()
 
-    async def checking(
+    async def check_async(
         self,
         tools: Iterable[ToolSpec] | None = None,
         *,
@@ -143,13 +143,13 @@ class Health:
         finally:
             await asyncio.to_thread(prober.stop)
 
-    async def lacking(self, spec: ToolSpec) -> Sequence[Problem]:
+    async def missing(self, spec: ToolSpec) -> Sequence[Problem]:
         """Return the problems that prevent the tool from running now. Missing requirements are checked again."""
         _, unknown = self._collect([spec], again=False)
         blocked = self.state(spec) == "blocked"
         if not blocked and not unknown:
             return ()
-        async with aclosing(self.checking([spec], again=blocked)) as rows:
+        async with aclosing(self.check_async([spec], again=blocked)) as rows:
             return [found.problem async for found in rows if found.blocks and found.problem]
 
     def _collect(

@@ -73,7 +73,7 @@ class History:
         self._database: Database | None = None
         self._problems: dict[str, Problem] = {}
         self._losses = Losses(str(database))
-        self.on_trouble: Callable[[], object] | None = None
+        self.on_problem_changed: Callable[[], object] | None = None
         """Called on any thread whenever `problems` may have changed. It must not block."""
 
     @property
@@ -422,8 +422,8 @@ class History:
         self._changed()
 
     def _changed(self) -> None:
-        if self.on_trouble is not None:
-            self.on_trouble()
+        if self.on_problem_changed is not None:
+            self.on_problem_changed()
 
     def _report_damage(self) -> None:
         self._report_failure("read completely", ValueError("a record is damaged"))

@@ -11,7 +11,7 @@ from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.preset import Preset
 from pegboard.models.problem import Fault, Problem
 from pegboard.models.record import CallRecord, ToolUses
-from pegboard.models.requirement import HealthRow, Requirement, Thing
+from pegboard.models.requirement import HealthRow, Requirement, RequirementKey
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
 from pegboard.models.saved_script import SavedScript
 from pegboard.models.script import ExpectedCall, MissingCommand, ScriptAnalysis
@@ -64,6 +64,7 @@ __all__ = [
     "Problem",
     "Progress",
     "Requirement",
+    "RequirementKey",
     "ResultMeta",
     "SamplingRequest",
     "SavedScript",
@@ -73,7 +74,6 @@ __all__ = [
     "ServerState",
     "ServerStatus",
     "Started",
-    "Thing",
     "ToolCall",
     "ToolError",
     "ToolInfo",

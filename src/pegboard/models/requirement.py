@@ -10,7 +10,7 @@ from pegboard.models.model import DataModel
 from pegboard.models.problem import Problem
 
 
-class Thing(NamedTuple):
+class RequirementKey(NamedTuple):
     """Identity of a requirement, shared by tools that word it differently."""
 
     kind: Literal["cli", "lib", "secret", "server"]
@@ -36,12 +36,12 @@ class Requirement(DataModel):
     """Whether the tool works without it, in part."""
 
     @property
-    def thing(self) -> Thing:
+    def key(self) -> RequirementKey:
         """Identity of the requirement."""
-        return Thing(self.kind, self.name, self.version_flag, self.min_version)
+        return RequirementKey(self.kind, self.name, self.version_flag, self.min_version)
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.thing}{' (optional)' if self.optional else ''}"
+        return f"{self.kind} {self.key}{' (optional)' if self.optional else ''}"
 
 
 class HealthRow(DataModel):

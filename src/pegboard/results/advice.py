@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
 from pegboard.models import ToolError
+
+_FRAME: Final = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$', re.MULTILINE)
+_NEXT_GROUP: Final = re.compile(r"^Traceback |^  [+|]", re.MULTILINE)
 
 _BY_DETAIL = {
     "timeout": "Allow more time: set @hints(timeout=…) in the pack, or timeout under [tools] in the config.",
@@ -17,6 +24,26 @@ _BY_CODE = {
     "tool_not_found": "Check the spelling of the name, and the allow list.",
     "invalid_args": "Correct these arguments, then run the tool again.",
 }
+
+
+class SourceLine(NamedTuple):
+    """A line of a pack."""
+
+    file: str
+    line: int
+    function: str
+
+
+def failing_line(traceback: str | None) -> SourceLine | None:
+    """Return the innermost line of the pack in a traceback: the last one in the folder of its first frame.
+
+    Args:
+        traceback: Traceback that starts in the pack's file. Of chained exceptions, the last one counts.
+    """
+    last = _NEXT_GROUP.split(traceback or "")[-1]
+    frames = [SourceLine(found["file"], int(found["line"]), found["function"] or "") for found in _FRAME.finditer(last)]
+    own = [frame for frame in frames if Path(frame.file).parent == Path(frames[0].file).parent]
+    return own[-1] if own else None
 
 
 def advice(error: ToolError) -> str:

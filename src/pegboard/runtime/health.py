@@ -45,7 +45,7 @@ class ToolHealth:
             tool: A tool or a pack; every tool that can be used by default.
             again: Whether to repeat checks with a known result.
         """
-        return self._parts.health.checking(self._tools.named(tool), again=again)
+        return self._parts.health.check_async(self._tools.named(tool), again=again)
 
     def check_blocking(self, tool: str | None = None, *, again: bool = False) -> Generator[HealthRow]:
         """Check requirements as `check` does, without an event loop; block between the rows."""
@@ -57,7 +57,7 @@ class ToolHealth:
         Args:
             requirements: Requirements of any tools; each is checked once.
         """
-        return self._parts.health.checking(self._tools.all(), again=True, only=requirements)
+        return self._parts.health.check_async(self._tools.all(), again=True, only=requirements)
 
     def blocked_by(self, requirement: Requirement) -> tuple[str, ...]:
         """Return the names of the tools that can't work without a requirement."""

@@ -125,7 +125,7 @@ class Runtime:
 
     def watch_record(self, changed: Callable[[], object]) -> None:
         """Call a function, on any thread, whenever `unrecorded` may have changed; it must not block."""
-        self._parts.history.on_trouble = changed
+        self._parts.history.on_problem_changed = changed
 
     def redacted(self, text: str) -> str:
         """Return a text without the secrets that are known now; read the disk."""

@@ -53,7 +53,7 @@ def report_row(tool: str, requirement: DeclaredRequirement, result: ProbeResult)
         "version": result.version,
         "minVersion": requirement.min_version,
         "path": result.path,
-        "install": requirement.install or _install_hint(requirement),
+        "install": requirement.install or _install_hint(requirement, result.error or ""),
         "error": result.error,
     }
 
@@ -85,11 +85,17 @@ def check_version(name: str, version: str | None, path: str | None, min_version:
     return ProbeResult("ok", version, path)
 
 
-def _install_hint(requirement: DeclaredRequirement) -> str:
+def names_keyring(error: str) -> bool:
+    """Return whether a secret is missing because the keyring can't be used, so that advice must not name it."""
+    return "keyring" in error
+
+
+def _install_hint(requirement: DeclaredRequirement, error: str) -> str:
     match requirement.kind:
         case "cli":
             return f"Install {requirement.name} and add it to the PATH."
         case "lib":
             return install_command(requirement.name)
         case "secret":
-            return f"Set {requirement.name} in the environment or a .env file, or: pegboard auth set {requirement.name}"
+            here = f"Set {requirement.name} in the environment or a .env file"
+            return f"{here}." if names_keyring(error) else f"{here}, or: pegboard auth set {requirement.name}"

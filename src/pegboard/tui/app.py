@@ -13,13 +13,15 @@ from textual.screen import Screen
 from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import Called, OpenCall, OpenTool, TalkAbout
+from pegboard.tui.messages import Called, HistoryRead, OpenCall, OpenTool, TalkAbout
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
 from pegboard.tui.shell.notices import notify_about_configuration
 from pegboard.tui.shell.window_title import WindowTitle
 from pegboard.tui.state.health_checks import HealthChecks
+from pegboard.tui.state.tool_scan import ToolScan
+from pegboard.tui.state.tool_scanner import ToolScanner
 from pegboard.tui.tools.screen import ToolsScreen
 
 if TYPE_CHECKING:
@@ -45,19 +47,22 @@ class PegboardApp(DialogApp, inherit_bindings=False):
 
     def __init__(self, runtime: Runtime) -> None:
         self._checks = HealthChecks(runtime, lambda health: setattr(self, "health", health))
+        self._scanner = ToolScanner(runtime, lambda scan: setattr(self, "tool_scan", scan))
         self._key_problems: tuple[Problem, ...] = ()
         super().__init__((themes.shipped(), runtime.paths.themes), runtime)
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
         self.set_keymap(runtime.settings.keys)
         self._window_title = WindowTitle(self)
-        self.add_mode("tools", lambda: ToolsScreen(runtime))
+        self.add_mode("tools", lambda: ToolsScreen(runtime, self.remembered))
         self.add_mode("chat", self._chat_screen)
         self.add_mode("script", self._script_screen)
         self.add_mode("health", self._health_screen)
 
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
+        self.call_after_refresh(self._scan)
+        self.call_after_refresh(self.switch_mode, self.remembered.page)
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
         self.call_after_refresh(self.runtime.watch_record, lambda: self.call_later(self._show_record))
@@ -67,15 +72,21 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     async def on_unmount(self) -> None:
         """Restore the window title and close the runtime."""
         self._window_title.restore()
+        self.remember()
         await self.runtime.close()
 
     @work(thread=True)
     def _sweep(self) -> None:
         self.runtime.sweep()
 
+    @work(group="scan")
+    async def _scan(self) -> None:
+        await self._scanner.follow()
+
+    @on(HistoryRead)
     def _show_record(self) -> None:
         self.unrecorded = self.runtime.unrecorded()
-        self._tools_screen.read_problems()
+        self.run_worker(self._scanner.read_problems(), exclusive=True, group="problems read")
 
     @work
     async def _check_keys(self) -> None:
@@ -87,7 +98,7 @@ class PegboardApp(DialogApp, inherit_bindings=False):
 
     def show_problems(self) -> None:
         """List the problems of themes and keys together with those of packs."""
-        self._tools_screen.own_problems = (*self.theme_problems, *self._key_problems)
+        self._scanner.set_own_problems((*self.theme_problems, *self._key_problems))
 
     # Pages
 
@@ -158,12 +169,19 @@ class PegboardApp(DialogApp, inherit_bindings=False):
 
     # State
 
-    @on(ToolsScreen.Listed)
-    def _listed(self, event: ToolsScreen.Listed) -> None:
-        has_other_tools = event.scan.catalogue is not self.tool_scan.catalogue
-        self.tool_scan = event.scan
-        if has_other_tools:
+    def watch_tool_scan(self, before: ToolScan, scan: ToolScan) -> None:
+        """Check the requirements of new tools."""
+        if scan.catalogue is not before.catalogue:
             self.run_worker(self._checks.check_new(), group="checks")
+
+    def watch_health(self) -> None:
+        """Update the states of the tools."""
+        self.run_worker(self._scanner.update_states(), exclusive=True, group="states")
+
+    @work(exclusive=True, group="rescan")
+    async def action_rescan(self) -> None:
+        """Scan for tools again."""
+        self.notify(f"{await self._scanner.rescan():,} tools.", markup=False)
 
     @on(Called)
     async def _called(self, event: Called) -> None:

@@ -25,6 +25,11 @@ class Called(Message):
 
 
 @dataclass
+class HistoryRead(Message):
+    """A tool's history and presets were read, which may have revealed problems."""
+
+
+@dataclass
 class Asking(Message):
     """The start or the end of a model turn."""
 

@@ -185,7 +185,7 @@ class Hands:
         sought = "".join(letter for letter in label[:6] if letter.isalnum())
         await self._press(*sought)
         await self._until(lambda: lines.sought == sought and lines.marked is not None)
-        for _ in range(lines.found):
+        for _ in range(lines.row_count):
             if lines.marked == index:
                 return
             before = lines.cursor

@@ -37,7 +37,7 @@ def draft(stage: Stage) -> JsonObject:
 async def opened(stage: Stage, kind: type) -> None:
     """Wait until a list next to an editor is open and has lines."""
     await stage.until(lambda: isinstance(stage.app.screen, kind), "the list is open")
-    await stage.until(lambda: stage.app.screen.query_one(PickList).found, "the list has lines")
+    await stage.until(lambda: stage.app.screen.query_one(PickList).row_count, "the list has lines")
 
 
 async def closed(stage: Stage) -> None:

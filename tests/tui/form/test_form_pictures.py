@@ -103,11 +103,13 @@ def filled(do: Callable[[FormPane], object], seen: str) -> object:
     """Return a function that fills the form, runs `do`, and waits until a text is visible."""
 
     async def run(pilot: Pilot[None]) -> None:
-        screen = pilot.app.screen_stack[0]
+        app = pilot.app
+        assert isinstance(app, PegboardApp)
+        screen = app.screen_stack[0]
         assert isinstance(screen, ToolsScreen)
-        await until(pilot, lambda: not screen.scanning and screen.settled and screen.query(FormPane))
+        await until(pilot, lambda: not app.tool_scan.scanning and screen.settled and screen.query(FormPane))
         form = screen.query_one(FormPane)
-        screen.registry.list.select("data.export")
+        screen.tool_list.list.select("data.export")
         await until(pilot, lambda: screen.settled and form.form is not None)
         form.load(ARGUMENTS)
         form.focus_field()

@@ -24,7 +24,7 @@ from pegboard.models import (
     Truncation,
 )
 from pegboard.tui.result import ResultPane
-from pegboard.tui.result.status import ViewBar
+from pegboard.tui.result.status import StatusLine, ViewBar
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.text import TextView
 from pegboard.tui.result.tree import TreeView
@@ -61,7 +61,7 @@ async def test_a_call_is_followed_from_waiting_to_its_result(stage: OpenStage) -
         on.pane.feed(Log(call_id=on.call.id, stream="stderr", text="careful\n"))
         on.pane.feed(Progress(call_id=on.call.id, done=3, total=10, message="copying"))
         await on.until(lambda: "second" in on.text, "a line that has only begun is shown too")
-        assert re.search(r"▶ running · \d\.\d s · esc cancels · pid 4711", on.text)
+        assert re.search(r"▶ running · \d\.\d s · esc cancels · demo", on.text)
         assert re.search(r"█+░+ 30% 3 of 10 · copying", on.text)
         assert "! careful" in on.text
         shown = on.text.splitlines()[1]
@@ -70,7 +70,8 @@ async def test_a_call_is_followed_from_waiting_to_its_result(stage: OpenStage) -
         on.pane.feed(Finished(call=on.call, result=ToolResult(ok=True, data="done", meta=meta)))
         await on.pilot.pause()
         assert not on.is_running()
-        assert "✓ ok · 340 ms · 3.4 kB · cached · pid 4711 · demo.tool" in on.text
+        assert "✓ ok · 340 ms · 3.4 kB · cached · demo.tool" in on.text
+        assert str(on.pane.query_one(StatusLine).tooltip) == "Worker process: pid 4711"
         assert "[Text]   Markdown    Log 3" in on.text
         assert "30%" not in on.text
 

@@ -99,10 +99,10 @@ class BlockLines(MarkedLines):
         """Draw changed blocks now."""
         self._is_stale = False
         self._begun = perf_counter()
-        width = self.room - GUTTER - _MARGIN
+        width = self.row_width - GUTTER - _MARGIN
         if width < 1:
             return
-        self._width = self.room
+        self._width = self.row_width
         if self.marked is not None and self.marked not in self._blocks:
             self.forget_marked()
         self._drawn = [block.rows(width) for block in self._blocks]
@@ -116,7 +116,7 @@ class BlockLines(MarkedLines):
 
     def _resize(self) -> None:
         """Update the virtual size without a layout of the whole screen."""
-        size = Size(self.room, self.row_count)
+        size = Size(self.row_width, self.row_count)
         self.set_reactive(ScrollView.virtual_size, size)
         self._scroll_update(size)
 
@@ -180,7 +180,7 @@ class BlockLines(MarkedLines):
     def on_resize(self, event: events.Resize) -> None:
         """Wrap the rows to a new width and keep the same block at the top."""
         del event
-        if self.room == self._width and self._drawn:
+        if self.row_width == self._width and self._drawn:
             if self._following:
                 self.scroll_end(animate=False, immediate=True, x_axis=False)
             self.call_after_refresh(self.note_painted)

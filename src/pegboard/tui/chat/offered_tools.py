@@ -6,19 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 
 from pegboard.models import ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count, thousands
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 
@@ -33,7 +29,7 @@ class OfferedRow(NamedTuple):
     is_pack: bool = False
 
 
-class OfferedScreen(Dialog[frozenset[str] | None]):
+class OfferedScreen(ListDialog[frozenset[str] | None]):
     """Dialog that returns the names of the hidden tools, or None if nothing changed.
 
     Args:
@@ -43,19 +39,10 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
     """
 
     PAGE = "Tools that the model sees"
-    AUTO_FOCUS = "PickList"
+    HAS_PREVIEW = False
 
     DEFAULT_CSS = """
-    OfferedScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 80; max-width: 94%; height: 32; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
-            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-        }
-    }
+    OfferedScreen > #box { width: 80; height: 32; }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -66,29 +53,19 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, specs: Sequence[ToolSpec], without: frozenset[str], weights: Mapping[str, int]) -> None:
-        super().__init__()
+        super().__init__(subtitle="changes apply on close", pick_list=PickList(sign=self._sign, own_keys=" "))
         self._before = without
         self._without = set(without)
         self._weights = weights
         self._tools = tuple(spec.name for spec in specs)
         self._rows = tuple(_rows(specs))
         self._lines = [PickLine(row.text) for row in self._rows]
-        self._list = PickList(sign=self._sign, own_keys=" ")
-
-    def compose(self) -> ComposeResult:
-        """Yield the list and the summary of the marked tool."""
-        with Vertical(id="box") as box:
-            box.border_subtitle = "changes apply on close"
-            yield FilterLine("type to filter")
-            yield self._list
-            yield Static(id="about")
-            yield KeysLine()
 
     def on_mount(self) -> None:
         """List the tools."""
-        self._list.empty = "No matching tools." if self._rows else "No tools available."
+        self.list.empty = "No matching tools." if self._rows else "No tools available."
         self._count()
-        self._list.show(self._lines)
+        self.list.show(self._lines)
 
     # Actions
 
@@ -99,12 +76,12 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
 
     def action_tick(self) -> None:
         """Show or hide the marked tool or pack."""
-        if self._list.marked is not None:
-            self._toggle(self._rows[self._list.marked].tools)
+        if self.list.marked is not None:
+            self._toggle(self._rows[self.list.marked].tools)
 
     def action_tick_all(self) -> None:
         """Select all matching tools; if all are selected, deselect them."""
-        shown = (self._rows[index] for index in self._list.sift(self._list.sought))
+        shown = (self._rows[index] for index in self.list.sift(self.list.sought))
         self._toggle([name for row in shown for name in row.tools])
 
     def action_done(self) -> None:
@@ -117,22 +94,21 @@ class OfferedScreen(Dialog[frozenset[str] | None]):
         else:
             self._without.difference_update(tools)
         self._count()
-        self._list.refresh()
+        self.list.refresh()
 
     # Display
 
-    @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
-        found = sum(not self._rows[index].is_pack for index in self._list.sift(event.query))
-        self.query_one(FilterLine).show(event.query, f"{found:,} of {len(self._tools):,}")
+    def count_of(self, event: PickList.Filtered) -> str:
+        """Return the number of matching tools, without packs."""
+        found = sum(not self._rows[index].is_pack for index in self.list.sift(event.query))
+        return f"{found:,} of {len(self._tools):,}"
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:
         event.stop()
         row = None if event.index is None else self._rows[event.index]
         about = "" if row is None else f"Pack with {count(len(row.tools), 'tool')}" if row.is_pack else row.about
-        self.query_one("#about", Static).update(Content(about), layout=False)
+        self.show_about(Content(about))
 
     def _count(self) -> None:
         """Show number and tokens of the selected tools, in total and per pack."""

@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from pegboard.errors import SessionError, StoreError
 from pegboard.models.conversation import Message, ModelMessage, SystemMessage, ToolMessage, UserMessage
@@ -25,9 +22,7 @@ from pegboard.results.new_file import write_new
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -114,10 +109,11 @@ class SessionList(PickList):
         ]
         return [*range(min(1, len(self._lines))), *fit]
 
-    def highlighted(self, text: str) -> Content:
+    def highlighted(self, text: str, *, is_selected: bool = False) -> Content:
         """Return a name with the words of the filter highlighted."""
+        del is_selected
         shown = Content(text)
-        match = self.get_visual_style("pick-list--match", partial=True)
+        match = self.get_visual_style("filter-list--match", partial=True)
         for word in self.sought.split():
             for found in re.finditer(re.escape(word), text, re.IGNORECASE):
                 shown = shown.stylize(match, *found.span())
@@ -129,7 +125,7 @@ class SessionList(PickList):
         return "● " if self._sessions[index - 1].id == self._current else "  "
 
 
-class SessionsScreen(Dialog[str | None]):
+class SessionsScreen(ListDialog[str | None]):
     """Dialog that returns the ID of the session to open: a stored one, or a new ID.
 
     Args:
@@ -139,19 +135,14 @@ class SessionsScreen(Dialog[str | None]):
 
     PAGE = "Sessions"
     AUTO_FOCUS = "SessionList"
+    FILTER_HINT = "type to search names and messages"
 
     DEFAULT_CSS = """
     SessionsScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 110; max-width: 94%; height: 32; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
+        & > #box {
+            width: 110; height: 32;
             SessionList { height: 3fr; }
-            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-            #preview { height: 2fr; padding: 0 1; scrollbar-size-vertical: 1; }
-            #preview Static { height: auto; }
+            #preview { height: 2fr; }
         }
     }
     """
@@ -166,28 +157,14 @@ class SessionsScreen(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, current: str) -> None:
-        super().__init__()
-        self._list = SessionList(current)
-        self._about = Static(id="about")
-        self._text = Static(id="text")
-        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
+        self._sessions = SessionList(current)
+        super().__init__("Sessions", "● open", pick_list=self._sessions)
         self._runtime = runtime
         self._current = current
 
-    def compose(self) -> ComposeResult:
-        """Yield the list and a preview of the marked session."""
-        with Vertical(id="box") as box:
-            box.border_title = "Sessions"
-            box.border_subtitle = "● open"
-            yield FilterLine("type to search names and messages")
-            yield self._list
-            yield self._about
-            yield self._preview
-            yield KeysLine()
-
     def on_mount(self) -> None:
         """Load the sessions."""
-        self._list.empty = "Loading…"
+        self._sessions.empty = "Loading…"
         self._read(self._current)
 
     @work(exclusive=True, group="read")
@@ -198,7 +175,7 @@ class SessionsScreen(Dialog[str | None]):
         except StoreError as error:
             self._show_error(error)
             sessions, lines = (), [_NEW]
-        self._list.show_sessions(sessions, lines, marked)
+        self._sessions.show_sessions(sessions, lines, marked)
 
     def _load(self) -> tuple[Sequence[Session], Sequence[PickLine]]:
         sessions = self._runtime.sessions.list(limit=_MOST)
@@ -210,19 +187,19 @@ class SessionsScreen(Dialog[str | None]):
     def _chosen(self, event: PickList.Chosen) -> None:
         """Return the chosen session; a new one only after the search has finished without a match."""
         event.stop()
-        if event.index or self._list.is_search_complete:
-            self.dismiss(self._list.session.id if self._list.session else os.urandom(8).hex())
+        if event.index or self._sessions.is_search_complete:
+            self.dismiss(self._sessions.session.id if self._sessions.session else os.urandom(8).hex())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the actions on a session only if one is marked."""
-        return self._list.session is not None if action in {"rename", "delete", "export", "copy"} else True
+        return self._sessions.session is not None if action in {"rename", "delete", "export", "copy"} else True
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked session."""
         from pegboard.tui.dialogs.ask_name import AskName
 
-        session = self._list.session
+        session = self._sessions.session
         if session is None:
             return
         name = await self.app.push_screen_wait(AskName("Rename session to", session.name))
@@ -236,7 +213,7 @@ class SessionsScreen(Dialog[str | None]):
         """Delete the marked session after confirmation."""
         from pegboard.tui.dialogs.confirm import Confirm
 
-        session = self._list.session
+        session = self._sessions.session
         if session is None:
             return
         if session.id == self._current:
@@ -246,7 +223,7 @@ class SessionsScreen(Dialog[str | None]):
         asked = Confirm(f"Delete {_name(session)}?", f"{question}This can't be undone.", "Delete")
         if not await self.app.push_screen_wait(asked):
             return
-        neighbour = self._list.neighbour
+        neighbour = self._sessions.neighbour
         if await self._run_in_thread(self._runtime.sessions.delete, session.id) is not None:
             self._read(neighbour)
 
@@ -255,7 +232,7 @@ class SessionsScreen(Dialog[str | None]):
         """Export the marked session to a file in the working directory."""
         from pegboard.tui.form.popups import PickOne
 
-        session = self._list.session
+        session = self._sessions.session
         if session is None:
             return
         ways = PickOne(self._about.region, "Export as", [line for *_, line in _EXPORTS])
@@ -270,14 +247,10 @@ class SessionsScreen(Dialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_copy(self) -> None:
         """Copy the marked session as Markdown."""
-        session = self._list.session
+        session = self._sessions.session
         text = session and await self._run_in_thread(self._runtime.sessions.export, session.id, "markdown")
         if isinstance(text, str):
             self.app.post_message(Copy(text))
-
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
 
     def _write_export(self, session: Session, kind: _Kind, suffix: str) -> Path:
         text = self._runtime.sessions.export(session.id, kind)
@@ -298,15 +271,16 @@ class SessionsScreen(Dialog[str | None]):
     # Display
 
     @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
-        searched = self._list.is_search_complete
-        found = f"{event.found - 1:,} of {event.total - 1:,}" if searched else "searching…"
-        self.query_one(FilterLine).show(self._list.sought, found)
-        if searched:
+    def _search_messages(self) -> None:
+        if self._sessions.is_search_complete:
             self.workers.cancel_group(self, "search")
         else:
-            self._search(self._list.sought)
+            self._search(self._sessions.sought)
+
+    def count_of(self, event: PickList.Filtered) -> str:
+        """Return the number of sessions found by name and in messages."""
+        is_complete = self._sessions.is_search_complete
+        return f"{event.found - 1:,} of {event.total - 1:,}" if is_complete else "searching…"
 
     @work(exclusive=True, group="search")
     async def _search(self, sought: str) -> None:
@@ -318,13 +292,15 @@ class SessionsScreen(Dialog[str | None]):
             ids = frozenset(session.id for session in found)
         except StoreError as error:
             self._show_error(error)
-        self._list.show_search(sought, ids)
+        self._sessions.show_search(sought, ids)
 
     @on(PickList.Marked)
     def _show_marked(self, event: PickList.Marked) -> None:
         event.stop()
         self.refresh_bindings()
-        self._show_end(self._list.session, self._list.sought.strip() if self._list.is_search_complete else "")
+        self._show_end(
+            self._sessions.session, self._sessions.sought.strip() if self._sessions.is_search_complete else ""
+        )
 
     @work(exclusive=True, group="preview")
     async def _show_end(self, session: Session | None, sought: str) -> None:
@@ -343,12 +319,7 @@ class SessionsScreen(Dialog[str | None]):
             where = "Matches" if found else "Last messages" if entries else "No messages yet"
             facts = " · ".join(clean_line(fact) for fact in (session.model, session.id) if fact)
             about = Content.assemble((where, "bold"), (f"  {facts}", "$text-muted"))
-        self._about.update(about)
-        self._text.update(text)
-        if is_end:
-            self._preview.scroll_end(animate=False)
-        else:
-            self._preview.scroll_home(animate=False)
+        self.show_preview(about, text, at_end=is_end)
 
 
 _NEW: Final = PickLine("+ new session", pinned=True)

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.themed_app import ThemedApp
 from pegboard.tui.state.app_state import AppState
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.rule_undo import RuleUndo
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class DialogApp(ThemedApp, AppState):
 
     def __init__(self, theme_folders: Sequence[Path], runtime: Runtime) -> None:
         self.runtime = runtime
+        self.remembered = Remembered.read(runtime.paths.interface)
         super().__init__(theme_folders, runtime.paths.state / "theme", runtime.settings)
         self.rule_undo = RuleUndo(self, runtime)
         self.wants_reload = False
@@ -50,7 +52,7 @@ class DialogApp(ThemedApp, AppState):
         """List the problems; open the file of the chosen one."""
         from pegboard.tui.dialogs.problems import show_problems
 
-        await show_problems(self.app, self.tool_scan.problems)
+        await show_problems(self.app, self.problems)
 
     def action_help(self) -> None:
         """Show the keys of the focused pane."""

@@ -14,9 +14,9 @@ from textual.widgets import OptionList, Static
 
 from pegboard.models import Problem
 from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
-from pegboard.tui.shell.header import plural
 from pegboard.tui.widgets.dialog import Dialog
 from pegboard.tui.widgets.external_editor import open_in_editor
 from pegboard.tui.widgets.problem_text import place, problem_heading
@@ -58,7 +58,7 @@ class ProblemsScreen(Dialog[Problem | None]):
     _list = query_one(OptionList)
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(plural(len(problems), "problem"), "enter opens the file · c copies · esc closes")
+        super().__init__(count(len(problems), "problem"), "enter opens the file · c copies · esc closes")
         self._problems = sorted(problems, key=lambda problem: problem.rank)
 
     def compose_body(self) -> ComposeResult:
@@ -66,7 +66,7 @@ class ProblemsScreen(Dialog[Problem | None]):
         if self._problems:
             yield OptionList(*map(_entry, self._problems), markup=False)
         else:
-            yield Static("✓ No problems with packs, themes or settings.", id="none")
+            yield Static("✓ No problems with packs, requirements, themes or settings.", id="none")
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -94,8 +94,10 @@ class FormPane(Widget):
             super().__init__()
             self.faults = faults
 
-    share: var[str] = var("2fr", init=False)
-    """Height of the pane relative to its neighbors; without fields, it has one line."""
+    most: var[int] = var(0, init=False)
+    """Maximum height in lines, within which the pane is as high as its fields; 0 to be as high as its container."""
+    fixed: var[bool] = var(False, init=False)
+    """Whether the pane is `most` lines high even if its fields need fewer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,6 +113,8 @@ class FormPane(Widget):
         self._paint_hold = PaintHold(self)
         self._is_bare = False
         """Whether the tool has no arguments."""
+        self._is_text = False
+        """Whether the JSON text is shown."""
         self._rejected = ""
         """The invalid JSON text with which the user last tried to return to the fields."""
         self._scroll = FormScroll(self, self._errors, lambda: self._fields)
@@ -210,9 +214,20 @@ class FormPane(Widget):
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Ignore the change, for which Textual would update every descendant."""
 
-    def watch_share(self) -> None:
+    def watch_most(self) -> None:
         """Set the height directly, since a class would make Textual update the styles of every descendant."""
-        self.styles.height = "auto" if self._is_bare else self.share
+        if self._is_bare:
+            self.styles.height = "auto"
+        elif not self.most:
+            self.styles.height = "1fr"
+        else:
+            self.styles.height = self.most if self.fixed or self._is_text else "auto"
+        self.styles.max_height = self.most or None
+        self._scroll.most = max(self.most - self.gutter.height, 0)
+
+    def watch_fixed(self) -> None:
+        """Update the height."""
+        self.watch_most()
 
     def on_form_body_filled(self, event: FormBody.Filled) -> None:
         """Restore the scroll position, for which the form may have been too short before."""
@@ -374,8 +389,9 @@ class FormPane(Widget):
         as_text = as_text or form.has_text_fault
         had_focus = focus or self.has_focus_within or (self._fields is not None and self._fields.is_moving_focus)
         self._rejected = ""
+        self._is_text = as_text
         self._is_bare = not form.fields and not as_text
-        self.watch_share()
+        self.watch_most()
         if as_text:
             box = JsonBox(form.text(masked=True))
             self._replace_body(Vertical(box, classes="body -text"), box=box)

@@ -34,6 +34,8 @@ class FormScroll:
         self._last_height = 0
         self._wanted_top = 0
         """Position to scroll to once the form is long enough."""
+        self.most = 0
+        """Maximum height of a pane that is as high as its fields; 0 if its height doesn't depend on them."""
 
     @property
     def space(self) -> Space:
@@ -107,7 +109,9 @@ class FormScroll:
 
     @property
     def _height(self) -> int:
-        """Height of the viewport; before fields are laid out, the last known one."""
+        """Height of the viewport, or its maximum; before fields are laid out, the last known one."""
+        if self.most:
+            return self.most
         return self._last_height if self._was_bare else self._pane.scrollable_content_region.height
 
     @property

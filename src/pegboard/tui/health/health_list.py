@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events
 from textual.binding import BindingType
 from textual.content import Content
-from textual.reactive import reactive
 
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.report import Key, Report, ReportLine, RequirementLine, sift
@@ -54,12 +52,8 @@ class HealthList(PickList):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    typing: reactive[bool] = reactive(False, init=False)
-    """With vim keys: whether letters are added to the filter."""
-
     def __init__(self, *, vim_keys: bool = False) -> None:
-        super().__init__(own_keys=_OWN_KEYS)
-        self._vim_keys = vim_keys
+        super().__init__(own_keys=_OWN_KEYS, vim_keys=vim_keys)
         self._report = Report()
         self._was_moved = False
 
@@ -71,17 +65,10 @@ class HealthList(PickList):
     def show_report(self, report: Report) -> None:
         """Show a new report. After the user has moved the selection, it stays on its line."""
         marked = self.line.key if self.line is not None and self._was_moved else None
-        offset = self.cursor - round(self.scroll_y)
         self._report = report
         self._lines = [_DRAWN_HERE] * len(report)
         self._shown = self.sift(self.sought)
-        self._resize()
-        self.set_reactive(PickList.cursor, self._place_of(marked) if self._was_moved else 0)
-        self.scroll_to(y=max(0, self.cursor - offset), animate=False, force=True, immediate=True)
-        self._reveal()
-        self.refresh()
-        self.post_message(self.Filtered(self.sought, len(self._shown), len(self._lines)))
-        self.post_message(self.Marked(self.marked))
+        self.rows_changed(self._place_of(marked) if self._was_moved else 0, keeps_offset=True)
 
     def _place_of(self, key: Key | None) -> int:
         """Return the row of the line with this key, or the row nearest to the selection."""
@@ -104,10 +91,6 @@ class HealthList(PickList):
         self._was_moved = True
         super().watch_cursor()
 
-    def watch_typing(self) -> None:
-        """Post whether the filter accepts letters."""
-        self.post_message(self.Filtered(self.sought, len(self._shown), len(self._lines)))
-
     # Actions
 
     def action_choose(self) -> None:
@@ -115,53 +98,24 @@ class HealthList(PickList):
         self.typing = False
         super().action_choose()
 
-    def action_filter(self) -> None:
-        """Start filtering."""
-        self.typing = True
-
     def action_clear(self) -> None:
         """Clear the filter and keep the selection."""
         self.typing = False
         self._was_moved = True
         self.erase_filter()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let `escape` pass if the filter is empty."""
-        return bool(self.sought) or self.typing if action == "clear" else True
-
-    def on_key(self, event: events.Key) -> None:
-        """Move by letters with vim keys, unless the filter accepts them."""
-        character = event.character
-        if not self._vim_keys or self.typing or not event.is_printable or character is None or character in _OWN_KEYS:
-            return
-        event.stop()
-        event.prevent_default()
-        match character:
-            case "j" | "k":
-                self.action_move(1 if character == "j" else -1)
-            case "g" | "G":
-                self.action_move_to(0 if character == "g" else -1)
-
-    def on_click(self, event: events.Click) -> None:
-        """Select a line; open it on a second click."""
-        line = event.y + round(self.scroll_y)
-        event.stop()
-        event.prevent_default()
-        if line >= len(self._shown):
-            return
-        again = line == self.cursor and event.chain > 1
-        self.cursor = line
-        if again:
-            self.action_choose()
+    def chooses_on_click(self, *, is_second: bool) -> bool:
+        """Select on the first click, open on the second."""
+        return is_second
 
     # Rendering
 
-    def draw(self, index: int, width: int, *, is_marked: bool) -> Content:
+    def draw(self, row: int, width: int, *, is_selected: bool) -> Content:
         """Return a line in columns; less important columns are omitted if space is short."""
-        line = self._report[index]
+        line = self._report[self._shown[row]]
         indent = "  " if isinstance(line, RequirementLine) and line.tool else ""
-        style = "" if is_marked else GRADE_STYLES[line.grade]
-        muted = "" if is_marked else "$text-muted"
+        style = "" if is_selected else GRADE_STYLES[line.grade]
+        muted = "" if is_selected else "$text-muted"
         columns = _columns(width)
         cells = {
             "kind": Content.styled(line.kind, muted),
@@ -169,9 +123,10 @@ class HealthList(PickList):
             "version": Content.styled(line.version, muted),
             "note": Content.styled(line.note, muted),
         }
-        left = Content.assemble(" ", indent, (SIGNS[line.grade] + " ", style), self.highlighted(line.name))
+        name = self.highlighted(line.name, is_selected=is_selected)
+        left = Content.assemble(" ", indent, (SIGNS[line.grade] + " ", style), name)
         parts = [_cell(left, width - sum(columns.values()))]
-        parts += [_cell(cells[name], room) for name, room in columns.items()]
+        parts += [_cell(cells[name], column) for name, column in columns.items()]
         return Content("").join(parts)
 
 

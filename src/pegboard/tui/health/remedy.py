@@ -14,7 +14,7 @@ from textual.getters import query_one
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from pegboard.models import HealthRow, Thing
+from pegboard.models import HealthRow, RequirementKey
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
@@ -45,12 +45,12 @@ class RequiringTools(PickList):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
-    RequiringTools:blur > .pick-list--cursor { color: $foreground; background: transparent; text-style: none; }
+    RequiringTools:blur > .filter-list--cursor { color: $foreground; background: transparent; text-style: none; }
     """
 
-    def draw(self, index: int, width: int, *, is_marked: bool) -> Content:
+    def draw(self, row: int, width: int, *, is_selected: bool) -> Content:
         """Return a line; the selection is hidden without focus."""
-        return super().draw(index, width, is_marked=is_marked and self.has_focus)
+        return super().draw(row, width, is_selected=is_selected and self.has_focus)
 
 
 class RemedyPane(Vertical):
@@ -111,7 +111,7 @@ class RemedyPane(Vertical):
             part.display = state is not None
         if state is None or (earlier and earlier.tools is state.tools and earlier.blocked == state.blocked):
             return
-        is_same = earlier is not None and earlier.thing == state.thing
+        is_same = earlier is not None and earlier.key == state.key
         self._requirements = sorted(state.tools, key=lambda one: one.tool not in state.blocked)
         self._heading.update(Content(f"Required by {count(len(self._requirements), 'tool')} (enter opens one):"))
         lines = [PickLine(clean_line(one.tool), _note(one, state.blocked)) for one in self._requirements]
@@ -173,7 +173,7 @@ def _describe(line: ReportLine | None) -> list[Content]:
 
 def _describe_requirement(line: RequirementLine) -> list[Content]:
     lines = [_state(line)]
-    found, thing = line.state.found, line.state.thing
+    found, key = line.state.found, line.state.key
     if line.state.is_looking or found is None:
         lines.append(Content(f"The {line.kind} is being checked."))
     elif found.status == "ok":
@@ -184,22 +184,24 @@ def _describe_requirement(line: RequirementLine) -> list[Content]:
         lines.append(Content(clean(found.error)))
     if found.status != "ok":
         lines.append(_fact("Get it", clean(found.install), "bold"))
-        lines += _setting(thing, found.install)
+        lines += _setting(key, found)
     if found.version:
         lines.append(_fact("Version", clean_line(found.version)))
-    if thing.min_version:
-        lines.append(_fact("At least", clean_line(thing.min_version)))
+    if key.min_version:
+        lines.append(_fact("At least", clean_line(key.min_version)))
     if found.path:
-        label = "From" if thing.kind == "secret" else "Path"
+        label = "From" if key.kind == "secret" else "Path"
         lines.append(_fact(label, clean_line(_PLACES.get(found.path, found.path))))
     return lines
 
 
-def _setting(thing: Thing, install: str) -> list[Content]:
-    """Return how to set a secret, unless the tool's author explains it."""
-    command = f"pegboard auth set {clean_line(thing.name)}"
-    if thing.kind != "secret" or command in install:
+def _setting(key: RequirementKey, found: HealthRow) -> list[Content]:
+    """Return how to set a secret, unless that is in `install` already; without a keyring, it can't be stored there."""
+    command = f"pegboard auth set {clean_line(key.name)}"
+    if key.kind != "secret" or command in found.install or f"Set {key.name} in the environment" in found.install:
         return []
+    if "keyring" in (found.error or ""):
+        return [_fact("Set it", "in the environment or a .env file")]
     return [_fact("Set it", f"{command}, or add it to the environment or a .env file")]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
-from pegboard.models import HealthRow, Problem, Requirement, Thing, ToolSpec
+from pegboard.models import HealthRow, Problem, Requirement, RequirementKey, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.state.catalogue import Catalogue, ToolEntry
@@ -28,7 +28,7 @@ Grade = Literal["bad", "doubtful", "unknown", "good"]
 _RANKS: dict[Grade, int] = {"bad": 0, "doubtful": 1, "unknown": 2, "good": 3}
 _STATES: dict[Grade, Status] = {"bad": "blocked", "doubtful": "degraded", "unknown": "checking…", "good": "ready"}
 
-Key: TypeAlias = tuple[str | Thing, ...]
+Key: TypeAlias = tuple[str | RequirementKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ToolRequirement:
 class RequirementState:
     """State of a requirement, shared by all lines that show it."""
 
-    thing: Thing
+    key: RequirementKey
     name: str
     """Name and minimum version, cleaned."""
     tools: tuple[ToolRequirement, ...]
@@ -56,12 +56,14 @@ class RequirementState:
     """Names of the tools that can't run without it."""
 
     @classmethod
-    def of(cls, thing: Thing, name: str, tools: tuple[ToolRequirement, ...], known: HealthState) -> RequirementState:
+    def of(
+        cls, key: RequirementKey, name: str, tools: tuple[ToolRequirement, ...], known: HealthState
+    ) -> RequirementState:
         """Look up the results for a requirement."""
-        found = known.found.get(thing)
+        found = known.found.get(key)
         is_missing = found is not None and found.status in ("missing", "outdated")
         blocked = frozenset(one.tool for one in tools if not one.requirement.optional) if is_missing else frozenset()
-        return cls(thing, name, tools, found, thing in known.checking, blocked)
+        return cls(key, name, tools, found, key in known.checking, blocked)
 
     @property
     def status(self) -> Status:
@@ -89,7 +91,7 @@ class RequirementLine:
     @property
     def key(self) -> Key:
         """Identity of the line when the report changes."""
-        return ("requirement", self.tool, self.state.thing)
+        return ("requirement", self.tool, self.state.key)
 
     @property
     def name(self) -> str:
@@ -99,7 +101,7 @@ class RequirementLine:
     @property
     def kind(self) -> str:
         """Label of the kind."""
-        return KINDS[self.state.thing.kind]
+        return KINDS[self.state.key.kind]
 
     @property
     def status(self) -> Status:
@@ -231,31 +233,30 @@ class Requirements:
         problems: Problems of packs.
     """
 
-    requirements: Mapping[Thing, tuple[ToolRequirement, ...]]
-    names: Mapping[Thing, str]
+    requirements: Mapping[RequirementKey, tuple[ToolRequirement, ...]]
+    names: Mapping[RequirementKey, str]
     tools: tuple[ToolEntry, ...]
     problems: tuple[ProblemLine, ...]
 
     @classmethod
     def of(cls, catalogue: Catalogue) -> Requirements:
         """Collect the requirements of all tools."""
-        requirements: defaultdict[Thing, list[ToolRequirement]] = defaultdict(list)
+        requirements: defaultdict[RequirementKey, list[ToolRequirement]] = defaultdict(list)
         tools = tuple(entry for entry in catalogue.entries if entry.spec.requirements)
         for entry in tools:
             for requirement in entry.spec.requirements:
-                requirements[requirement.thing].append(ToolRequirement(entry.spec.name, requirement))
+                requirements[requirement.key].append(ToolRequirement(entry.spec.name, requirement))
         return cls(
-            {thing: tuple(found) for thing, found in requirements.items()},
-            {thing: clean_line(str(thing)) for thing in requirements},
+            {key: tuple(found) for key, found in requirements.items()},
+            {key: clean_line(str(key)) for key in requirements},
             tools,
             tuple(ProblemLine(clean_line(pack.name), one) for pack in catalogue.packs for one in pack.problems),
         )
 
-    def states(self, known: HealthState) -> dict[Thing, RequirementState]:
+    def states(self, known: HealthState) -> dict[RequirementKey, RequirementState]:
         """Return the state of each requirement."""
         return {
-            thing: RequirementState.of(thing, self.names[thing], tools, known)
-            for thing, tools in self.requirements.items()
+            key: RequirementState.of(key, self.names[key], tools, known) for key, tools in self.requirements.items()
         }
 
 
@@ -307,8 +308,8 @@ def by_tool(requirements: Requirements, known: HealthState, ranks: dict[Key, int
     groups: list[ToolLine | ProblemLine] = [*requirements.problems]
     states = requirements.states(known)
     for entry in requirements.tools:
-        own = dict.fromkeys(requirement.thing for requirement in entry.spec.requirements)
-        lines = [RequirementLine(states[thing], entry.spec.name) for thing in own]
+        own = dict.fromkeys(requirement.key for requirement in entry.spec.requirements)
+        lines = [RequirementLine(states[key], entry.spec.name) for key in own]
         groups.append(ToolLine.of(entry, sorted(lines, key=lambda line: _rank(line, ranks))))
     groups.sort(key=lambda line: _order(line, ranks))
     return Report([line for group in groups for line in _with_requirements(group)])
@@ -327,15 +328,15 @@ def sift(lines: Sequence[ReportLine], query: str) -> list[int]:
     if not letters:
         return list(range(len(lines)))
     fits = in_order(letters)
-    named: dict[Thing, bool] = {}
+    named: dict[RequirementKey, bool] = {}
 
     def is_hit(line: ReportLine) -> bool:
         if not isinstance(line, RequirementLine):
             return _matches(line, letters, fits)
-        thing = line.state.thing
-        if thing not in named:
-            named[thing] = _matches(line, letters, fits)
-        return named[thing]
+        key = line.state.key
+        if key not in named:
+            named[key] = _matches(line, letters, fits)
+        return named[key]
 
     hits = {index for index, line in enumerate(lines) if is_hit(line)}
     tools = {line.spec.name for index, line in enumerate(lines) if index in hits and isinstance(line, ToolLine)}

@@ -15,7 +15,7 @@ from textual.getters import query_one
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from pegboard.models import Location, Problem, Thing, ToolSpec
+from pegboard.models import Location, Problem, RequirementKey, ToolSpec
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.health.health_list import LEGEND, HealthList
 from pegboard.tui.health.remedy import RemedyPane, remedy
@@ -244,9 +244,9 @@ class HealthScreen(PageScreen):
         """Check the selected requirement again, or all requirements of the selected tool."""
         match self._list.line:
             case RequirementLine(state=state):
-                self._recheck([state.thing])
+                self._recheck([state.key])
             case ToolLine(requirements=requirements):
-                self._recheck([line.state.thing for line in requirements])
+                self._recheck([line.state.key for line in requirements])
             case _:
                 self.notify("Select a requirement or a tool to recheck it.", severity="warning")
 
@@ -254,7 +254,7 @@ class HealthScreen(PageScreen):
         """Check every requirement again."""
         self._recheck(None)
 
-    def _recheck(self, requirements: Collection[Thing] | None) -> None:
+    def _recheck(self, requirements: Collection[RequirementKey] | None) -> None:
         # A worker of the app, so that the check continues when this screen is left.
         self.app.run_worker(self._checks.recheck(requirements), group="checks")
 

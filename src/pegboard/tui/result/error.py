@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -13,10 +14,10 @@ from textual.reactive import var
 from textual.widgets import Static
 
 from pegboard.models import Fault, ToolError
-from pegboard.results.advice import advice
+from pegboard.results.advice import advice, failing_line
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
-from pegboard.tui.commands import Command, bindings
+from pegboard.tui.commands import Command, bindings, key_of
 
 _LONGEST = 20_000
 
@@ -32,6 +33,7 @@ class ErrorView(VerticalScroll, can_focus=True):
     PAGE = "Error"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("result.error.traceback", "t,enter,space", "unfold", "Traceback", "Show or hide the traceback."),
+        Command("result.error.open", "o", "open_source", "Open line", "Open the failing line in your editor.", True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
@@ -51,6 +53,7 @@ class ErrorView(VerticalScroll, can_focus=True):
         & .card > * { height: auto; }
         & .advice { color: $text-muted; margin-top: 1; }
         & .validation { margin-top: 1; }
+        & .source { margin-top: 1; &:hover { text-style: underline; pointer: pointer; } }
         & .fold { margin-top: 1; width: auto; text-style: bold; &:hover { text-style: bold underline; } }
         & .traceback { color: $text-muted; }
     }
@@ -63,6 +66,7 @@ class ErrorView(VerticalScroll, can_focus=True):
         super().__init__()
         self._error = error
         self._traceback = traceback
+        self._source = failing_line(traceback)
 
     @property
     def text(self) -> str:
@@ -83,6 +87,8 @@ class ErrorView(VerticalScroll, can_focus=True):
             yield Static(Content(_bounded(error.message)), classes="message")
             if error.faults:
                 yield Static(Content("\n").join(_fault(fault) for fault in error.faults), classes="validation")
+            if self._source is not None:
+                yield Static(self._where, classes="source")
             if hint := advice(error):
                 yield Static(Content(hint), classes="advice")
             if self._traceback:
@@ -90,6 +96,16 @@ class ErrorView(VerticalScroll, can_focus=True):
                 traceback = Static(Content(_bounded(self._traceback)), classes="traceback")
                 traceback.display = False
                 yield traceback
+
+    @property
+    def _where(self) -> Content:
+        """The failing line of the pack, and what to do next."""
+        assert self._source is not None
+        file, line, function = self._source
+        at = f"{clean_line(Path(file).name)}:{line}"
+        inside = f", in {clean_line(function)}" if function else ""
+        hint = f"Press {key_of(self, 'result.error.open')} to open the line, fix it, and run the tool again."
+        return Content.assemble("Failed at ", (at, "bold"), f"{inside}. ", (hint, "$text-muted"))
 
     @property
     def _fold(self) -> Content:
@@ -106,16 +122,32 @@ class ErrorView(VerticalScroll, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the command only if there is a traceback."""
         del parameters
-        return self._traceback is not None if action == "unfold" else True
+        match action:
+            case "unfold":
+                return self._traceback is not None
+            case "open_source":
+                return self._source is not None
+            case _:
+                return True
 
     def action_unfold(self) -> None:
         """Show or hide the traceback."""
         self.unfolded = not self.unfolded
 
+    @work(exclusive=True, group="editor")
+    async def action_open_source(self) -> None:
+        """Open the failing line of the pack in the editor."""
+        from pegboard.tui.widgets.external_editor import open_in_editor
+
+        if self._source is not None:
+            await open_in_editor(self.app, self._source.file, self._source.line)
+
     def on_click(self, event: events.Click) -> None:
-        """Show or hide the traceback on a click on its heading."""
+        """Show or hide the traceback on a click on its heading; open the failing line on a click on it."""
         if event.widget is not None and event.widget.has_class("fold"):
             self.action_unfold()
+        elif event.widget is not None and event.widget.has_class("source"):
+            self.action_open_source()
 
 
 def _fault(fault: Fault) -> Content:

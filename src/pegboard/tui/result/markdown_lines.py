@@ -95,7 +95,7 @@ class MarkedView(MarkedLines):
     def on_resize(self, event: events.Resize) -> None:
         """Wrap the lines again if the width has changed."""
         del event
-        self._break(self.room)
+        self._break(self.row_width)
         self.rows_changed()
 
     def _break(self, width: int) -> None:

@@ -97,6 +97,8 @@ class ResultPane(Widget):
     """Key that runs a tool."""
     cancel_key: reactive[str] = reactive("")
     """Key that cancels a call."""
+    welcome: reactive[str] = reactive("", init=False)
+    """Text instead of `EMPTY` until the first call of all."""
 
     def __init__(
         self,
@@ -254,10 +256,12 @@ class ResultPane(Widget):
         self._tick()
         self._update_banner()
         self._update_bar()
-        self._views.set_empty_text(self.EMPTY.format(key=self.run_key))
+        self._views.set_empty_text(self.welcome or self.EMPTY.format(key=self.run_key))
 
     def _update_status(self) -> None:
         self._status.display = self.state != "empty"
+        worker = clean_line(self._result.meta.worker or "") if self._result else self._worker
+        self._status.tooltip = Content(f"Worker process: {worker}") if worker else None
         tool = (clean_line(self._call.name) if self._call else "", "dim")
         elapsed = (_elapsed(monotonic() - self._since), "bold")
         hint = (f"{self.cancel_key} cancels", "dim")
@@ -267,8 +271,7 @@ class ResultPane(Widget):
             case "waiting":
                 self._status.pieces = [("… waiting", "bold $text-warning"), elapsed, hint, tool]
             case "running":
-                worker = [(self._worker, "dim")] if self._worker else []
-                self._status.pieces = [("▶ running", "bold $text-primary"), elapsed, hint, *worker, tool]
+                self._status.pieces = [("▶ running", "bold $text-primary"), elapsed, hint, tool]
             case "finished" if self._result:
                 self._status.pieces = [*self.outcome(self._result), tool]
             case _:
@@ -305,6 +308,10 @@ class ResultPane(Widget):
             self._clock.pause()
 
     def watch_run_key(self) -> None:
+        """Update the hint."""
+        self._update()
+
+    def watch_welcome(self) -> None:
         """Update the hint."""
         self._update()
 

@@ -47,8 +47,6 @@ def outcome(result: ToolResult) -> list[tuple[str, str]]:
         pieces.append(("cached", "$text-accent"))
     if meta.log_bytes_dropped:
         pieces.append((f"{size(meta.log_bytes_dropped)} of log dropped", "$text-warning"))
-    if meta.worker:
-        pieces.append((clean_line(meta.worker), "dim"))
     return pieces
 
 

@@ -190,7 +190,7 @@ class TableView(LineView):
     def _columns(self) -> range:
         """Return the visible columns; the last one may be cut."""
         used, end = 0, self._first
-        while end < len(self._widths) and used < self.room:
+        while end < len(self._widths) and used < self.row_width:
             used += self._widths[end] + len(_GAP)
             end += 1
         return range(self._first, end)
@@ -199,7 +199,7 @@ class TableView(LineView):
         row, column = self.cursor
         self.show_row(row)
         self._first = min(self._first, column)
-        while self._first < column and self._right_edge(column) > self.room:
+        while self._first < column and self._right_edge(column) > self.row_width:
             self._first += 1
 
     def _right_edge(self, column: int) -> int:

@@ -66,7 +66,7 @@ class TextView(LineView):
     def row(self, index: int) -> tuple[str, list[Span]]:
         """Return a row and its styled spans."""
         if not self._rows:
-            return self._placeholder[: self.room], [(0, len(self._placeholder), "muted")]
+            return self._placeholder[: self.row_width], [(0, len(self._placeholder), "muted")]
         number, start, end = self._rows[index]
         line = self._lines[number]
         if self._highlight is None:
@@ -141,10 +141,10 @@ class TextView(LineView):
     def on_resize(self, event: events.Resize) -> None:
         """Wrap the lines again if the width has changed, keeping the top line in place."""
         del event
-        if self.room == self._width:
+        if self.row_width == self._width:
             return
         top = self._rows[self.scroll_offset.y] if self.scroll_offset.y < len(self._rows) else None
-        self._width = self.room
+        self._width = self.row_width
         self._rows.clear()
         self._wrap_from(0)
         self.rows_changed()

@@ -99,7 +99,7 @@ class TreeView(LineView):
     def row(self, index: int) -> tuple[str, list[Span]]:
         """Return an indented row with its marker, and its styled spans."""
         row = self._tree.rows[index]
-        room = self.room
+        room = self.row_width
         indent = min(2 * row.depth, max(room - _LEAST_ROOM, 0))
         text = " " * indent + (_OPEN if row.open else _CLOSED if row.can_open or row.kind == "more" else _LEAF)
         spans: list[Span] = [(indent, len(text), "muted")]
@@ -149,7 +149,7 @@ class TreeView(LineView):
         if index >= self.row_count:
             return
         event.stop()
-        on_sign = offset.x < min(2 * self._tree.rows[index].depth, max(self.room - _LEAST_ROOM, 0)) + len(_OPEN)
+        on_sign = offset.x < min(2 * self._tree.rows[index].depth, max(self.row_width - _LEAST_ROOM, 0)) + len(_OPEN)
         again = index == self.cursor and event.chain > 1
         self.cursor = index
         if on_sign or again or self._current.kind == "more":
@@ -237,7 +237,7 @@ class TreeView(LineView):
     def _line_with(self, wanted: re.Pattern[str], index: int) -> int:
         """Return the index of the first line matching `wanted` in the long string at `index`, or `index`."""
         row = self._tree.rows[index]
-        if any(wanted.search(piece) for piece, _ in row.label(self.room)):
+        if any(wanted.search(piece) for piece, _ in row.label(self.row_width)):
             return index
         self._tree.open(index)
         at = index + 1

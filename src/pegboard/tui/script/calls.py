@@ -133,7 +133,7 @@ class CallsTree(MarkedLines):
 
     def _resize(self) -> None:
         """Update the virtual size without a layout of the whole screen."""
-        size = Size(self.room, self.row_count)
+        size = Size(self.row_width, self.row_count)
         self.set_reactive(ScrollView.virtual_size, size)
         self._scroll_update(size)
 
@@ -162,11 +162,11 @@ class CallsTree(MarkedLines):
         assert self._run is not None, "rows require a run"
         node = self._node(index)
         if node is not None:
-            return _row(node, self._run, self.room)
+            return _row(node, self._run, self.row_width)
         more = self._detail_rows[index - self._at - 1]
         indent = "  " * min((self._run.rows[self._at].depth + 1), 8)
         text = f"{indent}│ {more.text}"
-        text = text if cell_len(text) <= self.room else f"{fitted(text, self.room - 1)}…"
+        text = text if cell_len(text) <= self.row_width else f"{fitted(text, self.row_width - 1)}…"
         return text, [(0, len(text), more.mark)]
 
     def row_style(self, index: int) -> str | None:

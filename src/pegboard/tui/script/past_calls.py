@@ -8,11 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 
 from pegboard.errors import StoreError
 from pegboard.models import CallRecord
@@ -20,9 +17,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.sizes import age, count, duration
 from pegboard.results.text import preview
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -34,7 +29,7 @@ _ARGUMENTS, _ALL_ARGUMENTS = 60, 300
 """Characters of arguments in the list and for the marked call."""
 
 
-class PastCallsScreen(Dialog[str | None]):
+class PastCallsScreen(ListDialog[str | None]):
     """Dialog that lists recorded calls, newest first, and returns the selected ones as lines of a script.
 
     Args:
@@ -42,18 +37,13 @@ class PastCallsScreen(Dialog[str | None]):
     """
 
     PAGE = "Past calls"
-    AUTO_FOCUS = "PickList"
+    FILTER_HINT = "type to filter; space selects several"
+    HAS_PREVIEW = False
 
     DEFAULT_CSS = """
-    PastCallsScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 104; max-width: 94%; height: 28; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
-            #about { height: 3; padding: 0 1; background: $panel; }
-        }
+    PastCallsScreen > #box {
+        width: 104; height: 28;
+        #about { height: 3; text-wrap: wrap; }
     }
     """
 
@@ -64,25 +54,15 @@ class PastCallsScreen(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime) -> None:
-        super().__init__()
+        tick_list = PickList(sign=lambda index: "☑ " if index in self._ticked else "☐ ", own_keys=" ")
+        super().__init__("Insert past calls", pick_list=tick_list)
         self._runtime = runtime
         self._records: Sequence[CallRecord] = ()
         self._ticked: set[int] = set()
-        self._list = PickList(sign=lambda index: "☑ " if index in self._ticked else "☐ ", own_keys=" ")
-        self._about = Static(id="about")
-
-    def compose(self) -> ComposeResult:
-        """Yield the list and the arguments of the marked call."""
-        with Vertical(id="box") as box:
-            box.border_title = "Insert past calls"
-            yield FilterLine("type to filter; space selects several")
-            yield self._list
-            yield self._about
-            yield KeysLine()
 
     def on_mount(self) -> None:
         """Load the history."""
-        self._list.empty = "Loading…"
+        self.list.empty = "Loading…"
         self._read()
 
     @work(exclusive=True, group="read")
@@ -91,9 +71,9 @@ class PastCallsScreen(Dialog[str | None]):
             self._records = await asyncio.to_thread(self._runtime.history.records, limit=_MOST)
         except StoreError as error:
             self.notify(clean_line(str(error)), severity="error", markup=False)
-        self._list.empty = "No matching calls." if self._records else "No calls recorded yet."
+        self.list.empty = "No matching calls." if self._records else "No calls recorded yet."
         now = datetime.now(UTC)
-        self._list.show([_line(now, record) for record in self._records])
+        self.list.show([_line(now, record) for record in self._records])
 
     @on(PickList.Chosen)
     def _chosen(self, event: PickList.Chosen) -> None:
@@ -108,20 +88,11 @@ class PastCallsScreen(Dialog[str | None]):
 
     def action_tick(self) -> None:
         """Select or deselect the marked call and move to the next one."""
-        if self._list.marked is not None:
-            self._ticked ^= {self._list.marked}
-            self._list.action_move(1)
-            self._list.refresh()
+        if self.list.marked is not None:
+            self._ticked ^= {self.list.marked}
+            self.list.action_move(1)
+            self.list.refresh()
             self.query_one("#box").border_subtitle = Content(f"{len(self._ticked):,} selected" if self._ticked else "")
-
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
-
-    @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
-        self.query_one(FilterLine).show(event.query, f"{event.found:,} of {event.total:,}")
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:

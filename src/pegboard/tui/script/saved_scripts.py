@@ -8,12 +8,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static
 
 from pegboard.errors import SavedScriptError
 from pegboard.models import SavedScript
@@ -21,9 +18,7 @@ from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import age, count
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.script.open_script import OpenScript
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.filter_line import FilterLine
-from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -33,7 +28,7 @@ _SHOWN: Final = 20_000
 """Characters of a script in the preview."""
 
 
-class SavedScriptsScreen(Dialog[str | None]):
+class SavedScriptsScreen(ListDialog[str | None]):
     """Dialog that lists saved scripts and returns the name of the one to open.
 
     Args:
@@ -42,21 +37,10 @@ class SavedScriptsScreen(Dialog[str | None]):
     """
 
     PAGE = "Saved scripts"
-    AUTO_FOCUS = "PickList"
+    FILTER_HINT = "type to filter or enter a new name"
 
     DEFAULT_CSS = """
-    SavedScriptsScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 96; max-width: 94%; height: 28; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            PickList { height: 1fr; }
-            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-            #preview { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
-            #preview Static { height: auto; }
-        }
-    }
+    SavedScriptsScreen > #box { width: 96; height: 28; }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -68,29 +52,14 @@ class SavedScriptsScreen(Dialog[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, script: OpenScript) -> None:
-        super().__init__()
+        super().__init__("Saved scripts", pick_list=PickList(sign=self._sign))
         self._runtime = runtime
         self._script = script
         self._scripts: tuple[SavedScript, ...] = ()
-        # keep references: a worker may finish while the screen is removed and queries fail
-        self._list = PickList(sign=self._sign)
-        self._about = Static(id="about")
-        self._text = Static(id="text")
-        self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
-
-    def compose(self) -> ComposeResult:
-        """Yield the list and a preview of the marked script."""
-        with Vertical(id="box") as box:
-            box.border_title = "Saved scripts"
-            yield FilterLine("type to filter or enter a new name")
-            yield self._list
-            yield self._about
-            yield self._preview
-            yield KeysLine()
 
     def on_mount(self) -> None:
         """Load the scripts."""
-        self._list.empty = "Loading…"
+        self.list.empty = "Loading…"
         self._read(self._script.name)
 
     @work(exclusive=True, group="read")
@@ -104,12 +73,12 @@ class SavedScriptsScreen(Dialog[str | None]):
         now = datetime.now(UTC)
         lines = [PickLine("+ save the open script", pinned=True)]
         lines += [PickLine(clean_line(script.name), age(now, script.changed)) for script in self._scripts]
-        self._list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
+        self.list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
 
     @property
     def _marked(self) -> SavedScript | None:
         """The marked script; None if the row for saving is marked."""
-        return self._scripts[self._list.marked - 1] if self._list.marked else None
+        return self._scripts[self.list.marked - 1] if self.list.marked else None
 
     def _sign(self, index: int) -> str:
         if not index:
@@ -134,7 +103,7 @@ class SavedScriptsScreen(Dialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_save(self) -> None:
         """Save the open script under a name; confirm before overwriting another one."""
-        name = await save_as(self, self._runtime, self._script, self._list.sought)
+        name = await save_as(self, self._runtime, self._script, self.list.sought)
         if name:
             self._read(name)
 
@@ -172,10 +141,6 @@ class SavedScriptsScreen(Dialog[str | None]):
                 self._script.name = self._script.saved = ""
             self._read()
 
-    def action_close(self) -> None:
-        """Close without a choice."""
-        self.dismiss(None)
-
     async def _run_in_thread(self, change: Callable[..., object], *arguments: object) -> bool:
         """Call a function in a thread; return False after showing its error."""
         try:
@@ -190,10 +155,9 @@ class SavedScriptsScreen(Dialog[str | None]):
 
     # Display
 
-    @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
-        self.query_one(FilterLine).show(event.query, f"{event.found - 1:,} of {event.total - 1:,}")
+    def count_of(self, event: PickList.Filtered) -> str:
+        """Return the number of saved scripts."""
+        return f"{event.found - 1:,} of {event.total - 1:,}"
 
     @on(PickList.Marked)
     def _show_marked(self, event: PickList.Marked) -> None:
@@ -212,9 +176,8 @@ class SavedScriptsScreen(Dialog[str | None]):
             except SavedScriptError as error:
                 text, trouble = "", f"  ✗ {clean_line(str(error))}"
         facts = "" if trouble else f"  {count(len(text.splitlines()), 'line')}"
-        self._about.update(Content.assemble((of, "bold"), (facts, "$text-muted"), (trouble, "$text-error")))
-        self._text.update(_shown(text))
-        self._preview.scroll_home(animate=False)
+        about = Content.assemble((of, "bold"), (facts, "$text-muted"), (trouble, "$text-error"))
+        self.show_preview(about, _shown(text))
 
 
 async def save_as(screen: Widget, runtime: Runtime, script: OpenScript, name: str) -> str:

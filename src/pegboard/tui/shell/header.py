@@ -8,7 +8,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pegboard.models import Problem
+from pegboard.results.sizes import count
 from pegboard.tui.commands import key_of
+from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.state.tool_scan import ToolScan
 
@@ -99,16 +101,24 @@ class HeaderLine(Horizontal):
     def _show_scan(self, scan: ToolScan) -> None:
         tools, packs = scan.catalogue.entries, sum(1 for pack in scan.catalogue.packs if pack.entries)
         self._show_mode("tools", "Tools", "…" if scan.scanning else f"{len(tools):,}")
-        found = f"{scan.hidden:,} not allowed" if scan.hidden else plural(packs, "pack")
+        found = f"{scan.hidden:,} not allowed" if scan.hidden else count(packs, "pack")
         found = "looking for tools…" if scan.scanning else found
         self.query_one("#packs", Static).update(Content(found))
-        problems = self.query_one("#problems", Static)
-        count = len(scan.problems)
-        kind = "-error" if scan.errors else "-warning" if count else "-none"
-        problems.set_classes(kind)
+        self._show_problems()
+
+    def _show_problems(self) -> None:
+        """Count every problem, including the requirements that are not met."""
+        app = self.app
+        assert isinstance(app, AppState)
+        problems = app.problems
+        total = len(problems)
+        has_error = any(problem.severity == "error" for problem in problems)
+        kind = "-error" if has_error else "-warning" if total else "-none"
+        item = self.query_one("#problems", Static)
+        item.set_classes(kind)
         symbol = {"-error": "✖", "-warning": "!", "-none": "✓"}[kind]
-        problems.update(Content(f"{symbol} {plural(count, 'problem')}" if count else "✓ no problems"))
-        problems.display = not scan.scanning or bool(count)
+        item.update(Content(f"{symbol} {count(total, 'problem')}" if total else "✓ no problems"))
+        item.display = not app.tool_scan.scanning or bool(total)
 
     def _show_chat(self) -> None:
         waiting: tuple[object, ...] = getattr(self.app, "requests", ())
@@ -120,7 +130,7 @@ class HeaderLine(Horizontal):
             text = (
                 f"{len(waiting):,} {awaits} approval"
                 if self.app.size.width >= _WIDE
-                else plural(len(waiting), "approval")
+                else count(len(waiting), "approval")
             )
             badge.update(Content(f"{text}: {key_of(self.app, 'chat.asking')}"))
             self._show_mode("chat", "Chat", f"? {len(waiting)}", "$text-warning bold")
@@ -131,22 +141,18 @@ class HeaderLine(Horizontal):
         self._show_mode("script", "Script", "▶" if running else "", "$text-primary bold")
 
     def _show_health(self, health: HealthState) -> None:
+        self._show_problems()
         if health.failing:
-            self._show_mode("health", "Health", f"{health.failing:,}", "$text-warning bold")
+            self._show_mode("health", "Health", "!", "$text-warning bold")
         elif health.is_complete:
             self._show_mode("health", "Health", "✓", "$text-success")
         else:
             self._show_mode("health", "Health", "…")
 
-    def _show_mode(self, mode: str, title: str, count: str, style: str = "") -> None:
+    def _show_mode(self, mode: str, title: str, badge: str, style: str = "") -> None:
         """Show the key, title and count of a page; the current page is bold."""
         weight = "bold" if mode == self._mode else ""
         key = key_of(self.app, f"mode.{mode}")
-        shown = Content.assemble((key, "$text-primary"), (f" {title}", weight), (f" {count}" if count else "", style))
+        shown = Content.assemble((key, "$text-primary"), (f" {title}", weight), (f" {badge}" if badge else "", style))
         item = self.query_one(f"#{mode}", Static)
         item.update(shown, layout=item.content_size.width != shown.cell_length)
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 pack`, `2 packs`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

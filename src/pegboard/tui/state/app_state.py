@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.app import App
 from textual.reactive import reactive
+from textual.widget import AwaitMount
 
 from pegboard.models import Problem
 from pegboard.tui.messages import Asking, Scripting
 from pegboard.tui.state.health_checks import HealthState
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class AppState(App[None]):
 
     runtime: Runtime
     """The headless core."""
+    remembered: Remembered
+    """State that is kept between starts."""
 
     tool_scan: reactive[ToolScan] = reactive(ToolScan, init=False)
     """Result of the last scan."""
@@ -36,6 +40,23 @@ class AppState(App[None]):
     """Whether a script is running."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
     """The problem that prevents calls from being recorded, if there is one."""
+
+    def switch_mode(self, mode: str) -> AwaitMount:
+        """Switch to a page and remember it."""
+        self.remembered.page = mode
+        return super().switch_mode(mode)
+
+    def remember(self) -> None:
+        """Store the state of the interface for the next start."""
+        try:
+            self.remembered.write(self.runtime.paths.interface)
+        except OSError as error:
+            self.log.warning(f"The state of the interface was not stored: {error.strerror}")
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Every problem: of packs, themes, settings and requirements."""
+        return (*self.tool_scan.problems, *self.health.problems)
 
     @on(Asking)
     def _asking(self, event: Asking) -> None:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
+from pegboard.config.paths import BUILT_IN_PACKS
 from pegboard.models import Problem, ToolSpec, ToolState
 from pegboard.results.clean import clean_line
 from pegboard.tui.state.fuzzy import FuzzyQuery, initials_of
@@ -39,6 +40,11 @@ class ToolEntry:
     def key(self) -> tuple[str, str]:
         """Identity of the row across scans."""
         return "tool", self.spec.name
+
+    @property
+    def is_built_in(self) -> bool:
+        """Whether the tool comes with Pegboard."""
+        return _is_built_in(self.spec.location.file)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +99,7 @@ class Catalogue:
     def of(
         cls, specs: Iterable[ToolSpec], problems: Iterable[Problem], state: Callable[[ToolSpec], ToolState]
     ) -> Catalogue:
-        """Return a catalogue of tools and problems, grouped by pack.
+        """Return a catalogue of tools and problems, grouped by pack; the user's packs precede the built-in ones.
 
         Args:
             specs: The tools.
@@ -114,7 +120,7 @@ class Catalogue:
                 files.setdefault(pack, problem.file)
         packs: list[PackEntry] = []
         entries: list[ToolEntry] = []
-        for name in sorted(files):
+        for name in sorted(files, key=lambda name: (_is_built_in(files[name]), name)):
             own = tuple(
                 _entry(spec, state(spec), position) for position, spec in enumerate(tools.get(name, ()), len(entries))
             )
@@ -170,6 +176,10 @@ def _entry(spec: ToolSpec, state: ToolState, position: int) -> ToolEntry:
     folded = spec.name.lower()
     name, function = clean_line(spec.name), clean_line(spec.function)
     return ToolEntry(spec, state, name, function, folded, initials_of(folded), text, position)
+
+
+def _is_built_in(file: str | None) -> bool:
+    return file is not None and Path(file).parent == BUILT_IN_PACKS
 
 
 def _pack_of(problem: Problem, packs_of_files: dict[str, str]) -> str | None:

@@ -23,8 +23,8 @@ class FuzzyQuery:
     def level(self, text: str, initials: str | None = None, *, dotted: bool = False) -> int:
         """Return the rank of a matching text, the best first.
 
-        0: the whole text. 1: its beginning. 2: the beginning of a word. 3: any substring. 4: the initials of its words,
-        in order. 5: any letters in order.
+        0: the whole text. 1: its beginning. 2: the beginning of a word. 3: any substring. 4: beginnings of words after
+        the last dot, in order. 5: beginnings of any words, in order. 6: any letters in order.
 
         Args:
             text: A matching text in lower case.
@@ -34,7 +34,11 @@ class FuzzyQuery:
         letters = self.letters
         at = text.rfind(letters)
         if at < 0:
-            return 4 if self.matches(initials_of(text) if initials is None else initials) else 5
+            if dotted and _word_beginnings(letters, text, text.rfind(".") + 1):
+                return 4
+            if self.matches(initials_of(text) if initials is None else initials) or _word_beginnings(letters, text):
+                return 5
+            return 6
         if text == letters or (dotted and text.endswith("." + letters)):
             return 0
         if "." + letters in text if dotted else text.startswith(letters):
@@ -69,8 +73,36 @@ def match_positions(query: str, name: str) -> Sequence[int]:
     start = after_dot + 1 if after_dot >= 0 else name.rfind(letters)
     if start >= 0:
         return range(start, start + len(letters))
-    starts = [start.start() for start in _WORD_START.finditer(name)]
-    return _offsets(letters, name, starts) or _offsets(letters, name, range(len(name)))
+    last_part = name.rfind(".") + 1
+    return (
+        _word_beginnings(letters, name, last_part)
+        or _word_beginnings(letters, name)
+        or _offsets(letters, name, range(len(name)))
+    )
+
+
+def _word_beginnings(letters: str, text: str, start: int = 0) -> list[int]:
+    """Return the offsets of letters that are beginnings of words, in order, or an empty list if they aren't.
+
+    In `create_customer`, `crcu` and `cc` are; `ru` is not.
+
+    Args:
+        letters: The letters, in lower case.
+        text: The text, in lower case.
+        start: Offset at which the words start.
+    """
+    reached: dict[int, list[int]] = {0: []}
+    for word in _WORD_START.finditer(text, start):
+        for known, offsets in sorted(reached.items(), reverse=True):
+            at = word.start()
+            found = list(offsets)
+            while (count := known + at - word.start()) < len(letters) and text[at : at + 1] == letters[count]:
+                found.append(at)
+                at += 1
+                reached.setdefault(count + 1, list(found))
+        if len(letters) in reached:
+            return reached[len(letters)]
+    return []
 
 
 def _offsets(letters: str, name: str, candidates: Iterable[int]) -> list[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pegboard.models import HealthRow, Requirement, Thing
+from pegboard.models import HealthRow, Problem, Requirement, RequirementKey
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -25,12 +25,17 @@ _ROWS_PER_TURN = 100
 class HealthState:
     """State of all requirements at one moment."""
 
-    found: Mapping[Thing, HealthRow] = field(default_factory=lambda: MappingProxyType({}))
+    found: Mapping[RequirementKey, HealthRow] = field(default_factory=lambda: MappingProxyType({}))
     """Result of each check; of several tools with the same requirement, the row of any of them."""
-    checking: frozenset[Thing] = frozenset()
+    checking: frozenset[RequirementKey] = frozenset()
     """Requirements that are being checked."""
     is_complete: bool = False
     """Whether every requirement was checked at least once."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Problems of the requirements that are not met."""
+        return tuple(row.problem for row in self.found.values() if row.problem is not None)
 
     @property
     def failing(self) -> int:
@@ -51,26 +56,26 @@ class HealthChecks:
     def __init__(self, runtime: Runtime, changed: Callable[[HealthState], object]) -> None:
         self._runtime = runtime
         self._changed = changed
-        self._needed: dict[Thing, Requirement] = {}
-        self._found: dict[Thing, HealthRow] = {}
-        self._checking: Counter[Thing] = Counter()
+        self._needed: dict[RequirementKey, Requirement] = {}
+        self._found: dict[RequirementKey, HealthRow] = {}
+        self._checking: Counter[RequirementKey] = Counter()
         self._update: asyncio.TimerHandle | None = None
 
     async def check_new(self) -> None:
         """Check the requirements of the last scan's tools that are neither known nor being checked."""
         self._needed = await asyncio.to_thread(self._read_needed)
-        unknown = [thing for thing in self._needed if thing not in self._found and self._checking[thing] <= 0]
+        unknown = [key for key in self._needed if key not in self._found and self._checking[key] <= 0]
         self._update_soon()
         if unknown:
             await self._check(unknown)
 
-    async def recheck(self, only: Collection[Thing] | None = None) -> None:
+    async def recheck(self, only: Collection[RequirementKey] | None = None) -> None:
         """Check requirements again.
 
         Args:
             only: The requirements; by default, those of every tool.
         """
-        await self._check([thing for thing in self._needed if only is None or thing in only])
+        await self._check([key for key in self._needed if only is None or key in only])
 
     async def read_results(self, tool: str) -> None:
         """Read the results of checks that a call of a tool has made.
@@ -79,12 +84,12 @@ class HealthChecks:
             tool: Qualified name of the tool.
         """
         for row in await asyncio.to_thread(self._runtime.health.rows, tool):
-            self._found[row.requirement.thing] = row
+            self._found[row.requirement.key] = row
         self._update_soon()
 
-    async def _check(self, things: Collection[Thing]) -> None:
-        wanted = [self._needed[thing] for thing in things]
-        left = set(things)
+    async def _check(self, keys: Collection[RequirementKey]) -> None:
+        wanted = [self._needed[key] for key in keys]
+        left = set(keys)
         self._checking.update(left)
         self._update_soon()
         try:
@@ -94,23 +99,23 @@ class HealthChecks:
             self._checking.subtract(left)
             self._update_soon()
 
-    async def _read(self, rows: AsyncGenerator[HealthRow], left: set[Thing]) -> None:
+    async def _read(self, rows: AsyncGenerator[HealthRow], left: set[RequirementKey]) -> None:
         count = 0
         async for row in rows:
-            thing = row.requirement.thing
-            self._found[thing] = row
-            if thing in left:
-                left.remove(thing)
-                self._checking[thing] -= 1
+            key = row.requirement.key
+            self._found[key] = row
+            if key in left:
+                left.remove(key)
+                self._checking[key] -= 1
                 self._update_soon()
             count += 1
             if count % _ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
-    def _read_needed(self) -> dict[Thing, Requirement]:
+    def _read_needed(self) -> dict[RequirementKey, Requirement]:
         tools = self._runtime.tools.all()
         needed = {
-            requirement.thing: requirement
+            requirement.key: requirement
             for spec in tools
             for requirement in spec.requirements
             if requirement.kind != "server"
@@ -126,6 +131,6 @@ class HealthChecks:
 
     def _update_now(self) -> None:
         self._update = None
-        found = {thing: self._found[thing] for thing in self._needed if thing in self._found}
-        looking = frozenset(thing for thing in self._needed if self._checking[thing] > 0)
+        found = {key: self._found[key] for key in self._needed if key in self._found}
+        looking = frozenset(key for key in self._needed if self._checking[key] > 0)
         self._changed(HealthState(MappingProxyType(found), looking, len(found) == len(self._needed)))

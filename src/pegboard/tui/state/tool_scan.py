@@ -21,8 +21,3 @@ class ToolScan:
     """Text of an empty tool list."""
     scanning: bool = True
     """Whether the first scan is still running."""
-
-    @property
-    def errors(self) -> int:
-        """Number of problems with severity `error`."""
-        return sum(1 for problem in self.problems if problem.severity == "error")

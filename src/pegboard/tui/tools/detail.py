@@ -13,8 +13,8 @@ from textual.widgets import Static
 
 from pegboard.models import Hints, Problem, ToolSpec, ToolUses
 from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count
 from pegboard.tui.result.markdown_lines import MarkedView
-from pegboard.tui.shell.header import plural
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.definition import token_weight
 from pegboard.tui.tools.tool_list import STATE_SYMBOLS
@@ -42,7 +42,7 @@ class DetailPane(Vertical):
 
     subject: var[CatalogueRow | None] = var(None, init=False)
     """The selected tool or pack."""
-    lacking: var[tuple[Problem, ...]] = var((), init=False)
+    unmet: var[tuple[Problem, ...]] = var((), init=False)
     """Problems of the tool's requirements."""
     uses: var[ToolUses | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
@@ -67,21 +67,24 @@ class DetailPane(Vertical):
         """Show the selected row."""
         match self.subject:
             case ToolEntry(spec=spec):
-                self.border_title = Content(self.subject.name)
                 self._signature.update(coloured_signature(clean_line(spec.signature or spec.name)))
-                self._show_problems((*self.lacking, *spec.problems))
+                self._show_problems((*self.unmet, *spec.problems))
             case PackEntry() as pack:
-                self.border_title = Content(clean_line(pack.name))
                 where = clean_line(Path(pack.file).name) if pack.file else ""
-                self._signature.update(Content(f"{plural(len(pack.entries), 'tool')} in {where}" if where else ""))
+                self._signature.update(Content(f"{count(len(pack.entries), 'tool')} in {where}" if where else ""))
                 self._show_problems(pack.problems)
             case None:
-                self.border_title = ""
                 self._signature.update("")
                 self._show_problems(())
+        self.border_title = self.title
         self.watch_uses()
 
-    def watch_lacking(self) -> None:
+    @property
+    def title(self) -> Content:
+        """Name of the tool or pack."""
+        return Content(clean_line(self.subject.name) if self.subject is not None else "")
+
+    def watch_unmet(self) -> None:
         """Show the missing requirements above the problems."""
         self.watch_subject()
 
@@ -105,9 +108,7 @@ class DetailPane(Vertical):
         self._trouble.display = bool(problems)
         lines = [problem_line(problem) for problem in problems[:_PROBLEMS_SHOWN]]
         if len(problems) > _PROBLEMS_SHOWN:
-            lines.append(
-                Content.styled(f"and {plural(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted")
-            )
+            lines.append(Content.styled(f"and {count(len(problems) - _PROBLEMS_SHOWN, 'more problem')}", "$text-muted"))
         self._trouble.update(Content("\n").join(lines))
 
 

@@ -7,11 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from pegboard.errors import PresetError
 from pegboard.forms import Form, TextField
@@ -19,8 +16,7 @@ from pegboard.models import JsonObject, Preset, ToolSpec
 from pegboard.results.clean import clean, clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.dialog import Dialog
-from pegboard.tui.widgets.keys_line import KeysLine
+from pegboard.tui.widgets.dialog import ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
 if TYPE_CHECKING:
@@ -30,7 +26,7 @@ _LONGEST = 20_000
 _SUMMARY = 60
 
 
-class PresetsScreen(Dialog[Preset | None]):
+class PresetsScreen(ListDialog[Preset | None]):
     """Presets of a tool. The result is the preset to load into the form, or None.
 
     Args:
@@ -40,24 +36,7 @@ class PresetsScreen(Dialog[Preset | None]):
     """
 
     PAGE = "Presets"
-    AUTO_FOCUS = "PickList"
-
-    DEFAULT_CSS = """
-    PresetsScreen {
-        align: center middle;
-        background: $background 60%;
-        #box {
-            width: 90; max-width: 94%; height: 24; max-height: 90%; background: $surface;
-            border: round $border; border-title-color: $text-primary; border-title-style: bold;
-            border-subtitle-color: $text-muted;
-            #sought { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
-            PickList { height: 1fr; }
-            #about { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-            #preview { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
-            #preview Static { height: auto; }
-        }
-    }
-    """
+    FILTER_HINT = "type to filter or enter a new name"
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("presets.save", "ctrl+s", "save", "Save as", "Save the form's arguments under a name.", footer=True),
@@ -68,28 +47,15 @@ class PresetsScreen(Dialog[Preset | None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime, spec: ToolSpec, form: Form) -> None:
-        super().__init__()
+        super().__init__(f"Presets of {clean_line(spec.name)}")
         self._runtime = runtime
         self._spec = spec
         self._form = form
         self._presets: tuple[Preset, ...] = ()
-        # Kept here because presets may be read while the screen is being removed, when queries fail.
-        self._list = PickList()
-
-    def compose(self) -> ComposeResult:
-        """Yield the list and the preview of the selected preset."""
-        with Vertical(id="box") as box:
-            box.border_title = Content(f"Presets of {clean_line(self._spec.name)}")
-            yield Static(id="sought")
-            yield self._list
-            yield Static(id="about")
-            with VerticalScroll(id="preview", can_focus=False):
-                yield Static(id="json")
-            yield KeysLine()
 
     def on_mount(self) -> None:
         """Read the presets."""
-        self._list.empty = "Reading…"
+        self.list.empty = "Reading…"
         self._read()
 
     @work(exclusive=True, group="read")
@@ -99,12 +65,12 @@ class PresetsScreen(Dialog[Preset | None]):
         names = [preset.name for preset in self._presets]
         lines = [PickLine("+ Save current arguments", pinned=True)]
         lines += [PickLine(clean_line(preset.name), _summary(preset.arguments)) for preset in self._presets]
-        self._list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
+        self.list.show(lines, names.index(marked) + 1 if marked in names else min(1, len(names)))
 
     @property
     def _marked(self) -> Preset | None:
         """The selected preset; None if the line that saves is selected."""
-        return self._presets[self._list.marked - 1] if self._list.marked else None
+        return self._presets[self.list.marked - 1] if self.list.marked else None
 
     # Actions
 
@@ -127,7 +93,7 @@ class PresetsScreen(Dialog[Preset | None]):
         from pegboard.tui.dialogs.ask_name import AskName
 
         arguments = self._form.draft()
-        asked = AskName("Save current arguments as", self._list.sought, _warning(self._form))
+        asked = AskName("Save current arguments as", self.list.sought, _warning(self._form))
         name = await self.app.push_screen_wait(asked)
         if name is None:
             return
@@ -160,10 +126,6 @@ class PresetsScreen(Dialog[Preset | None]):
         if await self._changed(self._runtime.presets.delete, self._spec.name, preset.name):
             self._read()
 
-    def action_close(self) -> None:
-        """Close without loading a preset."""
-        self.dismiss(None)
-
     async def _confirmed(self, verb: str, preset: Preset) -> bool:
         from pegboard.tui.dialogs.confirm import Confirm
 
@@ -182,30 +144,24 @@ class PresetsScreen(Dialog[Preset | None]):
 
     # Display
 
-    @on(PickList.Filtered)
-    def _filtered(self, event: PickList.Filtered) -> None:
-        event.stop()
-        shown = Content.assemble((clean_line(event.query), "$foreground bold"), ("▏", "$text-primary"))
-        self.query_one("#sought", Static).update(
-            shown if event.query else "Type to filter, or to name a new preset", layout=False
-        )
+    def count_of(self, event: PickList.Filtered) -> str:
+        """Return the number of presets."""
+        return f"{event.found - 1:,} of {event.total - 1:,}"
 
     @on(PickList.Marked)
     def _show_marked(self, event: PickList.Marked) -> None:
         event.stop()
         self.refresh_bindings()
-        self._preview(self._marked)
+        self._show_arguments(self._marked)
 
     @work(exclusive=True, group="preview")
-    async def _preview(self, preset: Preset | None) -> None:
+    async def _show_arguments(self, preset: Preset | None) -> None:
         """Preview a preset, or the form's arguments."""
         arguments = self._form.draft() if preset is None else preset.arguments
         text, errors = await asyncio.to_thread(_previewed, self._spec, arguments)
         of = "Current arguments" if preset is None else clean_line(preset.name)
         trouble = f"  ✗ {count(errors, 'error')}" if errors else ""
-        self.query_one("#about", Static).update(Content.assemble((of, "bold"), (trouble, "$text-warning")))
-        self.query_one("#json", Static).update(Content(text))
-        self.query_one("#preview", VerticalScroll).scroll_home(animate=False)
+        self.show_preview(Content.assemble((of, "bold"), (trouble, "$text-warning")), Content(text))
 
 
 def _previewed(spec: ToolSpec, arguments: JsonObject) -> tuple[str, int]:

@@ -12,22 +12,20 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.getters import query_one
-from textual.message import Message
-from textual.reactive import reactive, var
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pegboard.models import JsonObject, Problem
+from pegboard.models import JsonObject
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.shell.header import HeaderLine, plural
+from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.help import shown_key
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
-from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, PackEntry, ToolEntry
-from pegboard.tui.state.tool_scan import ToolScan
+from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
-from pegboard.tui.tools.tool_pane import RegistryPane
+from pegboard.tui.tools.tool_pane import ToolListPane
 from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 _SETTLE_SECONDS = 0.2
 """Delay before the form of the selected tool is built, so that moving through the list stays fast."""
-_FREED_AT_ONCE = 100
 
 
 class ToolsScreen(PageScreen):
@@ -44,6 +41,7 @@ class ToolsScreen(PageScreen):
 
     Args:
         runtime: Runtime with the tools.
+        remembered: State that is kept between starts.
     """
 
     PAGE = "Tools"
@@ -54,20 +52,20 @@ class ToolsScreen(PageScreen):
     DEFAULT_CSS = """
     ToolsScreen {
         #body { height: 1fr; }
-        RegistryPane {
+        ToolListPane {
             width: 34;
             border: round $border-blurred;
             border-title-color: $text-muted;
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
-        &.-narrow RegistryPane {
+        &.-narrow ToolListPane {
             width: 26;
             border: none;
             border-top: solid $border-blurred;
             &:focus-within { border: none; border-top: solid $border; }
         }
-        &.-maximized-view RegistryPane.-maximized { width: 1fr; }
-        &.-sidebar-hidden RegistryPane { display: none; }
+        &.-maximized-view ToolListPane.-maximized { width: 1fr; }
+        &.-sidebar-hidden ToolListPane { display: none; }
     }
     """
 
@@ -98,35 +96,21 @@ class ToolsScreen(PageScreen):
         Command("tools.source", "f4", "source", "Source", "Open the tool's file in your editor, at its line."),
         Command("tools.sidebar", "ctrl+b,ctrl+backslash", "sidebar", "Sidebar", "Hide or show the tool list."),
         Command("tools.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
-        Command("tools.rescan", "", "rescan", "Rescan", "Scan every packs folder for tools again."),
+        Command(
+            "tools.larger_form", "alt+plus,alt+equals_sign", "divide(1)", "Larger form", "Give the form more space."
+        ),
+        Command("tools.smaller_form", "alt+minus", "divide(-1)", "Smaller form", "Give the result more space."),
+        Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
+        Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    catalogue: reactive[Catalogue] = reactive(Catalogue, init=False)
-    """Tools and packs of the last scan."""
-    own_problems: var[tuple[Problem, ...]] = var(())
-    """Problems of themes and keys, set by the app."""
-    problems: reactive[tuple[Problem, ...]] = reactive((), init=False)
-    """All problems."""
-    scanning: reactive[bool] = reactive(True, init=False)
-    """Whether the first scan is still running."""
-    empty: reactive[str] = reactive("Looking for tools…")
+    tool_list = query_one(ToolListPane)
 
-    registry = query_one(RegistryPane)
-
-    class Listed(Message):
-        """The tools or problems changed."""
-
-        def __init__(self, scan: ToolScan) -> None:
-            super().__init__()
-            self.scan = scan
-
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, remembered: Remembered) -> None:
         super().__init__()
         self._runtime = runtime
-        self._found: tuple[Problem, ...] = ()
-        self._hidden = 0
-        self._listing = asyncio.Lock()
+        self._remembered = remembered
         self._page: ToolPage | None = None
         self._settled: CatalogueRow | None = None
         self._settling: Timer | None = None
@@ -135,20 +119,13 @@ class ToolsScreen(PageScreen):
         """Yield the tool list; the tool page is added after the first frame."""
         yield HeaderLine("tools")
         with Horizontal(id="body"):
-            yield RegistryPane(vim_keys=self._runtime.settings.ui.vim_keys).data_bind(
-                ToolsScreen.catalogue, ToolsScreen.empty
-            )
+            yield ToolListPane(self._remembered, vim_keys=self._runtime.settings.ui.vim_keys)
         yield TooSmall()
         yield KeysLine()
 
     def on_mount(self) -> None:
-        """Start the scan after the first frame."""
-        self.call_after_refresh(self._begin)
-        self.watch(self.app, "health", self._update_states_soon, init=False)
-
-    def _begin(self) -> None:
-        self._build()
-        self._follow()
+        """Build the tool page after the first frame."""
+        self.call_after_refresh(self._build)
 
     @work(group="build")
     async def _build(self) -> None:
@@ -159,76 +136,14 @@ class ToolsScreen(PageScreen):
     async def _mount_panes(self) -> None:
         from pegboard.tui.tools.tool_page import ToolPage
 
-        page = ToolPage(self._runtime, lambda command: shown_key(self._key(command)))
+        page = ToolPage(self._runtime, self._remembered, lambda command: shown_key(self._key(command)))
         await self.query_one("#body").mount(page)
         # Everything imported by now lives until the end, so the garbage collector need not visit it.
         gc.freeze()
         self._page = page
         self._settle()
 
-    # Scan
-
-    @work(group="scan")
-    async def _follow(self) -> None:
-        """Scan, then watch the packs folders."""
-        async for _ in self._runtime.tools.watch():
-            await self._list()
-            self.scanning = False
-
-    def _update_states_soon(self) -> None:
-        self._update_states()
-
-    @work(exclusive=True, group="states")
-    async def _update_states(self) -> None:
-        """Update the states of the tools if any has changed."""
-        if await asyncio.to_thread(self._states_changed):
-            await self._list()
-
-    def _states_changed(self) -> bool:
-        return any(self._runtime.health.state(entry.spec) != entry.state for entry in self.catalogue.entries)
-
-    async def _list(self) -> None:
-        """Show the tools of the last scan."""
-        async with self._listing:
-            earlier = list(self.catalogue.entries)
-            self.catalogue, self._found = await asyncio.to_thread(self._read_catalogue)
-            self._hidden = await asyncio.to_thread(self._runtime.tools.hidden)
-            self.empty = self._why_empty()
-            self.problems = (*self.own_problems, *self._found)
-            self._post_listed()
-            await asyncio.to_thread(_free_in_batches, earlier)
-
-    def _post_listed(self) -> None:
-        """Post `Listed` for the other pages."""
-        scan = ToolScan(self.catalogue, self.problems, self._hidden, self.empty, self.scanning)
-        self.post_message(self.Listed(scan))
-
-    def _why_empty(self) -> str:
-        if self._hidden:
-            excluded = plural(self._hidden, "tool")
-            return (
-                f"No tools: the allow list excludes {excluded}.\n\n"
-                "Change it in [tools] of the config or with --tool-allow."
-            )
-        return f"No tools yet.\n\nAdd a Python file with a documented function to\n{self._runtime.paths.packs}"
-
-    def _read_catalogue(self) -> tuple[Catalogue, tuple[Problem, ...]]:
-        # Ten thousand specs are a million objects. Unless they are frozen, each full garbage collection blocks the loop
-        # for 100 ms. They contain no cycles, so those of earlier scans are freed anyway.
-        gc.freeze()
-        problems = tuple(self._runtime.problems())
-        catalogue = Catalogue.of(self._runtime.tools.all(), problems, self._runtime.health.state)
-        gc.freeze()
-        return catalogue, problems
-
-    def watch_own_problems(self) -> None:
-        """List the problems of themes and keys before those of packs."""
-        self.problems = (*self.own_problems, *self._found)
-        self._post_listed()
-
-    def watch_scanning(self) -> None:
-        """Post `Listed` when the first scan ends."""
-        self._post_listed()
+    # Selection
 
     def open_tool(self, name: str) -> None:
         """Select a tool and focus its form.
@@ -236,7 +151,7 @@ class ToolsScreen(PageScreen):
         Args:
             name: Qualified name of the tool.
         """
-        if self.registry.list.select(name):
+        if self.tool_list.list.select(name):
             self._focus_form()
 
     def open_call(self, name: str, arguments: JsonObject) -> None:
@@ -247,7 +162,7 @@ class ToolsScreen(PageScreen):
             arguments: Arguments to load.
         """
         spec = self._runtime.tools.get(name)
-        if spec is None or not self.registry.list.select(spec.name) or self._page is None:
+        if spec is None or not self.tool_list.list.select(spec.name) or self._page is None:
             self.notify(
                 f"The call was not opened because no tool is named {clean_line(name)}.",
                 severity="warning",
@@ -260,6 +175,8 @@ class ToolsScreen(PageScreen):
     @on(ToolList.Moved)
     def _moved(self, event: ToolList.Moved) -> None:
         event.stop()
+        if isinstance(event.row, ToolEntry):
+            self._remembered.tool = event.row.spec.name
         self.call_after_refresh(self._show_row)
         if self._settling is not None:
             self._settling.stop()
@@ -268,19 +185,20 @@ class ToolsScreen(PageScreen):
     @property
     def settled(self) -> bool:
         """Whether the form and the result belong to the selected row."""
-        return self._page is not None and self._settling is None and self._settled is self.registry.list.row
+        return self._page is not None and self._settling is None and self._settled is self.tool_list.list.row
 
     @on(ToolList.Filtered)
     def _filtered(self, event: ToolList.Filtered) -> None:
         """Restart the delay while the user types, even if the selection stays the same."""
         event.stop()
+        self._remembered.query = event.query
         if self._settling is not None:
             self._settling.reset()
 
     def _show_row(self) -> None:
         """Show the selected row after the list was painted."""
         if self._page is not None:
-            self._page.look(self.registry.list.row)
+            self._page.look(self.tool_list.list.row)
 
     @on(ToolList.Opened)
     def _opened(self, event: ToolList.Opened) -> None:
@@ -292,7 +210,7 @@ class ToolsScreen(PageScreen):
         if self._settling is not None:
             self._settling.stop()
             self._settling = None
-        row = self.registry.list.row
+        row = self.tool_list.list.row
         if self._page is not None and (row is None or row is not self._settled):
             self._settled = row
             self._page.show(row)
@@ -339,30 +257,18 @@ class ToolsScreen(PageScreen):
         """Enable `cancel` only during a call."""
         return self._page is not None and self._page.running is not None if action == "cancel" else True
 
-    def on_tool_page_history_read(self) -> None:
-        """Show problems found while reading the tool's history and presets."""
-        self.read_problems()
-
     def on_tool_page_other_tool_pasted(self, event: ToolPage.OtherToolPasted) -> None:
         """Select another tool for pasted arguments."""
         event.stop()
-        if self.registry.list.select(event.tool) and self._page is not None:
+        if self.tool_list.list.select(event.tool) and self._page is not None:
             self._settle()
             self._page.fill(event.arguments, event.source)
-
-    @work(exclusive=True, group="problems read")
-    async def read_problems(self) -> None:
-        """Read the problems again and show them."""
-        found = await asyncio.to_thread(lambda: tuple(self._runtime.problems()))
-        if found != self._found:
-            self._found = found
-            self.watch_own_problems()
 
     # Views
 
     def action_definition(self) -> None:
         """Show the tool's definition."""
-        row = self.registry.list.row
+        row = self.tool_list.list.row
         if isinstance(row, ToolEntry):
             from pegboard.tui.dialogs.definition import DefinitionScreen
 
@@ -371,7 +277,7 @@ class ToolsScreen(PageScreen):
     @work(exclusive=True, group="editor")
     async def action_source(self) -> None:
         """Open the file of the selected tool or pack."""
-        match self.registry.list.row:
+        match self.tool_list.list.row:
             case ToolEntry(spec=spec) if spec.location.file:
                 await self._edit(spec.location.file, spec.location.line)
             case PackEntry(file=str(file), problems=problems):
@@ -387,27 +293,35 @@ class ToolsScreen(PageScreen):
     def action_show_tools(self) -> None:
         """Show and focus the tool list."""
         self.remove_class("-sidebar-hidden")
-        self.registry.list.focus()
+        self.tool_list.list.focus()
 
     def action_sidebar(self) -> None:
         """Hide or show the tool list."""
         self.toggle_class("-sidebar-hidden")
-        if self.has_class("-sidebar-hidden") and self.focused is self.registry.list:
+        if self.has_class("-sidebar-hidden") and self.focused is self.tool_list.list:
             self._focus_form()
         elif not self.has_class("-sidebar-hidden"):
-            self.registry.list.focus()
+            self.tool_list.list.focus()
+
+    def action_divide(self, steps: int) -> None:
+        """Make the form larger, or smaller if negative."""
+        if self._page is not None:
+            self._page.move_divider(steps)
+
+    def action_fit(self) -> None:
+        """Fit form and result to their content."""
+        if self._page is not None:
+            self._page.fit()
+
+    def watch_maximized(self) -> None:
+        """Show which pane is maximised and how to leave."""
+        if self._page is not None:
+            self._page.update_panes()
 
     @property
     def panes(self) -> Sequence[Widget]:
         """Panes that can be maximised."""
-        return (self.registry, *(self._page.panes if self._page is not None else ()))
-
-    @work(exclusive=True, group="rescan")
-    async def action_rescan(self) -> None:
-        """Scan for tools again."""
-        await asyncio.to_thread(self._runtime.tools.scan)
-        await self._list()
-        self.notify(f"{len(self.catalogue.entries):,} tools.", markup=False)
+        return (self.tool_list, *(self._page.panes if self._page is not None else ()))
 
     @property
     def keymap(self) -> Mapping[str, str]:
@@ -424,12 +338,6 @@ class ToolsScreen(PageScreen):
         self._settle()
         if self._page is not None:
             self._page.focus_form()
-
-
-def _free_in_batches(entries: list[ToolEntry]) -> None:
-    """Free the tools of an earlier scan in small batches: freeing all of them together blocks the event loop."""
-    while entries:
-        del entries[-_FREED_AT_ONCE:]
 
 
 def _load_panes() -> None:

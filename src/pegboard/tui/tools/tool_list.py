@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from textwrap import wrap
 from typing import ClassVar
 
-from rich.segment import Segment
-from rich.style import Style
-from textual import events
 from textual.binding import BindingType
-from textual.geometry import Region, Size
+from textual.content import Content
 from textual.message import Message
-from textual.reactive import reactive, var
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
+from textual.reactive import reactive
+from textual.style import Style
 
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, Hits, PackEntry, ToolEntry
-from pegboard.tui.state.fuzzy import match_positions
+from pegboard.tui.widgets.filter_list import FilterList, fitted, navigation
 from pegboard.tui.widgets.paste import may_be_call
 
 STATE_SYMBOLS = {"ready": "●", "degraded": "◐", "blocked": "○"}
@@ -30,77 +25,47 @@ LEGEND = (
     ("●", "ready"),
     ("◐", "degraded: an optional requirement is missing"),
     ("○", "blocked: a requirement is missing"),
-    ("R", "read-only: changes nothing"),
+    ("W", "may write: not declared read-only"),
     ("D", "destructive: may delete or overwrite"),
     ("!", "has a problem"),
     ("✖", "pack that can't be read"),
 )
 """The symbols of the list and their meaning, for the help screen."""
 
-_OWN_CHARACTERS = frozenset("/?!")
-_VIM_KEYS = {"j": "move(1)", "k": "move(-1)", "g": "move_to(0)", "G": "move_to(-1)"}
+_OWN_KEYS = "/?!"
 
 
-class ToolList(ScrollView, can_focus=True):
+class ToolList(FilterList):
     """Foldable packs and their tools. Typing filters for the best matches."""
 
     PAGE = "List"
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "tool-list--pack",
-        "tool-list--tool",
-        "tool-list--muted",
-        "tool-list--match",
         "tool-list--good",
         "tool-list--warning",
         "tool-list--error",
-        "tool-list--cursor",
-        "tool-list--hover",
     }
 
     DEFAULT_CSS = """
     ToolList {
-        height: 1fr;
-        overflow-x: hidden;
-        overflow-y: auto;
-        scrollbar-size-vertical: 1;
         & > .tool-list--pack { text-style: bold; color: $foreground; }
-        & > .tool-list--tool { color: $foreground; }
-        & > .tool-list--muted { color: $text-muted; }
-        & > .tool-list--match { color: $text-primary; text-style: bold underline; }
+        & > .filter-list--match { color: $text-primary; text-style: bold underline; }
         & > .tool-list--good { color: $text-success; }
         & > .tool-list--warning { color: $text-warning; }
         & > .tool-list--error { color: $text-error; text-style: bold; }
-        & > .tool-list--hover { background: $block-hover-background; }
-        & > .tool-list--cursor {
-            color: $block-cursor-blurred-foreground;
-            background: $block-cursor-blurred-background;
-            text-style: $block-cursor-blurred-text-style;
-        }
-        &:focus > .tool-list--cursor {
-            color: $block-cursor-foreground;
-            background: $block-cursor-background;
-            text-style: $block-cursor-text-style;
-        }
-        &:nocolor:focus > .tool-list--cursor { text-style: reverse; }
-        &:nocolor > .tool-list--cursor { text-style: underline; }
     }
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("list.up", "up", "move(-1)", "Up", "Go to the line above."),
-        Command("list.down", "down", "move(1)", "Down", "Go to the line below."),
-        Command("list.page_up", "pageup", "page(-1)", "Page up", "Go up one page."),
-        Command("list.page_down", "pagedown", "page(1)", "Page down", "Go down one page."),
-        Command("list.first", "home", "move_to(0)", "First", "Go to the first line."),
-        Command("list.last", "end", "move_to(-1)", "Last", "Go to the last line."),
+        *navigation("list"),
         Command("list.fold", "left", "fold", "Fold", "Hide the tools of the pack."),
         Command("list.unfold", "right", "unfold", "Unfold", "Show the tools of the pack."),
         Command(
-            "list.open", "enter", "open", "Open", "Go to the tool's form, or fold or unfold the pack.", footer=True
+            "list.open", "enter", "choose", "Open", "Go to the tool's form, or fold or unfold the pack.", footer=True
         ),
         Command("list.filter", "slash", "filter", "Filter", "Type part of a name or of a description.", footer=True),
-        Command("list.erase", "backspace", "erase(1)", "Erase", "Delete the last character of the filter."),
+        Command("list.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
         Command(
             "list.erase_word",
             "ctrl+w,ctrl+backspace",
@@ -114,16 +79,6 @@ class ToolList(ScrollView, can_focus=True):
 
     catalogue: reactive[Catalogue] = reactive(Catalogue, init=False)
     """Tools and packs to list."""
-    sought: reactive[str] = reactive("", init=False)
-    """Text of the filter; trailing spaces count."""
-    typing: reactive[bool] = reactive(False, init=False)
-    """With vim keys: whether letters are added to the filter."""
-    cursor: var[int] = var(0, init=False)
-    """Index of the selected line."""
-    vim_keys: var[bool] = var(False)
-    """Whether j, k, g and G move the selection; then only `/` starts filtering."""
-    empty: reactive[str] = reactive("")
-    """Text to show if no tools exist."""
 
     @dataclass
     class Moved(Message):
@@ -137,24 +92,23 @@ class ToolList(ScrollView, can_focus=True):
 
         entry: ToolEntry
 
-    @dataclass
-    class Filtered(Message):
-        """The filter or its matches changed."""
-
-        query: str
-        found: int
-        typing: bool
-
     def __init__(self, *, vim_keys: bool = False, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
-        self.set_reactive(ToolList.vim_keys, vim_keys)
+        super().__init__(vim_keys=vim_keys, own_keys=_OWN_KEYS, id=id)
         self._rows: list[CatalogueRow] = []
         self._folded: frozenset[str] = frozenset()
-        self._hover: int | None = None
-        self._told: CatalogueRow | None = None
+        self._posted: CatalogueRow | None = None
         self._searches: dict[str, Hits] = {}
         """Matches of the filter and of its prefixes."""
-        self.show_horizontal_scrollbar = False
+
+    @property
+    def row_count(self) -> int:
+        """Number of listed packs and tools."""
+        return len(self._rows)
+
+    @property
+    def total(self) -> int:
+        """Number of tools."""
+        return len(self.catalogue.entries)
 
     @property
     def row(self) -> CatalogueRow | None:
@@ -179,6 +133,19 @@ class ToolList(ScrollView, can_focus=True):
         self._show(entry.key)
         return True
 
+    def restore(self, name: str, query: str) -> None:
+        """Filter as in the last run and select its tool, if it is found.
+
+        Args:
+            name: Qualified name of the tool.
+            query: The filter.
+        """
+        entry = next((entry for entry in self.catalogue.entries if entry.spec.name == name), None)
+        self.set_reactive(ToolList.sought, query)
+        self._show(None)
+        if entry is not None and entry in self._rows:
+            self.cursor = self._rows.index(entry)
+
     # State
 
     def watch_catalogue(self) -> None:
@@ -189,7 +156,7 @@ class ToolList(ScrollView, can_focus=True):
     def watch_sought(self, before: str, query: str) -> None:
         """List the matches and select the best; clearing the filter keeps the selection."""
         if query.split() == before.split():
-            self._post_filtered()
+            self.post_filtered()
             return
         row = self.row
         if query.strip():
@@ -198,16 +165,6 @@ class ToolList(ScrollView, can_focus=True):
         if isinstance(row, ToolEntry):
             self._unfold(row.spec.pack)
         self._show(row.key if row else None)
-
-    def watch_typing(self) -> None:
-        """Post whether the filter accepts letters."""
-        self._post_filtered()
-
-    def watch_cursor(self) -> None:
-        """Scroll to the selected row."""
-        self._reveal()
-        self.refresh()
-        self._post_moved()
 
     def _list(self) -> list[CatalogueRow]:
         query = " ".join(self.sought.split())
@@ -222,17 +179,8 @@ class ToolList(ScrollView, can_focus=True):
 
     def _show(self, key: tuple[str, str] | None) -> None:
         """Rebuild the lines and select the row of `key` at its position on the screen, or the nearest line."""
-        line = self.cursor - round(self.scroll_y)
         self._rows = self._list()
-        found = self._find(key)
-        self._hover = None
-        self._resize(len(self._rows))
-        self.set_reactive(ToolList.cursor, found)
-        self.scroll_to(y=max(0, found - max(line, 0)) if key else 0, animate=False, force=True, immediate=True)
-        self._reveal()
-        self.refresh()
-        self._post_moved()
-        self._post_filtered()
+        self.rows_changed(self._find(key), keeps_offset=key is not None)
 
     def _find(self, key: tuple[str, str] | None) -> int:
         """Return the line of the row with this key, or of the nearest one."""
@@ -243,40 +191,17 @@ class ToolList(ScrollView, can_focus=True):
             return 0
         return next((index for index, row in enumerate(self._rows) if isinstance(row, ToolEntry)), 0)
 
-    def _resize(self, lines: int) -> None:
-        """Set the number of lines without a new layout of the whole screen."""
-        size = Size(self.size.width, lines)
-        self.set_reactive(ScrollView.virtual_size, size)
-        self._scroll_update(size)
-
-    def _reveal(self) -> None:
-        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True, immediate=True)
-
     def _unfold(self, pack: str) -> None:
         self._folded -= {pack}
 
-    def _post_moved(self) -> None:
+    def post_selected(self) -> None:
+        """Post the selected row if it is another one."""
         row = self.row
-        if row is not self._told:
-            self._told = row
+        if row is not self._posted:
+            self._posted = row
             self.post_message(self.Moved(row))
 
-    def _post_filtered(self) -> None:
-        self.post_message(self.Filtered(self.sought, len(self._rows), self.typing))
-
     # Actions
-
-    def action_move(self, lines: int) -> None:
-        """Move the selection by lines."""
-        self.cursor = max(0, min(self.cursor + lines, len(self._rows) - 1))
-
-    def action_page(self, pages: int) -> None:
-        """Move the selection by pages."""
-        self.action_move(pages * max(1, self.size.height - 1))
-
-    def action_move_to(self, line: int) -> None:
-        """Select a line; -1 is the last."""
-        self.cursor = max(0, len(self._rows) - 1) if line < 0 else line
 
     def action_fold(self) -> None:
         """Hide the tools of the selected row's pack, and select the pack."""
@@ -297,9 +222,9 @@ class ToolList(ScrollView, can_focus=True):
             case PackEntry(entries=entries) if entries:
                 self.action_move(1)
 
-    def action_open(self) -> None:
-        """Open the selected tool, or fold or unfold the selected pack."""
-        if self.typing and self.vim_keys:
+    def action_choose(self) -> None:
+        """Open the selected tool, or fold or unfold the selected pack; with vim keys, letters move again."""
+        if self._vim_keys:
             self.typing = False
         match self.row:
             case ToolEntry() as entry:
@@ -309,170 +234,62 @@ class ToolList(ScrollView, can_focus=True):
             case PackEntry():
                 self.action_fold()
 
-    def action_filter(self) -> None:
-        """Start filtering."""
-        self.typing = True
+    def filters_by(self, pasted: str) -> bool:
+        """Leave a text that looks like a call to the page."""
+        return not may_be_call(pasted)
 
-    def action_erase(self, count: int) -> None:
-        """Delete characters at the end of the filter."""
-        self.sought = self.sought[:-count]
-
-    def action_erase_word(self) -> None:
-        """Delete the last word of the filter."""
-        self.sought = self.sought.rstrip().rpartition(" ")[0]
-
-    def action_clear(self) -> None:
-        """Clear the filter."""
-        self.typing = False
-        self.sought = ""
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let `escape` and `backspace` pass if the filter is empty."""
-        if action == "clear":
-            return bool(self.sought) or self.typing
-        return bool(self.sought) if action in {"erase", "erase_word"} else True
-
-    def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Return whether a key is text for the filter."""
-        return character is not None and character.isprintable() and character not in _OWN_CHARACTERS
-
-    async def on_key(self, event: events.Key) -> None:
-        """Add printable keys to the filter; with vim keys only after `/`."""
-        character = event.character
-        if not event.is_printable or character is None or (character in _OWN_CHARACTERS and not self.typing):
-            return
-        if self.vim_keys and not self.typing:
-            if character in _VIM_KEYS:
-                event.stop()
-                await self.run_action(_VIM_KEYS[character])
-            return
-        event.stop()
-        event.prevent_default()
-        if self.sought or character != " ":
-            self.sought += character
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Filter by pasted text, unless it looks like a call."""
-        if may_be_call(event.text):
-            return
-        event.stop()
-        line = event.text.strip().split("\n", 1)[0]
-        self.sought += "".join(character for character in line if character.isprintable())[:200]
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Highlight the line under the pointer."""
-        self._set_hover(event.y + round(self.scroll_y))
-
-    def on_leave(self) -> None:
-        """Remove the highlight."""
-        self._set_hover(None)
-
-    def _set_hover(self, line: int | None) -> None:
-        if line != self._hover:
-            self._hover = line
-            self.refresh()
-
-    def on_click(self, event: events.Click) -> None:
-        """Select a tool, or fold or unfold a pack; open the tool on a second click."""
-        line = event.y + round(self.scroll_y)
-        if line >= len(self._rows):
-            return
-        again = line == self.cursor and event.chain > 1
-        self.cursor = line
-        if isinstance(self.row, PackEntry) or again:
-            self.action_open()
+    def chooses_on_click(self, *, is_second: bool) -> bool:
+        """Select a tool on the first click and open it on the second; fold or unfold a pack."""
+        return is_second or isinstance(self.row, PackEntry)
 
     # Rendering
 
-    def render_line(self, y: int) -> Strip:
-        """Render one line."""
-        width = self.size.width
-        index = y + round(self.scroll_y)
-        if not self._rows:
-            return self._render_empty(y, width)
-        if index >= len(self._rows):
-            return Strip.blank(width, self.get_component_rich_style("tool-list--tool"))
-        row = self._rows[index]
-        over: Style | None = None
-        if index == self.cursor:
-            over = self.get_component_rich_style("tool-list--cursor")
-        elif index == self._hover:
-            over = Style(bgcolor=self.get_component_rich_style("tool-list--hover").bgcolor)
-        left, right = self._pack_line(row) if isinstance(row, PackEntry) else self._tool_line(row)
-        room = max(0, width - sum(segment.cell_length for segment in right))
-        line = Strip(_fit(left, room, self.get_component_rich_style("tool-list--tool")) + right)
-        return line.apply_style(over) if index != self.cursor and over else _paint(line, over)
+    @property
+    def empty_text(self) -> str:
+        """The reason why no row is listed."""
+        return f"No tool matches “{self.sought.strip()}”." if self.sought.strip() else self.empty
 
-    def _render_empty(self, y: int, width: int) -> Strip:
-        text = f"No tool matches “{self.sought.strip()}”." if self.sought.strip() else self.empty
-        lines = _wrapped(text, max(1, width - 2))
-        muted = self.get_component_rich_style("tool-list--muted")
-        return Strip([Segment(" " + lines[y] if y < len(lines) else "", muted)]).adjust_cell_length(width, muted)
+    def draw(self, row: int, width: int, *, is_selected: bool) -> Content:
+        """Return a pack with its number of tools, or a tool with its badges."""
+        style = _no_style if is_selected else self._style
+        match self._rows[row]:
+            case PackEntry() as pack:
+                return fitted(*self._draw_pack(pack, style), width)
+            case ToolEntry() as entry:
+                return fitted(*self._draw_tool(entry, style, is_selected=is_selected), width)
 
-    def _pack_line(self, pack: PackEntry) -> tuple[list[Segment], list[Segment]]:
-        style = self.get_component_rich_style
+    def _style(self, name: str) -> Style:
+        return self.get_visual_style(name, partial=True)
+
+    def _draw_pack(self, pack: PackEntry, style: Callable[[str], Style]) -> tuple[Content, Content]:
+        name = (clean_line(pack.name), style("tool-list--pack"))
         if not pack.entries:
-            name = [Segment("✖ ", style("tool-list--error")), Segment(clean_line(pack.name), style("tool-list--pack"))]
-            return name, [Segment(" can't be read " if pack.broken else " no tools ", style("tool-list--error"))]
+            note = " can't be read " if pack.broken else " no tools "
+            error = style("tool-list--error")
+            return Content.assemble(("✖ ", error), name), Content.styled(note, error)
         arrow = "▸ " if pack.name in self._folded else "▾ "
-        right = [Segment(f" {len(pack.entries)} ", style("tool-list--muted"))]
-        if pack.problems:
-            kind = "tool-list--error" if pack.broken else "tool-list--warning"
-            right.insert(0, Segment(" !", style(kind)))
-        return [
-            Segment(arrow, style("tool-list--muted")),
-            Segment(clean_line(pack.name), style("tool-list--pack")),
-        ], right
+        muted = style("filter-list--note")
+        problem = (" !", style("tool-list--error" if pack.broken else "tool-list--warning")) if pack.problems else ""
+        return Content.assemble((arrow, muted), name), Content.assemble(problem, (f" {len(pack.entries)} ", muted))
 
-    def _tool_line(self, entry: ToolEntry) -> tuple[list[Segment], list[Segment]]:
-        style = self.get_component_rich_style
-        searching = bool(self.sought.strip())
+    def _draw_tool(
+        self, entry: ToolEntry, style: Callable[[str], Style], *, is_selected: bool
+    ) -> tuple[Content, Content]:
+        is_filtered = bool(self.sought.strip())
         state = style("tool-list--good" if entry.state == "ready" else "tool-list--warning")
-        left = [
-            Segment(" " if searching else "  ", style("tool-list--tool")),
-            Segment(STATE_SYMBOLS[entry.state] + " ", state),
+        name = self.highlighted(entry.name, is_selected=is_selected) if is_filtered else entry.function
+        left = Content.assemble(" " if is_filtered else "  ", (STATE_SYMBOLS[entry.state] + " ", state), name)
+        hints = entry.spec.hints
+        badges = [
+            ("!", "tool-list--warning", bool(entry.spec.problems)),
+            ("D", "tool-list--error", hints.destructive),
+            ("W", "filter-list--note", not hints.read_only and not hints.destructive),
         ]
-        if searching:
-            left += _marked(self.sought, entry.name, style("tool-list--tool"), style("tool-list--match"))
-        else:
-            left.append(Segment(entry.function, style("tool-list--tool")))
-        right = [Segment(" ", style("tool-list--tool"))]
-        if entry.spec.problems:
-            right.append(Segment("!", style("tool-list--warning")))
-        if entry.spec.hints.destructive:
-            right.append(Segment("D", style("tool-list--error")))
-        if entry.spec.hints.read_only:
-            right.append(Segment("R", style("tool-list--muted")))
-        right.append(Segment(" ", style("tool-list--tool")))
-        return left, right
+        shown = [(badge, style(name)) for badge, name, is_shown in badges if is_shown]
+        return left, Content.assemble(" ", *shown, " ")
 
 
-@lru_cache(maxsize=4)
-def _wrapped(text: str, width: int) -> list[str]:
-    return [line for part in text.split("\n") for line in wrap(part, width) or [""]]
-
-
-def _marked(query: str, name: str, plain: Style, match: Style) -> list[Segment]:
-    """Split a name into segments, with the matching ones highlighted."""
-    marked = set(match_positions(query, name))
-    return [Segment(letter, match if index in marked else plain) for index, letter in enumerate(name)]
-
-
-def _fit(segments: list[Segment], width: int, style: Style) -> list[Segment]:
-    """Fit a line into exactly `width` cells, with an ellipsis if it is too long."""
-    strip = Strip(segments)
-    if strip.cell_length > width:
-        last = segments[-1].style
-        strip = Strip([*strip.crop(0, max(0, width - 1)), Segment("…", last)])
-    return list(strip.adjust_cell_length(width, style))
-
-
-def _paint(line: Strip, style: Style | None) -> Strip:
-    """Apply one style to a line, keeping underlines."""
-    if style is None:
-        return line
-    kept = [
-        Segment(text, style + Style(underline=True) if own is not None and own.underline else style)
-        for text, own, _ in line
-    ]
-    return Strip(kept, line.cell_length)
+def _no_style(name: str) -> Style:
+    """Return the style of every part of the selected line."""
+    del name
+    return Style()

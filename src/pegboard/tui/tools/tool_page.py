@@ -22,10 +22,12 @@ from pegboard.results.sizes import count
 from pegboard.tui.commands import key_in_reach, key_of
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import CallPasted, CallPastedAsText, TextBox, TextLine
-from pegboard.tui.messages import Called
+from pegboard.tui.messages import Called, HistoryRead
 from pegboard.tui.result import ResultPane
 from pegboard.tui.state.catalogue import CatalogueRow, ToolEntry
+from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.detail import DetailPane
+from pegboard.tui.tools.work_area import WorkArea
 from pegboard.tui.widgets.paste import may_be_call
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 _ROOMY_COLUMNS, _ROOMY_LINES = 66, 30
 """Minimum size at which every pane has a border."""
 _RESULTS_KEPT = 20
-_UNTRIED, _TRIED = "2fr", "1fr"
-"""Height of the form relative to the result, before and after the first run."""
 _ARGUMENT_LINES = 8
 """Maximum number of lines of arguments in the confirmation of a destructive tool."""
 
@@ -43,11 +43,11 @@ _ARGUMENT_LINES = 8
 class ToolPage(Vertical):
     """Details, form and result of a tool. Runs the tool and keeps the last results.
 
-    The panes are stacked, with borders if the size permits and with lines otherwise. The form gets most of the space
-    until the tool has run. A form without fields needs only one line.
+    The panes have borders if the size permits and lines otherwise; see `WorkArea` for form and result.
 
     Args:
         runtime: Runtime that calls the tools and knows their history.
+        remembered: State that is kept between starts.
         key: Returns the keys of a command id, as shown to the user.
     """
 
@@ -61,7 +61,7 @@ class ToolPage(Vertical):
             border-subtitle-color: $text-muted;
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
-        FormPane { height: 2fr; scrollbar-size-vertical: 1; }
+        FormPane { scrollbar-size-vertical: 1; }
         DetailPane { height: auto; max-height: 14; border-title-color: $foreground; border-title-style: bold; }
         &.-compact {
             DetailPane, FormPane, ResultPane {
@@ -72,7 +72,6 @@ class ToolPage(Vertical):
             DetailPane { max-height: 5; }
             DetailPane Static { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
             DetailPane #about { max-height: 1; }
-            ResultPane:focus-within { height: 2fr; }
         }
         DetailPane.-maximized { height: 1fr; max-height: 100%; }
         DetailPane.-maximized Static { max-height: 100%; text-wrap: wrap; }
@@ -84,13 +83,10 @@ class ToolPage(Vertical):
     """The selected tool or pack."""
     uses: var[ToolUses | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
-    lacking: var[tuple[Problem, ...]] = var((), init=False)
+    unmet: var[tuple[Problem, ...]] = var((), init=False)
     """Problems of the tool's requirements."""
     running: var[ToolCall | None] = var(None)
     """The running call."""
-
-    class HistoryRead(Message):
-        """A tool's history and presets were read, which may have revealed problems."""
 
     class OtherToolPasted(Message):
         """A pasted call belongs to another tool, which should be opened."""
@@ -101,27 +97,65 @@ class ToolPage(Vertical):
             self.arguments = arguments
             self.source = source
 
-    def __init__(self, runtime: Runtime, key: Callable[[str], str]) -> None:
+    def __init__(self, runtime: Runtime, remembered: Remembered, key: Callable[[str], str]) -> None:
         super().__init__()
         self._runtime = runtime
+        self._remembered = remembered
         self._key = key
         self._detail = DetailPane()
         self._form = FormPane()
         self._result = ResultPane(folder=runtime.paths.state, run_key=key("tools.run"), cancel_key=key("tools.cancel"))
-        self._form.border_title = "Arguments"
-        self._result.border_title = "Result"
+        self._work_area = WorkArea(self._form, self._result, remembered)
+        self._hints = Content()
+        """Keys that fill the form, in its title."""
         self._shown: ToolSpec | None = None
         self._results: OrderedDict[str, tuple[ToolCall, ToolResult]] = OrderedDict()
 
     async def on_mount(self) -> None:
         """Mount the panes one by one, so that keys are processed in between."""
-        self._detail.data_bind(ToolPage.subject, ToolPage.lacking, ToolPage.uses)
-        for pane in self.panes:
-            await self.mount(pane)
+        self._detail.data_bind(ToolPage.subject, ToolPage.unmet, ToolPage.uses)
+        await self.mount(self._detail)
+        await self.mount(self._work_area)
+        self.show_titles()
+        if not self._remembered.has_run:
+            self._result.welcome = self._welcome()
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose between borders and lines."""
         self.set_class(event.size.width < _ROOMY_COLUMNS or event.size.height < _ROOMY_LINES, "-compact")
+
+    def _welcome(self) -> str:
+        return (
+            f"Press {self._key('tools.run')} to run this tool. Its result appears here.\n"
+            "Write your own tools: run `pegboard new NAME` in a terminal.\n"
+            f"Connect a model or a model server: {key_of(self.app, 'mode.chat')}, then f2."
+        )
+
+    def show_titles(self) -> None:
+        """Show the titles of the panes; that of the maximised one names the tool, its state and how to leave."""
+        name = self._shown.name if self._shown is not None else ""
+        state = self.subject.state if isinstance(self.subject, ToolEntry) else ""
+        facts = " · ".join(filter(None, [clean_line(name), state, f"{self._key('tools.maximise')} restores"]))
+        for pane, title, hints in (
+            (self._detail, self._detail.title, Content()),
+            (self._form, Content("Arguments"), self._hints),
+            (self._result, Content("Result"), Content()),
+        ):
+            is_maximised = self.screen.maximized is pane
+            pane.border_title = title + (Content(f" · {facts}") if is_maximised else hints)
+
+    def update_panes(self) -> None:
+        """Arrange the panes again, because one was maximised or restored."""
+        self._work_area.place_panes()
+        self.show_titles()
+
+    def move_divider(self, steps: int) -> None:
+        """Make the form larger or smaller; see `WorkArea`."""
+        self._work_area.move_divider(steps)
+
+    def fit(self) -> None:
+        """Fit form and result to their content."""
+        self._work_area.fit()
 
     @property
     def panes(self) -> tuple[Widget, ...]:
@@ -139,7 +173,7 @@ class ToolPage(Vertical):
             self.uses = None
             rows = self._runtime.health.rows(subject.spec.name) if _is_not_ready(subject) else ()
             problems = [row.problem for row in rows if row.problem]
-            self.lacking = tuple(sorted(problems, key=lambda problem: problem.rank))
+            self.unmet = tuple(sorted(problems, key=lambda problem: problem.rank))
             self.subject = subject
 
     def show(self, subject: CatalogueRow | None) -> None:
@@ -157,6 +191,8 @@ class ToolPage(Vertical):
         self._shown = spec
         if spec is not None:
             self._read_history(spec.name)
+        self._work_area.has_fields = self.has_fields
+        self.show_titles()
         if changed and self.running is None:
             self._show_result(spec)
 
@@ -167,7 +203,7 @@ class ToolPage(Vertical):
 
     def _show_result(self, spec: ToolSpec | None) -> None:
         kept = self._results.get(spec.name) if spec is not None else None
-        self._form.share = _UNTRIED if kept is None else _TRIED
+        self._work_area.was_tried = kept is not None
         if kept is None:
             self._result.clear()
         else:
@@ -181,11 +217,12 @@ class ToolPage(Vertical):
         except StoreError:
             self.uses = None
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
-        self.post_message(self.HistoryRead())
+        self.post_message(HistoryRead())
         offered = self.has_fields and self.uses is not None and self.uses.calls > 0
         hint = f" · {self._key('tools.last_arguments')} last arguments" if offered else ""
         hint += f" · {self._key('tools.presets')} {count(presets, 'preset')}" if presets else ""
-        self._form.border_title = Content.assemble("Arguments", (hint, "$text-muted not bold"))
+        self._hints = Content.styled(hint, "$text-muted not bold")
+        self.show_titles()
 
     # Running
 
@@ -213,7 +250,11 @@ class ToolPage(Vertical):
             return
         call = ToolCall(name=spec.name, args=arguments, source="form")
         self.running = call
-        self._form.share = _TRIED
+        self._work_area.was_tried = True
+        self._remembered.has_run = True
+        self._result.welcome = ""
+        if self.screen.maximized not in {None, self._result}:
+            self.screen.minimize()
         self._result.start(call)
         try:
             async for event in self._runtime.call(call):

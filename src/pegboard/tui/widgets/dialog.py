@@ -87,6 +87,8 @@ class ListDialog(Dialog[ResultT]):
     AUTO_FOCUS = "PickList"
     FILTER_HINT: ClassVar[str] = "type to filter"
     """Text of the empty filter line; empty to omit the line."""
+    HAS_PREVIEW: ClassVar[bool] = True
+    """Whether the list shares the box with a preview, below the line about the marked row."""
 
     DEFAULT_CSS = """
     ListDialog {
@@ -103,7 +105,7 @@ class ListDialog(Dialog[ResultT]):
         super().__init__(title, subtitle)
         # Kept as attributes: results of workers may arrive while the screen is unmounted and queries fail.
         self.list = pick_list or PickList()
-        self._filter_line = FilterLine(self.FILTER_HINT)
+        self.filter_line = FilterLine(self.FILTER_HINT)
         self._about = Static(id="about")
         self._text = Static(id="text")
         self._preview = VerticalScroll(self._text, id="preview", can_focus=False)
@@ -112,29 +114,40 @@ class ListDialog(Dialog[ResultT]):
         """Compose the filter, the list and the preview."""
         yield from self.compose_list()
         yield self._about
-        yield self._preview
+        if self.HAS_PREVIEW:
+            yield self._preview
 
     def compose_list(self) -> ComposeResult:
         """Compose the filter and the list."""
         if self.FILTER_HINT:
-            yield self._filter_line
+            yield self.filter_line
         yield self.list
 
-    def show_preview(self, about: Content, text: Content) -> None:
-        """Show the preview of the marked line.
+    def show_about(self, about: Content) -> None:
+        """Show the line about the marked row."""
+        self._about.update(about, layout=False)
+
+    def show_preview(self, about: Content, text: Content, *, at_end: bool = False) -> None:
+        """Show the preview of the marked row.
 
         Args:
             about: Its heading.
             text: Its text.
+            at_end: Whether to show the end of the text rather than its beginning.
         """
         self._about.update(about)
         self._text.update(text)
-        self._preview.scroll_home(animate=False)
+        scroll = self._preview.scroll_end if at_end else self._preview.scroll_home
+        scroll(animate=False)
 
     @on(PickList.Filtered)
     def _show_filter(self, event: PickList.Filtered) -> None:
         event.stop()
-        self._filter_line.show(event.query, f"{event.found:,} of {event.total:,}")
+        self.filter_line.show(event.query, self.count_of(event))
+
+    def count_of(self, event: PickList.Filtered) -> str:
+        """Return the number of matches, as the filter line shows it."""
+        return f"{event.found:,} of {event.total:,}"
 
 
 def is_topmost(screen: Screen[ResultT]) -> bool:

@@ -101,7 +101,7 @@ class LineView(ScrollView, can_focus=True):
         return None
 
     @property
-    def room(self) -> int:
+    def row_width(self) -> int:
         """Available width of a row in cells."""
         return self.scrollable_content_region.width
 
@@ -121,7 +121,7 @@ class LineView(ScrollView, can_focus=True):
 
     def rows_changed(self) -> None:
         """Update the view after a change of the rows."""
-        self.virtual_size = Size(self.room, self.row_count + self._header_height)
+        self.virtual_size = Size(self.row_width, self.row_count + self._header_height)
         self.refresh()
 
     def show_row(self, index: int) -> None:

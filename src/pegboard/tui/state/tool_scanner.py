@@ -1,0 +1,103 @@
+"""The scan for tools and problems, shared by every page. Independent of Textual."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pegboard.models import Problem
+from pegboard.results.sizes import count
+from pegboard.tui.state.catalogue import Catalogue, ToolEntry
+from pegboard.tui.state.tool_scan import ToolScan
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_FREED_AT_ONCE = 100
+
+
+class ToolScanner:
+    """Scan for tools, and again whenever a pack, a state or a problem changes.
+
+    Args:
+        runtime: The runtime that finds the tools.
+        changed: Callback that receives each new scan.
+    """
+
+    def __init__(self, runtime: Runtime, changed: Callable[[ToolScan], object]) -> None:
+        self._runtime = runtime
+        self._changed = changed
+        self._scan = ToolScan()
+        self._own_problems: tuple[Problem, ...] = ()
+        self._found: tuple[Problem, ...] = ()
+        self._listing = asyncio.Lock()
+
+    async def follow(self) -> None:
+        """Scan, then watch the packs folders; never return."""
+        async for _ in self._runtime.tools.watch():
+            await self._list()
+
+    async def rescan(self) -> int:
+        """Scan again; return the number of tools."""
+        await asyncio.to_thread(self._runtime.tools.scan)
+        await self._list()
+        return len(self._scan.catalogue.entries)
+
+    async def update_states(self) -> None:
+        """List the tools again if the state of any has changed."""
+        if await asyncio.to_thread(self._states_changed):
+            await self._list()
+
+    async def read_problems(self) -> None:
+        """Read the problems again."""
+        found = await asyncio.to_thread(lambda: tuple(self._runtime.problems()))
+        if found != self._found:
+            self._found = found
+            self._publish(self._scan.catalogue, self._scan.hidden, scanning=self._scan.scanning)
+
+    def set_own_problems(self, problems: tuple[Problem, ...]) -> None:
+        """List problems of the interface, such as those of themes and keys, before those of packs."""
+        self._own_problems = problems
+        self._publish(self._scan.catalogue, self._scan.hidden, scanning=self._scan.scanning)
+
+    async def _list(self) -> None:
+        """Publish the tools of the last scan."""
+        async with self._listing:
+            earlier = list(self._scan.catalogue.entries)
+            catalogue, self._found = await asyncio.to_thread(self._read_catalogue)
+            self._publish(catalogue, await asyncio.to_thread(self._runtime.tools.hidden), scanning=False)
+            await asyncio.to_thread(_free_in_batches, earlier)
+
+    def _publish(self, catalogue: Catalogue, hidden: int, *, scanning: bool) -> None:
+        problems = (*self._own_problems, *self._found)
+        empty = self._scan.empty if scanning else self._why_empty(hidden)
+        self._scan = ToolScan(catalogue, problems, hidden, empty, scanning)
+        self._changed(self._scan)
+
+    def _why_empty(self, hidden: int) -> str:
+        if hidden:
+            return (
+                f"No tools: the allow list excludes {count(hidden, 'tool')}.\n\n"
+                "Change it in [tools] of the config or with --tool-allow."
+            )
+        return f"No tools yet.\n\nAdd a Python file with a documented function to\n{self._runtime.paths.packs}"
+
+    def _read_catalogue(self) -> tuple[Catalogue, tuple[Problem, ...]]:
+        # Ten thousand specs are a million objects. Unless they are frozen, each full garbage collection blocks the loop
+        # for 100 ms. They contain no cycles, so those of earlier scans are freed anyway.
+        gc.freeze()
+        problems = tuple(self._runtime.problems())
+        catalogue = Catalogue.of(self._runtime.tools.all(), problems, self._runtime.health.state)
+        gc.freeze()
+        return catalogue, problems
+
+    def _states_changed(self) -> bool:
+        return any(self._runtime.health.state(entry.spec) != entry.state for entry in self._scan.catalogue.entries)
+
+
+def _free_in_batches(entries: list[ToolEntry]) -> None:
+    """Free the tools of an earlier scan in small batches: freeing all of them together blocks the event loop."""
+    while entries:
+        del entries[-_FREED_AT_ONCE:]
