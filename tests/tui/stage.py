@@ -28,6 +28,7 @@ from pegboard.models import (
     Requirement,
     RequirementKey,
     ResultMeta,
+    ServerStatus,
     Started,
     ToolCall,
     ToolResult,
@@ -139,6 +140,7 @@ class GivenRuntime:
         self.health = _GivenHealth(self)
         self.presets = _GivenPresets(self)
         self.history = _GivenHistory(self)
+        self.servers = _GivenServers()
 
     def problems(self) -> Sequence[Problem]:
         """Return the problems of the test."""
@@ -269,6 +271,17 @@ class _GivenHealth:
             error=errors[status],
             requirement=need,
         )
+
+
+class _GivenServers:
+    """The servers facet of a `GivenRuntime`: no MCP server is configured."""
+
+    def all(self) -> Sequence[ServerStatus]:
+        return ()
+
+    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+        del changed
+        return lambda: None
 
 
 class _GivenPresets:

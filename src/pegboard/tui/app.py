@@ -13,7 +13,7 @@ from textual.screen import Screen
 from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import Called, HistoryRead, OpenCall, OpenResource, OpenServer, OpenTool, TalkAbout
+from pegboard.tui.messages import Called, HistoryRead, OpenCall, OpenFile, OpenResource, OpenServer, OpenTool, TalkAbout
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
@@ -146,6 +146,12 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     def _open_server(self, request: OpenServer) -> None:
         self.switch_mode("tools")
         self._tools_screen.open_server(request.server)
+
+    @on(OpenFile)
+    def _open_file(self, request: OpenFile) -> None:
+        from pegboard.tui.dialogs.saved_file import open_file
+
+        self.run_worker(open_file(self, self.runtime.paths.results, request.file), group="resources")
 
     @on(OpenResource)
     def _open_resource(self, request: OpenResource) -> None:

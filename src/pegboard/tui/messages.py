@@ -82,3 +82,11 @@ class OpenResource(Message):
     server: str
     """Name of the server's pack."""
     uri: str
+
+
+@dataclass
+class OpenFile(Message):
+    """A request to open a file that a result was saved to."""
+
+    file: str
+    """Absolute path; untrusted."""

@@ -228,23 +228,17 @@ def _report(app: App[None], problem: Problem) -> None:
 
 
 def _data(contents: tuple[ResourceContents, ...]) -> JsonValue:
-    shown = [_content(one) for one in contents]
-    return (
-        shown[0]
-        if len(shown) == 1
-        else [{"uri": one.uri, "content": data} for one, data in zip(contents, shown, strict=True)]
-    )
+    if len(contents) == 1:
+        return _content(contents[0])
+    return [{"uri": one.uri, "content": _content(one)} for one in contents]
 
 
 def _content(content: ResourceContents) -> JsonValue:
     """Return a text, JSON as its value, or a line with the file of binary content."""
+    kind = content.mime_type
     if content.text is None:
-        return (
-            f"{content.mime_type}: {content.problem}"
-            if content.problem
-            else f"{content.mime_type}, {content.size}: {content.file}"
-        )
-    if content.mime_type.partition(";")[0].endswith("json"):
+        return f"{kind}: {content.problem}" if content.problem else f"{kind}, {content.size}: {content.file}"
+    if kind.partition(";")[0].endswith("json"):
         try:
             return parse(content.text)
         except JsonTextError:

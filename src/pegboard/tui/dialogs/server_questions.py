@@ -83,7 +83,7 @@ class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("elicitation.accept", "ctrl+r,ctrl+s", "answer('accept')", "Accept", "Send the values.", footer=True),
         Command(
-            "elicitation.decline", "ctrl+d", "answer('decline')", "Decline", "Refuse to answer.", True, priority=False
+            "elicitation.decline", "alt+d", "answer('decline')", "Decline", "Refuse to answer.", True
         ),
         Command("elicitation.cancel", "escape", "answer('cancel')", "Cancel", "Close without a choice.", footer=True),
     )
