@@ -129,7 +129,9 @@ def run_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
             return Verdict(revision, scenario, 0, 1, 0, ("it took longer than 200 s",))
         checks = [check for file in Path(folder).rglob("checks.json") for check in json.loads(file.read_text())]
         output = "\n".join(file.read_text() for file in sorted(Path(folder).rglob("std*.txt")))
-    by_status = {status: [check for check in checks if check["status"] == status] for status in ("SUCCESS", "FAILURE", "WARNING")}
+    by_status = {
+        status: [check for check in checks if check["status"] == status] for status in ("SUCCESS", "FAILURE", "WARNING")
+    }
     reasons = [
         f"{check['id']}: {check.get('errorMessage') or check.get('description')}"
         for check in (*by_status["FAILURE"], *by_status["WARNING"])
@@ -137,7 +139,12 @@ def run_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
     if not checks or os.environ.get("CONFORMANCE_OUTPUT"):
         reasons += (output or done.stdout + done.stderr).splitlines()[-40:]
     return Verdict(
-        revision, scenario, len(by_status["SUCCESS"]), len(by_status["FAILURE"]), len(by_status["WARNING"]), tuple(reasons)
+        revision,
+        scenario,
+        len(by_status["SUCCESS"]),
+        len(by_status["FAILURE"]),
+        len(by_status["WARNING"]),
+        tuple(reasons),
     )
 
 

@@ -11,14 +11,13 @@ import pytest
 from servers import HOSTILE_SERVER, SDK_SERVER
 from stage import Stage, on_stage
 
-from pegboard.models import ServerConfig, ServerState, ToolCall, ToolResult
+from pegboard.models import ServerConfig, ServerState
 from pegboard.runtime import Runtime
 from pegboard.tui.dialogs.result import ResultScreen
 from pegboard.tui.dialogs.server_contents import VariablesScreen
 from pegboard.tui.dialogs.server_questions import ElicitationScreen, SamplingScreen, VisitScreen
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import TextLine
-from pegboard.tui.state.catalogue import PackEntry
 from pegboard.tui.widgets import answer_guard
 
 COMPLETING_SERVER = SDK_SERVER.with_name("completing_server.py")
@@ -92,7 +91,7 @@ async def test_the_page_of_a_failed_server_says_why_and_reconnects(tmp_path: Pat
     async with with_servers(server(SDK_SERVER, command=str(program))) as stage:
         await stage.until(lambda: "✖ failed" in line_of(stage, "peer"), "the failed server is listed")
         await select(stage)
-        await stage.until_seen("doesn't exist or can't be executed")
+        await stage.until_seen("Install it, or correct `command`")
         await stage.until_seen("Reconnect alt+r")
         program.write_text(f'#!/bin/sh\necho starting >&2\nexec {sys.executable} "$@"\n')
         program.chmod(0o755)
@@ -206,7 +205,7 @@ async def test_an_address_is_shown_in_full_and_opened_only_on_request(
             opened.append(url)
             return True
 
-    monkeypatch.setattr(webbrowser, "get", lambda: Browser())
+    monkeypatch.setattr(webbrowser, "get", Browser)
     async with with_servers(server(HOSTILE_SERVER, "url")) as stage:
         await ready(stage)
         await start_call(stage, "peer.bad")
@@ -277,3 +276,54 @@ async def test_a_prompt_is_completed_by_the_server_and_sent_to_the_chat() -> Non
         await stage.press("right", "ctrl+r")
         await stage.until(lambda: stage.app.current_mode == "chat", "the Chat page is open")
         await stage.until_seen("Plan 1 days in Berlin.")
+
+
+@pytest.mark.promise("MCP-1")
+async def test_health_lists_servers_with_state_reason_and_fix_and_leads_to_their_pages() -> None:
+    async with with_servers(server(SDK_SERVER), server(SDK_SERVER, name="gone", command="no-such-command")) as stage:
+        await ready(stage)
+        await stage.until(lambda: "✖ failed" in line_of(stage, "gone"), "the failed server is listed")
+        await stage.press("f8")
+        await stage.until_seen("✖ gone")
+        for text in ("✖ failed", "was not found", "Install it, or correct", "● peer"):
+            await stage.until_seen(text)
+        assert "Health !" in stage.text
+        await stage.press("enter")
+        await stage.until_seen("MCP server gone")
+
+
+@pytest.mark.promise("MCP-4")
+async def test_images_and_resource_links_of_a_result_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pegboard.tui.dialogs import saved_file
+
+    opened: list[str] = []
+    monkeypatch.setattr(saved_file, "_opened", lambda file: not opened.append(file))  # type: ignore[func-returns-value]
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await start_call(stage, "peer.mixed")
+        await stage.until_seen("image/png, 70 B")
+        stage.result.focus()
+        await stage.press("home", "down", "down", "o")
+        await stage.until(lambda: opened, "the image is opened")
+        assert Path(opened[0]).read_bytes().startswith(b"\x89PNG")
+        await stage.press("end", "o")
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the resource is open")
+        await stage.until_seen("the memo")
+
+
+@pytest.mark.promise("MCP-8")
+async def test_only_passive_files_that_pegboard_saved_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pegboard.tui.dialogs import saved_file
+
+    monkeypatch.setattr(saved_file, "_opened", lambda file: pytest.fail(f"{file} was opened"))
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (tmp_path / "own.png").write_bytes(b"")
+    (folder / "page.html").write_text("<script>")
+    (folder / "link.png").symlink_to(tmp_path / "own.png")
+    async with with_servers() as stage:
+        for file in (tmp_path / "own.png", folder / "page.html", folder / "link.png", folder / "none.png"):
+            await saved_file.open_file(stage.app, folder, str(file))
+            await stage.until_seen("Its path is copied.")

@@ -25,9 +25,14 @@ def link_at(data: JsonValue, path: Path) -> ResultLink | None:
     found = link_of(data)
     value = data
     for step in path:
-        if isinstance(value, dict) and isinstance(step, str) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+        if (
+            (isinstance(value, dict)
+            and isinstance(step, str)
+            and step in value)
+            or (isinstance(value, list)
+            and isinstance(step, int)
+            and step < len(value))
+        ):
             value = value[step]
         else:
             break

@@ -52,5 +52,5 @@ def _opened(file: str) -> bool:
     if program is None or not has_desktop:
         return False
     quiet = subprocess.DEVNULL
-    subprocess.Popen([program, file], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    subprocess.Popen([program, file], stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)  # noqa: S603 - the system's own program
     return True

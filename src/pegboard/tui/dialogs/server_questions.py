@@ -82,9 +82,7 @@ class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("elicitation.accept", "ctrl+r,ctrl+s", "answer('accept')", "Accept", "Send the values.", footer=True),
-        Command(
-            "elicitation.decline", "alt+d", "answer('decline')", "Decline", "Refuse to answer.", True
-        ),
+        Command("elicitation.decline", "alt+d", "answer('decline')", "Decline", "Refuse to answer.", True),
         Command("elicitation.cancel", "escape", "answer('cancel')", "Cancel", "Close without a choice.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)

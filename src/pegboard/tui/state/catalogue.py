@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pegboard.config.paths import BUILT_IN_PACKS
-from pegboard.models import Problem, ServerStatus, ToolSpec, ToolState
+from pegboard.models import Problem, ServerState, ServerStatus, ToolSpec, ToolState
 from pegboard.results.clean import clean_line
 from pegboard.tui.state.fuzzy import FuzzyQuery, initials_of
 
@@ -67,6 +67,11 @@ class PackEntry:
     def broken(self) -> bool:
         """Whether an error hides some of its tools."""
         return any(problem.severity == "error" for problem in self.problems)
+
+    @property
+    def has_unusable_server(self) -> bool:
+        """Whether it is an MCP server that failed or needs a login."""
+        return self.server is not None and self.server.state in {ServerState.FAILED, ServerState.NEEDS_LOGIN}
 
 
 CatalogueRow: TypeAlias = PackEntry | ToolEntry

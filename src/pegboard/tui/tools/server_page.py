@@ -56,6 +56,8 @@ class ServerPage(Vertical):
         #actions { height: auto; padding: 0 1; }
         #actions Button { margin-right: 2; min-width: 12; }
         #contents { height: 1fr; }
+        &.-alone #contents { display: none; }
+        &.-alone #server { height: 1fr; max-height: 100%; }
         #note { height: auto; padding: 0 1; color: $text-muted; }
     }
     """
@@ -74,7 +76,7 @@ class ServerPage(Vertical):
         self._pack: PackEntry | None = None
         self._is_ready = False
         self._read: tuple[str, bool] | None = None
-        """The server whose contents are listed, and whether it was connected."""
+        """The server whose contents are listed, and whether it offers any now."""
         self._items: list[_ServerItem] = []
 
     def compose(self) -> ComposeResult:
@@ -117,11 +119,13 @@ class ServerPage(Vertical):
         server = self.server
         if server is None or not self._is_ready:
             return
-        read = (server.name, server.state in _USABLE)
+        offers = {name.partition(".")[0] for name in server.capabilities} & {"resources", "prompts"}
+        read = (server.name, server.state in _USABLE and bool(offers))
+        self.set_class(not read[1], "-alone")
         if read != self._read:
             self._read = read
             self._show_items([], "")
-            if read[1] and {name.partition(".")[0] for name in server.capabilities} & {"resources", "prompts"}:
+            if read[1]:
                 self._read_items(server.name)
 
     def focus_first(self) -> None:
