@@ -155,7 +155,7 @@ async def _longest_block() -> float:
         while not screen.settled:  # noqa: ASYNC110 - to be told would be work on the loop
             await asyncio.sleep(0.05)
         late.clear()
-        while len(screen.catalogue.entries) < _TOOLS:  # noqa: ASYNC110 - as above
+        while len(app.tool_scan.catalogue.entries) < _TOOLS:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.05)
         await pilot.press("slash", *"tool49")
         await pilot.pause(1.0)

@@ -21,7 +21,7 @@ def city(name: str) -> str:
     return f"About {name}"
 
 
-@server.completion()
+@server.completion()  # type: ignore[no-untyped-call, untyped-decorator] # the SDK's has no types
 async def complete(
     ref: PromptReference | ResourceTemplateReference,
     argument: CompletionArgument,

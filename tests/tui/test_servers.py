@@ -149,6 +149,11 @@ async def test_declining_and_cancelling_a_question(key: str, answer: str) -> Non
         assert stage.result.result.data == answer
 
 
+def is_png(file: str) -> bool:
+    """Return whether a file is a PNG."""
+    return Path(file).read_bytes().startswith(b"\x89PNG")
+
+
 class StoppedClock(answer_guard.Clock):
     """A clock by which no time passes, so that every key comes too early."""
 
@@ -305,7 +310,7 @@ async def test_images_and_resource_links_of_a_result_can_be_opened(monkeypatch: 
         stage.result.focus()
         await stage.press("home", "down", "down", "o")
         await stage.until(lambda: opened, "the image is opened")
-        assert Path(opened[0]).read_bytes().startswith(b"\x89PNG")
+        assert is_png(opened[0])
         await stage.press("end", "o")
         await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the resource is open")
         await stage.until_seen("the memo")

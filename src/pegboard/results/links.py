@@ -25,17 +25,13 @@ def link_at(data: JsonValue, path: Path) -> ResultLink | None:
     found = link_of(data)
     value = data
     for step in path:
-        if (
-            (isinstance(value, dict)
-            and isinstance(step, str)
-            and step in value)
-            or (isinstance(value, list)
-            and isinstance(step, int)
-            and step < len(value))
-        ):
-            value = value[step]
-        else:
-            break
+        match value, step:
+            case dict(), str() if step in value:
+                value = value[step]
+            case list(), int() if step < len(value):
+                value = value[step]
+            case _:
+                break
         found = link_of(value) or found
     return found
 

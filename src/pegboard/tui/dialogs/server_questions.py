@@ -78,7 +78,7 @@ class ElicitationScreen(_ServerQuestion[ElicitationAnswer | None]):
     ANSWERS = None
     DEFAULT_CSS = _QUESTION_CSS.format(
         name="ElicitationScreen",
-        more="& > #box { height: 26; } FormPane { height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }",
+        more="& > #box { height: 22; } FormPane { height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }",
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("elicitation.accept", "ctrl+r,ctrl+s", "answer('accept')", "Accept", "Send the values.", footer=True),
@@ -153,7 +153,9 @@ class VisitScreen(_ServerQuestion[ElicitationAnswer | None]):
     ANSWERS = None
     DEFAULT_CSS = _QUESTION_CSS.format(
         name="VisitScreen",
-        more="#url { height: auto; max-height: 10; margin-top: 1; } #url Static { height: auto; text-style: bold; }"
+        more="#message { max-height: 5; }"
+        " #url { height: auto; max-height: 8; margin-top: 1; scrollbar-size-vertical: 1; }"
+        " #url Static { height: auto; text-style: bold; }"
         " #host { height: auto; }",
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -225,7 +227,7 @@ class SamplingScreen(_ServerQuestion[bool | None]):
     ANSWERS = None
     DEFAULT_CSS = _QUESTION_CSS.format(
         name="SamplingScreen",
-        more="#prompt { height: auto; max-height: 20; margin-top: 1; scrollbar-size-vertical: 1; }"
+        more="#prompt { height: auto; max-height: 1fr; margin-top: 1; scrollbar-size-vertical: 1; }"
         " #prompt Static { height: auto; }",
     )
     ACTIONS: ClassVar[tuple[Command, ...]] = (

@@ -19,7 +19,7 @@ _TYPING_KEYS = frozenset({"tab", "shift+tab", "backspace", "delete"})
 """Keys that users press while they type, besides printable ones."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Now:
     """An event that happens now."""
 
