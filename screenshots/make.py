@@ -1,8 +1,11 @@
-"""Screenshots of the running app: `python screenshots/make.py [--font FILE]`.
+"""Screenshots of the running app: `python screenshots/make.py [--font FILE] [NAME ...]`.
 
 The app runs with the built-in packs and demo packs in a temporary folder, and with a fake portal on a local server.
 Process ids and durations of calls are replaced by fixed values, so that a screenshot changes only when the interface
-does. PNGs need a monospace font file; without one, only SVGs are written.
+does. PNGs need a monospace font file; without one, only SVGs are written. `tour` is an animated SVG of several pages.
+
+Keys such as `@tools.run` are those of a command, so that pictures don't depend on the key. Every wait is bounded: a
+picture that can't be taken fails with its name and the text of the screen.
 """
 
 # ruff: noqa: INP001, T201 - a script: not part of a package; prints the written files
@@ -15,14 +18,18 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "fakes"))
+from demo_packs import FILMS, NOTES
 from portal import FakePortal
 from web import Web
 
@@ -30,7 +37,9 @@ from pegboard.ask import Ask
 from pegboard.models import CallEvent, Finished, Started, ToolCall, ToolSpec
 from pegboard.ports import Calls
 from pegboard.runtime import Runtime
+from pegboard.runtime.scripts import Scripts
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.commands import in_reach
 from pegboard.tui.result import ResultPane
 from pegboard.tui.script.screen import ScriptScreen
 from pegboard.tui.tools.screen import ToolsScreen
@@ -46,118 +55,6 @@ FONTS = {
 }
 """Font file → font family."""
 FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts", "~/.fonts")
-
-NOTES = '''"""Notes, kept in a text file."""
-
-from __future__ import annotations
-
-from typing import Literal, NotRequired, TypedDict
-
-from pegboard.sdk import ToolFailed, hints, log, progress
-
-
-@hints(read_only=True)
-def find(*, words: str, kind: Literal["idea", "task", "quote"] | None = None, limit: int = 10) -> list[dict]:
-    """Find notes that contain all the words.
-
-    Case is ignored. The **newest** come first.
-
-    Args:
-        words: Words to search for.
-        kind: Kind of the notes.
-        limit: Maximum number of notes.
-    """
-    found = [
-        {"id": 7, "kind": "task", "text": "Hang the new saw on the pegboard", "tags": ["shop"]},
-        {"id": 5, "kind": "idea", "text": "A pegboard for tools that agents use", "tags": ["agents", "tools"]},
-        {"id": 2, "kind": "quote", "text": "A place for every peg, and every peg in its place", "tags": []},
-    ]
-    for number, note in enumerate(found, 1):
-        log(f"reading note {note['id']}")
-        progress(number, len(found))
-    return found[:limit]
-
-
-@hints(destructive=True)
-def clear(*, before: str) -> int:
-    """Delete notes older than a day.
-
-    Args:
-        before: The day, as `2026-01-31`.
-    """
-    raise ToolFailed(f"There are no notes older than {before}.", code="not_found")
-
-
-@hints(read_only=True)
-def overview() -> str:
-    """Summarize the notes in Markdown."""
-    return "# Three notes\\n\\n- one *task*, for the shop\\n- one *idea*, on **agents**\\n- one *quote*\\n"
-
-
-class Place(TypedDict):
-    room: str
-    shelf: NotRequired[int]
-
-
-class Step(TypedDict):
-    what: str
-    minutes: NotRequired[int]
-
-
-class Mail(TypedDict):
-    by: Literal["mail"]
-    address: str
-
-
-class Sign(TypedDict):
-    by: Literal["sign"]
-    wall: str
-
-
-def plan(
-    *,
-    title: str,
-    place: Place,
-    steps: list[Step],
-    tell: Mail | Sign,
-    tags: list[Literal["shop", "home", "loud"]] | None = None,
-    labels: dict[str, str] | None = None,
-) -> str:
-    """Plan some work.
-
-    Args:
-        title: Title of the plan.
-        place: Location of the work.
-        steps: The steps, in order.
-        tell: How to notify the others.
-        tags: Topics.
-        labels: Further notes by name.
-    """
-    return f"{title}, in {place['room']}: {len(steps)} steps"
-'''
-
-
-FILMS = '''"""Films from a camera."""
-
-from pegboard.sdk import hints, requires_cli, requires_lib, requires_secret
-
-
-@requires_cli("ffmpeg", version_flag="-version", min_version="6", install="apt install ffmpeg")
-@hints(read_only=True)
-def length(*, file: str) -> float:
-    """Return the length of a film in seconds."""
-
-
-@requires_cli("ffmpeg", version_flag="-version", min_version="6", install="apt install ffmpeg")
-@requires_lib("whisper", install="pip install openai-whisper")
-def subtitles(*, file: str) -> str:
-    """Transcribe a film."""
-
-
-@requires_secret("FILMS_KEY", hint="https://example.org/account")
-def upload(*, file: str) -> str:
-    """Publish a film."""
-'''
 
 
 class FixedCalls:
@@ -180,17 +77,25 @@ class FixedCalls:
             yield fixed(event)
 
 
+class FixedScripts(Scripts):
+    """Scripts whose calls have fixed durations and process ids."""
+
+    async def run(self, commands: str, **how: Any) -> AsyncGenerator[CallEvent]:  # noqa: ANN401 - passed on
+        """Run the script and fix its events."""
+        async for event in super().run(commands, **how):
+            yield fixed(event)
+
+
 class FixedRuntime(Runtime):
     """A runtime whose calls have fixed durations and process ids."""
+
+    def __init__(self, *args: Any, **how: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(*args, **how)
+        self.scripts = FixedScripts(self._parts)
 
     async def call(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
         """Run the call and fix its events."""
         async for event in super().call(call):
-            yield fixed(event)
-
-    async def run_script(self, commands: str, **how: Any) -> AsyncGenerator[CallEvent]:  # noqa: ANN401 - see below
-        """Run the script and fix its events."""
-        async for event in super().run_script(commands, **how):
             yield fixed(event)
 
     def ask(self, session: str | None = None, **how: Any) -> Ask:  # noqa: ANN401 - passed on
@@ -218,7 +123,7 @@ class Picture:
 
     Attributes:
         name: File name without the size.
-        keys: Textual key names to press.
+        keys: Textual key names to press, or `@` and the id of a command.
         result: Whether to wait for a result.
         png: Whether to write a PNG too, for the README.
         theme: Name of the theme.
@@ -239,32 +144,132 @@ class Picture:
     pause: float = 0.0
 
 
-TO_FIND = ["ctrl+p", *"notes.find", "enter"]
+TO_FIND = ["@app.palette", *"notes.find", "enter"]
 TO_PLAN = [*"plan", "enter", *"Bench", "tab", "tab", *"shop", "tab", *"2", "tab"]
 STEPS = ["enter", *"Saw", "tab", *"20", "tab", "enter", *"Glue", "tab", *"soon"]
+TO_CLEAR = [*"clear", "enter", *"2020-01-01", "@tools.run"]
 FIND, CLEAR = "notes.find words=peg", "notes.clear before=2020-01-01"
 PICTURES = (
-    Picture("tools", [*TO_FIND, *"peg", "ctrl+r"], result=True, png=True),
+    Picture("tools", [*TO_FIND, *"peg", "@tools.run"], result=True, png=True),
     Picture("form", [*TO_PLAN, *STEPS], pause=0.5, png=True),
     Picture("filter", [*"file"]),
-    Picture("failure", [*"clear", "enter", *"2020-01-01", "ctrl+r", "ctrl+y"], result=True),
-    Picture("bare", [*"overview", "enter", "ctrl+r"], result=True),
-    Picture("question", [*"clear", "enter", *"2020-01-01", "ctrl+r"]),
-    Picture("problems", ["ctrl+g"], broken=True),
-    Picture("health", ["f8", "down"], broken=True, needy=True),
-    Picture("chat", ["f6", *FIND, "enter", *CLEAR, "enter"], png=True),
-    Picture("script", ["f7", "ctrl+l", "enter", "ctrl+r"], shop=True, png=True),
-    Picture("ckan", [*"search_d", "enter", *"water", "ctrl+r"], result=True),
-    Picture("schema", [*"find", "f2"]),
-    Picture("palette", ["ctrl+p", *"re"]),
-    Picture("help", ["f1"]),
-    Picture("light", [*TO_FIND, *"peg", "ctrl+r"], result=True, theme="pegboard-light"),
-    Picture("sixteen", [*TO_FIND, *"peg", "ctrl+r"], result=True, theme="pegboard-16"),
+    Picture("failure", [*TO_CLEAR, "@confirm.yes"], result=True),
+    Picture("bare", [*"overview", "enter", "@tools.run"], result=True),
+    Picture("question", TO_CLEAR),
+    Picture("problems", ["@tools.problems"], broken=True),
+    Picture("health", ["@mode.health", "down"], broken=True, needy=True),
+    Picture("chat", ["@mode.chat", *FIND, "enter", *CLEAR, "enter"], png=True),
+    Picture("script", ["@mode.script", "@script.saved", "enter", "@script.run"], shop=True, png=True),
+    Picture("ckan", [*"search_d", "enter", *"water", "@tools.run"], result=True),
+    Picture("schema", [*"find", "@tools.definition"]),
+    Picture("palette", ["@app.palette", *"re"]),
+    Picture("help", ["@app.help"]),
+    Picture("guide", ["@app.help", "@help.guide"]),
+    Picture("light", [*TO_FIND, *"peg", "@tools.run"], result=True, theme="pegboard-light"),
+    Picture("sixteen", [*TO_FIND, *"peg", "@tools.run"], result=True, theme="pegboard-16"),
 )
+TOUR_NAME, TOUR_SIZE = "tour", (100, 30)
+TOUR = (
+    ([], 1.2),
+    ([*"not"], 0.5),
+    ([*"es.f"], 0.7),
+    (["enter"], 0.9),
+    ([*"peg"], 0.9),
+    (["@tools.run"], 2.4),
+    (["@mode.tools", "escape", *TO_PLAN], 1.2),
+    (STEPS, 2.4),
+    (["@mode.chat", *FIND], 0.9),
+    (["enter"], 1.6),
+    ([*CLEAR, "enter"], 2.2),
+    (["@chat.asking", "@talk.approve_once"], 1.8),
+    (["@mode.script", "@script.saved", "enter"], 1.4),
+    (["@script.run"], 2.2),
+    (["@mode.health"], 1.6),
+)
+"""Scenes of the tour: the keys that lead to each one, and the seconds for which it is shown."""
+ANSWERS, ANSWER_PAUSE = ("@confirm.yes", "@talk.approve_once"), 1.5
+"""Commands that answer a question, and the seconds before them: the app ignores answers to a question not yet read."""
+PATIENCE_SECONDS = 60.0
 
 
-async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
-    """Run the app in a new home folder below `folder`, press the keys and return the screenshot as SVG."""
+class StuckError(Exception):
+    """A picture that can't be taken; the message has its name and the text of the screen."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The app of one picture.
+
+    Attributes:
+        name: Name of the picture.
+        app: The app.
+        pilot: Presses its keys.
+        tools: Its first page.
+    """
+
+    name: str
+    app: PegboardApp
+    pilot: Pilot[None]
+    tools: ToolsScreen
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait until a condition holds.
+
+        Raises:
+            StuckError: It doesn't hold within a minute.
+        """
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not condition():
+            if time.monotonic() > end:
+                raise StuckError(f"{self.name}: {what} did not happen within {PATIENCE_SECONDS:g} s.\n{self.text}")
+            await self.pilot.pause(0.01)
+
+    @property
+    def text(self) -> str:
+        """The text of the screen."""
+        strips = self.app.screen._compositor.render_strips()  # noqa: SLF001 - Textual has no public way to the text
+        return "\n".join(strip.text for strip in strips)
+
+    async def press(self, keys: Sequence[str]) -> None:
+        """Press keys one after the other; wait after each."""
+        for key in keys:
+            if key in ANSWERS:
+                await self.pilot.pause(ANSWER_PAUSE)
+            await self.pilot.press(self._key_of(key.removeprefix("@")) if key.startswith("@") else key)
+            await self.at_rest()
+
+    def _key_of(self, command_id: str) -> str:
+        for _, command in in_reach(self.app.focused or self.app.screen):
+            if command.id == command_id and command.keys:
+                return command.keys.partition(",")[0]
+        raise StuckError(f"{self.name}: the command {command_id} has no key here.\n{self.text}")
+
+    async def at_rest(self) -> None:
+        """Wait until the marked tool is shown and a widget has the focus."""
+        app, tools = self.app, self.tools
+        await self.until(
+            lambda: not app.tool_scan.scanning and tools.settled and app.focused is not None,
+            "a selected tool with a form",
+        )
+        await self.until(lambda: not app.asking or app.requests, "the end of the answer, or a question")
+        await self.until(
+            lambda: not isinstance(app.screen, ScriptScreen) or app.screen.settled, "the end of the script's analysis"
+        )
+        await self.pilot.pause(0.1)
+
+    async def picture(self) -> str:
+        """Return the screen as SVG when all requirements are checked and nothing runs."""
+        await self.until(lambda: self.app.health.is_complete, "the check of the requirements")
+        await self.until(lambda: not self.app.scripting, "the end of the script")
+        await self.pilot.pause(0.5)
+        if other := re.search(r"pid (?!4711\b)\d+", self.text):
+            raise StuckError(f"{self.name}: the process id {other[0]!r} is not fixed.\n{self.text}")
+        return self.app.export_screenshot(title="Pegboard", simplify=True)
+
+
+@asynccontextmanager
+async def on_stage(picture: Picture, size: tuple[int, int], folder: Path) -> AsyncIterator[Stage]:
+    """Run the app of a picture in a new home folder below `folder`."""
     home = folder / f"{picture.name}-{size[0]}"
     packs = home / "data" / "packs"
     packs.mkdir(parents=True)
@@ -285,30 +290,67 @@ async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
     os.environ["PEGBOARD_CONFIG"] = str(home / "config.toml")
     app = PegboardApp(FixedRuntime.from_environment())
     async with app.run_test(size=size) as pilot:
-        screen = app.screen
-        assert isinstance(screen, ToolsScreen)
+        tools = app.screen
+        assert isinstance(tools, ToolsScreen)
         app.theme = picture.theme
-        await at_rest(pilot, screen)
-        for key in picture.keys:
-            await pilot.press(key)
-            await at_rest(pilot, screen)
-        while picture.result and screen.query_one(ResultPane).result is None:
-            await pilot.pause(0.01)
-        while not app.health.is_complete:
-            await pilot.pause(0.01)
-        await pilot.pause(0.5 + picture.pause)
-        return app.export_screenshot(title="Pegboard", simplify=True)
+        stage = Stage(f"{picture.name}-{size[0]}x{size[1]}", app, pilot, tools)
+        await stage.at_rest()
+        yield stage
 
 
-async def at_rest(pilot: Pilot[None], screen: ToolsScreen) -> None:
-    """Wait until the marked tool is shown and a widget has the focus."""
-    app = screen.app
-    assert isinstance(app, PegboardApp)
-    while app.tool_scan.scanning or not screen.settled or app.focused is None or (app.asking and not app.requests):
-        await pilot.pause(0.01)
-    while isinstance(app.screen, ScriptScreen) and not app.screen.settled:
-        await pilot.pause(0.01)
-    await pilot.pause(0.1)
+async def take(picture: Picture, size: tuple[int, int], folder: Path) -> str:
+    """Press the keys of a picture and return the screenshot as SVG."""
+    async with on_stage(picture, size, folder) as stage:
+        await stage.press(picture.keys)
+        if picture.result:
+            await stage.until(lambda: stage.tools.query_one(ResultPane).result is not None, "a result")
+        await stage.pilot.pause(picture.pause)
+        return await stage.picture()
+
+
+async def take_tour(folder: Path) -> str:
+    """Take all scenes of the tour and return them as one animated SVG."""
+    frames: list[tuple[str, float]] = []
+    async with on_stage(Picture(TOUR_NAME, (), needy=True, shop=True), TOUR_SIZE, folder) as stage:
+        for keys, seconds in TOUR:
+            await stage.press(keys)
+            if "@tools.run" in keys:
+                await stage.until(lambda: stage.tools.query_one(ResultPane).result is not None, "a result")
+            frames.append((await stage.picture(), seconds))
+    return animated(frames)
+
+
+def animated(frames: Sequence[tuple[str, float]]) -> str:
+    """Return SVGs of the same size as one SVG that shows them one after the other, again and again.
+
+    Args:
+        frames: Each SVG with the seconds for which it is shown.
+    """
+    total = sum(seconds for _, seconds in frames)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', frames[0][0])
+    assert size is not None, "Rich writes it"
+    rules, groups, start = [], [], 0.0
+    for number, (svg, seconds) in enumerate(frames):
+        body = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+        body = body[body.index(">") + 1 : body.rindex("</svg>")]
+        begin, end = 100 * start / total, 100 * (start + seconds) / total
+        before = "" if number == 0 else "0% { visibility: hidden } "
+        # Where nothing moves, as in print, the first frame is shown.
+        still = "hidden" if number else "visible"
+        rules.append(
+            f"@keyframes f{number} {{ {before}{begin:.3f}% {{ visibility: visible }}"
+            f" {end:.3f}%, 100% {{ visibility: hidden }} }}\n"
+            f".f{number} {{ visibility: {still}; animation: f{number} {total:g}s step-end infinite }}"
+        )
+        groups.append(f'<g class="f{number}">{body}</g>')
+        start += seconds
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size[1]} {size[2]}">\n<style>\n'
+        + "\n".join(rules)
+        + "\n@media (prefers-reduced-motion: reduce) { g[class^=f] { animation: none } }\n</style>\n"
+        + "\n".join(groups)
+        + "\n</svg>\n"
+    )
 
 
 def find_font() -> Path | None:
@@ -330,8 +372,12 @@ def to_png(svg: str, font: Path) -> bytes:
     return bytes(drawn)
 
 
-async def main(font: Path | None) -> int:
-    """Write every screenshot at every size."""
+async def main(font: Path | None, names: Sequence[str]) -> int:
+    """Write the named pictures, or all, at every size."""
+    known = [*(picture.name for picture in PICTURES), TOUR_NAME]
+    if unknown := [name for name in names if name not in known]:
+        print(f"Unknown picture {unknown[0]}. Known: {', '.join(known)}.", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory(prefix="pegboard-") as name, Web(FakePortal()).running() as portal:
         os.environ["PEGBOARD_PACKS__CKAN__BASE_URL"] = portal.url
         folder = Path(name)
@@ -339,13 +385,17 @@ async def main(font: Path | None) -> int:
         demo.mkdir()
         os.chdir(demo)
         for picture in PICTURES:
-            for size in SIZES:
+            for size in SIZES if not names or picture.name in names else ():
                 svg = await take(picture, size, folder)
                 file = HERE / f"{picture.name}-{size[0]}x{size[1]}.svg"
                 file.write_text(svg, "utf-8")
                 if picture.png and size == SIZES[0] and font is not None:
                     file.with_suffix(".png").write_bytes(to_png(svg, font))
-                print(file.name)
+                print(file.name, flush=True)
+        if not names or TOUR_NAME in names:
+            file = HERE / f"{TOUR_NAME}.svg"
+            file.write_text(await take_tour(folder), "utf-8")
+            print(file.name, f"{file.stat().st_size:,} bytes")
         os.chdir(HERE)
     if font is None:
         print("No PNG was written because no monospace font was found. Pass one with --font FILE.", file=sys.stderr)
@@ -356,4 +406,10 @@ async def main(font: Path | None) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write the screenshots.")
     parser.add_argument("--font", type=Path, default=None, help="a TrueType font for the PNGs, named as its family")
-    sys.exit(asyncio.run(main(parser.parse_args().font or find_font())))
+    parser.add_argument("names", nargs="*", metavar="NAME", help="pictures to write; all by default")
+    chosen = parser.parse_args()
+    try:
+        sys.exit(asyncio.run(main(chosen.font or find_font(), chosen.names)))
+    except StuckError as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)

@@ -44,9 +44,9 @@ def _run() -> None:
         from pegboard.cli.open import open_app
 
         sys.exit(open_app())
-    from pegboard.cli import program
+    from pegboard.cli import run
 
-    program(sys.argv[1:])(prog_name="pegboard")
+    run(sys.argv[1:])
 
 
 def _repair_streams() -> None:

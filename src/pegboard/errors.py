@@ -34,7 +34,7 @@ class PegboardError(Exception):
 
 
 class ConfigError(PegboardError):
-    """The configuration can't be used, and no default can replace it."""
+    """A configuration file or a value of `--mcp` can't be used; the message is a sentence with the reason."""
 
 
 class FormFaults(PegboardError):  # noqa: N818 - it carries `Fault`s, and is called so everywhere

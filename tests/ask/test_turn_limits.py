@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 from models import ScriptedModel, calls, says
 
+from pegboard.ask.allowance import Allowance
 from pegboard.models.ask import AskEvent, Outcome
 from pegboard.models.conversation import (
     CallDelta,
@@ -167,3 +168,10 @@ async def test_turns_that_repeatedly_end_early_end_the_loop(runtime: Runtime, as
     cut = calls(("shop_add", {"a": 1, "b": 2}), cut=True)
     _, outcome = await asked(runtime, model=ScriptedModel(cut, cut, cut, says("I can't.")))
     assert (outcome.stopped_by, outcome.steps, outcome.answer) == ("invalid_args", 4, "I can't.")
+
+
+def test_an_estimate_of_tokens_is_rounded_up() -> None:
+    allowance = Allowance(size=1_000, calls=1, tokens=2)
+    assert allowance.count(TextDelta(text="x" * 8)) == (TextDelta(text="x" * 8), None)
+    assert allowance.count(TextDelta(text="x")) == (TextDelta(text=""), "tokens")
+    assert allowance.estimate == 3

@@ -30,8 +30,8 @@ def measure() -> list[tuple[str, float, float, str]]:
         os.environ["PEGBOARD_CONFIG"] = f"{home}/config.toml"
         rows = []
         for figure, limit, arguments in (
-            ("pegboard tools list, warm index: CPU s", 0.25, ("tools", "list")),
-            ("pegboard --help: CPU s", 0.15, ("--help",)),
+            ("pegboard tools list, warm index: CPU s", 0.2, ("tools", "list")),
+            ("pegboard --help: CPU s", 0.1, ("--help",)),
         ):
             _cpu_seconds(*arguments)
             rows.append((figure, statistics.median(_cpu_seconds(*arguments) for _ in range(_RUNS)), limit, ""))

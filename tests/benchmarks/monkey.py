@@ -33,6 +33,7 @@ def measure() -> list[Row]:
             if crash is not None:
                 crashes += 1
                 print(crash, flush=True)
+            print(f"{page} seed={one}: {'crashed' if crash else 'ok'}", file=sys.stderr, flush=True)
         said = f"seeds {seeds.start} to {seeds.stop - 1}, {min(steps, _STEPS_A_RUN):,} steps each"
         rows.append((f"monkey: crashes on the page {page}", crashes, 0, said))
     return rows

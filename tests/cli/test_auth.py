@@ -105,7 +105,7 @@ def test_a_secret_is_set_from_a_pipe_listed_and_removed(pegboard: Command, envir
     listed = pegboard("auth", "list", "--json")
     row = {"name": "SEARCH_KEY", "set": True, "source": "keyring", "error": None}
     assert (listed.returncode, listed.stderr, json.loads(listed.stdout)) == (0, "", [row])
-    assert pegboard("auth", "list").stdout.split() == ["SEARCH_KEY", "set", "the", "keyring"]
+    assert pegboard("auth", "list").stdout.split()[3:] == ["SEARCH_KEY", "set", "the", "keyring"]
 
     removed = pegboard("auth", "remove", "SEARCH_KEY")
     assert (removed.returncode, removed.stdout) == (0, "")

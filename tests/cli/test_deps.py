@@ -117,17 +117,41 @@ def test_an_unknown_tool_is_exit_3_with_the_nearest_pack(pegboard: Command, name
 
 
 @pytest.mark.promise("CLI-4", "TUI-4")
-def test_the_report_is_a_table_with_fixes_and_without_control_characters(
+def test_the_report_is_grouped_by_requirement_with_fixes_and_without_control_characters(
     pegboard: Command,
 ) -> None:
     done = pegboard("deps", "--tool-allow", "needy.*")
     lines = done.stdout.splitlines()
-    assert (done.returncode, done.stderr, len(lines)) == (1, "", 5)
+    assert (done.returncode, done.stderr, len(lines)) == (1, "", 10)
     assert "\x1b" not in done.stdout
-    assert lines[0].startswith(
-        "missing   needy.blocked   cli not-here ≥ 3   `not-here` is not on the PATH. How to get "
-    )
-    assert lines[3].startswith("ok        needy.ready     cli here ≥ 1.2     1.2.3  /")
+    assert lines[0].startswith("missing   not-here ≥ 3  program  `not-here` is not on the PATH. How to get it: make ")
+    assert lines[1] == "          blocks 1 tool: needy.blocked"
+    assert [line.split()[:2] for line in lines[::2]] == [
+        ["missing", "not-here"], ["missing", "NEEDED_KEY"], ["outdated", "here"], ["ok", "here"], ["ok", "json"],
+    ]  # fmt: skip
+    assert lines[6].startswith("ok        here ≥ 1.2    program  1.2.3  /")
+    assert lines[7] == "          1 tool: needy.ready"
+
+
+@pytest.mark.promise("CLI-4")
+def test_each_requirement_is_listed_once_with_the_tools_that_need_it(
+    pegboard: Command, write_pack: Callable[[str, str], Path]
+) -> None:
+    source = [
+        f'''
+@requires_cli("not-here")
+def tool{number}() -> str:
+    """Do work."""
+    return ""
+'''
+        for number in range(11)
+    ]
+    write_pack("many.py", "from pegboard.sdk import requires_cli\n" + "".join(source))
+    done = pegboard("deps", "many")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("missing   not-here  program")
+    assert second.startswith("          blocks 11 tools: many.tool0, many.tool1, many.tool10, ")
+    assert second.endswith(" and 3 more")
 
 
 def test_tools_without_requirements_are_reported(pegboard: Command) -> None:
@@ -151,8 +175,8 @@ def test_on_a_terminal_rows_appear_as_they_are_found_and_in_colour(
     )
     os.close(theirs)
     try:
-        first = _read_until(ours, b"lib json")
-        assert b"cli here" not in first
+        first = _read_until(ours, b"json")
+        assert b"here" not in first.replace(b"needy.ready", b"")
         (tmp_path / "go").touch()
         _read_until(ours, b"1.2.3")
         assert process.wait(60) == 0

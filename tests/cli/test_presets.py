@@ -21,7 +21,7 @@ def test_a_preset_is_saved_listed_shown_renamed_and_deleted(pegboard: Command, h
 
     assert json.loads(pegboard("presets", "list", "--json").stdout) == [preset]
     assert json.loads(pegboard("presets", "list", "time.now", "--json").stdout) == []
-    assert pegboard("presets", "list").stdout == "fs.list_dir  a/b  path, max_depth\n"
+    assert pegboard("presets", "list").stdout.splitlines()[1:] == ["fs.list_dir  a/b     path, max_depth"]
     assert json.loads(pegboard("presets", "show", "fs.list_dir", "a/b").stdout) == preset["arguments"]
     assert json.loads(pegboard("presets", "show", "fs.list_dir", "a/b", "--json").stdout) == preset
 

@@ -17,7 +17,9 @@ LINES = {
     "auth": ["auth", "list", "--json"],
     "config": ["config", "show", "--json"],
     "deps": ["deps", "--json"],
+    "guide": ["guide", "--json"],
     "history": ["history", "--json"],
+    "mcp": ["mcp", "list", "--json"],
     "new": ["new", "room"],
     "paths": ["paths", "--json"],
     "presets": ["presets", "list", "--json"],
@@ -25,6 +27,7 @@ LINES = {
     "sessions": ["sessions", "list", "--json"],
     "tools": ["tools", "invoke", "fs.read_file", "--arg", "path=greeting.txt", "--data"],
     "trust": ["trust", "--list", "--json"],
+    "web": ["web", "--help"],
 }
 
 

@@ -147,7 +147,7 @@ def test_saved_scripts_are_listed_run_and_checked_by_name_and_a_file_wins(
     folder.mkdir(parents=True)
     (folder / "who is.sh").write_text("shop.get_user 7 | jq -r .name")
     (folder / "other.sh").write_text("echo other")
-    assert [line.split("  ")[0] for line in saved("list").stdout.splitlines()] == ["other", "who is"]
+    assert [line.split("  ")[0] for line in saved("list").stdout.splitlines()[1:]] == ["other", "who is"]
     [_, told] = json.loads(saved("list", "--json").stdout)
     assert (told["name"], told["changed"][-1]) == ("who is", "Z")
 

@@ -72,7 +72,7 @@ class Suite:
         self._program = folder / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 
     def install(self) -> None:
-        """Install the suite and Node, unless they are there."""
+        """Install the suite and Node, unless they are installed."""
         wanted = f"{SUITE} {NODE}"
         stamp = self._folder / "installed"
         if stamp.is_file() and stamp.read_text() == wanted and self._program.is_file():

@@ -79,7 +79,7 @@ def _write(descriptor: int, content: bytes) -> None:
 
 
 def _read(descriptor: int) -> str:
-    with open(descriptor, encoding="utf-8") as stream:
+    with open(descriptor, encoding="utf-8", newline="") as stream:
         return stream.read()
 
 

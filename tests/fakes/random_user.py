@@ -17,6 +17,8 @@ from unittest.mock import patch
 
 import evil
 from textual import events
+from textual.keys import _character_to_key
+from textual.worker import WorkerFailed
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -36,6 +38,8 @@ _SAID = (
     "for i in 1 2; do evil.say; done",
 )
 _SIZES = ((40, 10), (200, 60))
+_ACT_SECONDS = 120.0
+"""Time that one action may take before the app counts as hanging."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
         ended_by = ""
 
         def exit(self, *arguments: Any, **options: Any) -> None:
-            self.ended_by = "".join(traceback.format_stack(limit=8))
+            self.ended_by = self.ended_by or "".join(traceback.format_stack())
             super().exit(*arguments, **options)
 
         async def action_quit(self) -> None:
@@ -82,21 +86,34 @@ async def play(page: str, seed: int, steps: int) -> Crash | None:
     with _home() as packs, patch.object(Models, "get", lambda *_, **__: evil.EvilModel(seed)):
         app = _Lasting(Runtime.from_environment(packs=[packs]))
         user = _User(app, page, dice, size)
-        step = 0
+        step, ending = 0, ""
         try:
             async with app.run_test(size=size, notifications=True) as pilot:
                 await user.begin(pilot)
-                for step in range(steps):  # noqa: B007 - told when it fails
-                    await user.act()
-                    if app._exception is not None:
+                for step in range(steps):  # noqa: B007 - reported after a failure
+                    async with asyncio.timeout(_ACT_SECONDS):
+                        await user.act()
+                    if app._exception is not None or app._exit or not app._running:
+                        ending = _ending(app, app.ended_by)
                         break
-                # Textual can't handle an event of the mouse that arrives after the last screen is gone.
-                await pilot.pause()
-        except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
-            return Crash(page, seed, step, user.size, tuple(user.did), traceback.format_exc())
-        if app.ended_by:
-            return Crash(page, seed, step, user.size, tuple(user.did), f"The app ended: {app.ended_by}")
-    return None
+                else:
+                    await pilot.pause()  # Textual handles input while it removes the screens, but only in tests.
+        except Exception:  # noqa: BLE001 - every exception is a crash
+            ending = ending or _ending(app, app.ended_by) + traceback.format_exc()
+    return Crash(page, seed, step, user.size, tuple(user.did), ending) if ending else None
+
+
+def _ending(app: PegboardApp, ended_by: str) -> str:
+    """Describe why an app ended."""
+    screens = [type(screen).__name__ for screen in app.screen_stack] if app._running else []
+    focused = app.focused if app._running else None
+    error: BaseException | None = app.crash
+    if isinstance(error, WorkerFailed):
+        error = error.error
+    return (
+        f"The app ended: return code {app.return_code}, restart {app.wants_reload}, screens {screens}, "
+        f"focus {focused!r}\n{ended_by}{''.join(traceback.format_exception(error)) if error else ''}"
+    )
 
 
 @contextmanager
@@ -180,8 +197,15 @@ class _User:
                 assert "app.quit" not in str(meta.get("@click", "")), f"a link of a tool's: {segment.text!r} {meta}"
 
     async def _keyed(self, *keys: str) -> None:
+        """Press keys as a fast user does: most of the time without waiting for the app."""
         self.did.append(" ".join(keys))
-        await self._app._press_keys(keys)
+        if self._dice.random() < 0.2:
+            await self._app._press_keys(keys)
+            return
+        for name in keys:
+            key = _character_to_key(name) if len(name) == 1 and not name.isalnum() else name
+            self._send(events.Key(key, name if len(name) == 1 else {"space": " "}.get(name)))
+            await asyncio.sleep(0)
 
     async def _press(self) -> None:
         pool = _OFTEN if self._dice.random() < 0.5 else self._keys

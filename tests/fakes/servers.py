@@ -49,7 +49,7 @@ class Answering:
         self.prompts: list[SamplingRequest] = []
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """Give the answer."""
+        """Return the answer."""
         self.asked.append(elicitation)
         return self.answer
 

@@ -245,6 +245,7 @@ def test_secrets_are_missing_in_the_masked_text_and_survive_its_editing() -> Non
     built.load({"password": "hunter2", "n": 1})
     masked = built.text(masked=True)
     assert "hunter2" not in masked
+    assert built.draft() == {"password": "hunter2", "n": 1}
     built.load_text(masked.replace("1", "2"))
     assert built.arguments() == {"password": "hunter2", "n": 2}
     built.load_text('{"password": "other"}')

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from pegboard.health import Health
+from pegboard.health.prober import Prober
 from pegboard.models import Requirement, ToolSpec, ToolState
+from pegboard.sdk.requirements import DeclaredRequirement
 
 Program = Callable[[str, str], Path]
 Needs = Callable[[str], None]
@@ -286,23 +288,26 @@ def test_a_missing_optional_secret_degrades_its_tool(
     assert (row.status, row.path, health.state(tools[0])) == ("ok", "environment", "ready")
 
 
-def test_the_tools_blocked_by_a_requirement_are_named(health: Health, needs: Needs, tools: list[ToolSpec]) -> None:
-    needs("""
-        first: requires_cli("rg")
-        second: requires_cli("rg",install="otherwise") requires_lib("json")
-        third: requires_cli("rg",min_version="13")
-        fourth: requires_lib("json")
-    """)
-    assert health.blocks(tools[0].requirements[0]) == ("needy.first", "needy.second")
-    assert health.blocks(tools[2].requirements[0]) == ("needy.third",)
-    optional = Requirement(kind="lib", name="json", optional=True)
-    tools[3] = tools[3].model_copy(update={"requirements": (optional,)})
-    assert health.blocks(optional) == ("needy.second",)
-
-
 def test_a_server_is_not_checked_here(health: Health, needs: Needs, tools: list[ToolSpec]) -> None:
     needs("first:")
     server = Requirement(kind="server", name="files")
     tools[0] = tools[0].model_copy(update={"requirements": (server,)})
     assert [*health.check()] == []
-    assert (health.state(tools[0]), health.blocks(server)) == ("ready", ())
+    assert health.state(tools[0]) == "ready"
+
+
+def test_nothing_is_reported_after_the_end_even_if_a_keyring_answers_late() -> None:
+    answers, reports = threading.Event(), list[object]()
+
+    def find_secret(name: str) -> tuple[str | None, str]:
+        answers.wait(20)
+        return None, f"{name} is not set."
+
+    wanted = [DeclaredRequirement("secret", "KEY")]
+    prober = Prober(wanted, reports.append, find_secret=find_secret, environ={}, timeout=5)
+    prober.stop()
+    answers.set()
+    for thread in threading.enumerate():
+        if thread.name == "health-secrets":
+            thread.join(20)
+    assert reports == []

@@ -81,12 +81,11 @@ def test_the_newest_come_first_and_can_be_narrowed(history: History) -> None:
 def test_uses_and_last_arguments_are_counted_per_tool(history: History) -> None:
     assert history.uses("a.x") == ToolUses()
     assert history.last_arguments("a.x") is None
-    assert history.all_uses() == {}
     history.record(call("a.x", n=1), answer(), NOON)
     history.record(call("a.x", n=2), FAILED, NOON + timedelta(seconds=1))
     history.record(call("a.y"), answer(), NOON)
     assert history.uses("a.x") == ToolUses(calls=2, failures=1, last_at=NOON + timedelta(seconds=1))
-    assert history.all_uses() == {"a.x": history.uses("a.x"), "a.y": ToolUses(calls=1, failures=0, last_at=NOON)}
+    assert history.uses("a.y") == ToolUses(calls=1, failures=0, last_at=NOON)
     assert history.last_arguments("a.x") == {"n": 2}
 
 
@@ -253,7 +252,7 @@ def test_many_threads_record_and_each_reads_its_own_calls(history: History) -> N
     for thread in threads:
         thread.join(60)
     assert wrong == []
-    assert {uses.calls for uses in history.all_uses().values()} == {30}
+    assert {history.uses(record.tool).calls for record in history.records()} == {30}
 
 
 def test_an_unused_history_touches_no_file(open_history: OpenHistory, tmp_path: Path) -> None:

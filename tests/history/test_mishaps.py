@@ -237,7 +237,6 @@ def test_a_damaged_record_does_not_affect_the_others(
     history = open_history()
     assert [record.args for record in history.records()][-1] == {"n": 1}
     assert history.uses("a.x").calls in {1, 2}
-    assert "a.x" in history.all_uses()
     assert history.last_arguments("a.x") in ({"n": 1}, {"n": 2})
     history.result(asked.id)
     add(history, 3)
@@ -447,7 +446,6 @@ def test_no_content_of_the_file_raises_or_deletes_anything(
             assert record.at.tzinfo is not None
         for number in range(0, FILLED, 7):
             history.result(f"call{number}")
-        history.all_uses()
         history.uses("a.x1")
         history.last_arguments("a.x2")
         asked = ToolCall(name="a.y", args={"n": 1}, source="cli")

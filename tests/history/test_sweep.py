@@ -137,3 +137,14 @@ def test_results_of_a_database_that_was_set_aside_stay(open_history: OpenHistory
 def test_sweeping_without_a_history_creates_no_database(history: History, tmp_path: Path) -> None:
     history.sweep()
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.promise("MCP-4")
+def test_images_of_recorded_calls_are_kept(history: History, results: Path) -> None:
+    record(history, "recorded")
+    for name in ("recorded-1.png", "killed-1.png", "resource-ab12-3.bin", "notes.txt", "young-1.png"):
+        (results / name).write_bytes(b"image")
+    age(results)
+    (results / "young-1.png").write_bytes(b"image")
+    history.sweep()
+    assert kept(results) == {"recorded.json", "recorded-1.png", "notes.txt", "young-1.png"}

@@ -22,14 +22,14 @@ pytestmark = pytest.mark.promise("MCP-8")
 
 
 class Approving:
-    """An approver that gives one answer and notes what it was asked."""
+    """An approver with one answer that records what it was asked."""
 
     def __init__(self, approval: Approval) -> None:
         self.approval = approval
         self.asked: list[str] = []
 
     async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
-        """Give the answer."""
+        """Return the answer."""
         self.asked.append(call.name)
         return self.approval
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -163,6 +164,18 @@ def test_saving_replaces_unless_forbidden_and_renaming_never_does(presets: Prese
         presets.rename(TOOL, "a", "b")
     presets.rename(TOOL, "a", "A")
     assert [(preset.name, preset.arguments) for preset in presets.of(TOOL)] == [("A", {"x": 2}), ("b", {"x": 3})]
+
+
+def test_the_case_of_a_name_can_change_where_both_names_are_one_file(
+    presets: Presets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise FileExistsError  # as on a file system that ignores case
+
+    presets.save(TOOL, "a", {"n": 1})
+    monkeypatch.setattr(os, "link", link)
+    presets.rename(TOOL, "a", "A")
+    assert [preset.name for preset in presets.of(TOOL)] == ["A"]
 
 
 @pytest.mark.parametrize("act", [lambda p: p.delete(TOOL, "nope"), lambda p: p.rename(TOOL, "nope", "x")])

@@ -46,7 +46,15 @@ def labels(tree: Tree) -> list[str]:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (3_449, "3.4 kB"), (60_000_000, "60 MB"), (999_600, "1.0 MB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (9_949, "9.9 kB"),
+        (9_950, "10 kB"),
+        (60_000_000, "60 MB"),
+        (999_600, "1.0 MB"),
+    ],
 )
 def test_sizes_use_the_largest_unit_that_fits(number: int, words: str) -> None:
     assert size(number) == words

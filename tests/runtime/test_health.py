@@ -116,8 +116,7 @@ async def test_a_tool_is_ready_until_a_check_finds_it_blocked(runtime: Runtime) 
     assert runtime.health.state(spec) == "ready"
     await _checked(runtime)
     assert runtime.health.state(spec) == "blocked"
-    blocking = {row.name: runtime.health.blocked_by(row.requirement) for row in runtime.health.rows() if row.blocks}
-    assert blocking == {"NEEDED_KEY": ("needy.rest", "needy.work"), "needed-here": ("needy.work",)}
+    assert {row.name for row in runtime.health.rows() if row.blocks} == {"NEEDED_KEY", "needed-here"}
 
 
 async def test_version_commands_run_without_the_secrets_of_the_environment(

@@ -119,3 +119,13 @@ async def test_a_secret_of_a_dotenv_file_is_redacted(
     runtime = open_runtime(write_pack("teller.py", SOURCE))
     data = _result(await _events(runtime, "echo", value="it is some-token-in-a-file.")).data
     assert data == ["it is «secret OTHER_TOKEN».", 27]
+
+
+async def test_a_secret_that_was_changed_a_moment_ago_is_redacted(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _events(runtime, "tell")
+    monkeypatch.setenv("TELLER_KEY", changed := f"sk_live_{secrets.token_hex(16)}")
+    told = "".join(event.model_dump_json() for event in await _events(runtime, "tell"))
+    assert MARK in told
+    assert changed not in told

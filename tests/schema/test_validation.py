@@ -88,7 +88,14 @@ def test_all_errors_are_reported_with_paths_in_the_order_of_the_schema() -> None
         ({"pattern": "^(?<year>[0-9]{4})$"}, "20", "must match the pattern ^(?<year>[0-9]{4})$"),
         ({"minItems": 1}, [], "must have at least 1 item, not 0"),
         ({"uniqueItems": True}, [1, 1], "must not have the same item twice"),
-        ({"format": "date"}, "2024-02-30", "must be a date like 2024-05-31"),
+        ({"format": "date"}, "2024-2-30", "must be a date like 2024-05-31"),
+        ({"format": "date"}, "2023-02-30", "is not a real date: February 2023 has the days 1 to 28, not 30"),
+        ({"format": "date"}, "2023-13-01", "is not a real date: months are 01 to 12, not 13"),
+        (
+            {"format": "date-time"},
+            "2023-02-29T10:00:00Z",
+            "is not a real date: February 2023 has the days 1 to 28, not 29",
+        ),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 5, "must be text or null, not 5"),
         ({"oneOf": [{"const": "a"}, {"const": "b"}]}, "c", 'must be one of "a", "b", not "c"'),
         ({"not": {"const": 1}}, 1, "must not match the schema of `not`"),
@@ -297,3 +304,19 @@ def test_a_value_that_matches_two_variants_of_one_of_is_rejected() -> None:
     assert of(overlapping, 9) == "matches more than one of the variants, but must match exactly one"
     assert of(overlapping, 7) == ""
     assert of(overlapping, 0) == ""
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"anyOf": [{"$ref": "#"}, {"required": ["a"]}]},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+    ],
+)
+def test_a_reference_to_itself_allows_everything(schema: JsonObject) -> None:
+    assert validator(schema).faults({"x": 1}) == ()
+
+
+def test_a_schema_that_includes_itself_still_applies() -> None:
+    assert errors_of({"allOf": [{"$ref": "#"}], "required": ["a"]}, {}) == {"/a": "is required"}

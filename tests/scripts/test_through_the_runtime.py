@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any  # results may be any JSON
 
 import pytest
+from pydantic import JsonValue
 
 from pegboard.models import ApprovalRequested, CallEvent, Finished, Log, Started, ToolCall, ToolSpec
 from pegboard.models.approval import Approval
@@ -160,6 +161,16 @@ async def test_cancelling_a_script_ends_its_calls_within_200_ms(shop: Runtime) -
     assert ended["script.run"].detail == "cancelled"
     assert [record.ok for record in shop.history.records(tool="shop.nap")] == [False, False]
     assert not await shop.cancel("it")
+
+
+@pytest.mark.promise("SCR-5")
+async def test_a_call_that_the_script_abandons_is_cancelled(shop: Runtime) -> None:
+    ended: dict[JsonValue, bool] = {}
+    async with asyncio.timeout(60), aclosing(shop.scripts.run("timeout 1 shop.nap 50; shop.nap 3")) as running:
+        async for event in running:
+            if isinstance(event, Finished) and event.call.args.get("seconds") == 3:
+                ended = {record.args["seconds"]: record.ok for record in shop.history.records(tool="shop.nap")}
+    assert ended == {50: False, 3: True}
 
 
 async def test_leaving_a_script_ends_its_calls(shop: Runtime) -> None:

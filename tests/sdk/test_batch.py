@@ -95,16 +95,23 @@ def test_an_empty_batch_returns_an_empty_text() -> None:
 
 def test_a_cancelled_batch_starts_no_further_items() -> None:
     begun: list[int] = []
+    cancelled = threading.Event()
 
     class Cancelled(testing.ChosenHost):
         def progress(self, done: float, total: float | None, message: str) -> None:
+            cancelled.set()
             raise KeyboardInterrupt
+
+    def begin(item: int) -> None:
+        begun.append(item)
+        if item > 0:  # Otherwise a fast thread is done with all items before the first progress.
+            cancelled.wait(60)
 
     before = installed()
     install(Cancelled({}, {}, {}))
     try:
         with pytest.raises(KeyboardInterrupt):
-            batch_execute(range(10_000), begun.append, max_workers=1)
+            batch_execute(range(10_000), begin, max_workers=1)
     finally:
         install(before)
     assert len(begun) < 10_000

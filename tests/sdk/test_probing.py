@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from pegboard.sdk.findings import ProbeResult, report_row
-from pegboard.sdk.probes import probe, probe_all
+from pegboard.sdk.probes import probe_all
 from pegboard.sdk.requirements import DeclaredRequirement
 
 pytestmark = pytest.mark.promise("SDK-9")
@@ -76,7 +76,8 @@ def cli(name: str, version_flag: str = "--version", min_version: str | None = No
 
 
 def look(requirement: DeclaredRequirement, timeout: float = 60) -> ProbeResult:
-    return probe(requirement, find_secret=lambda name: (None, f"{name} is not set."), timeout=timeout)
+    [(_, found)] = probe_all([requirement], find_secret=lambda name: (None, f"{name} is not set."), timeout=timeout)
+    return found
 
 
 def test_the_version_is_found_in_the_output_of_many_programs(program: Program) -> None:
@@ -230,7 +231,8 @@ def test_programs_receive_only_the_given_environment(program: Program, tmp_path:
     environ = {"PATH": os.environ["PATH"]}
     os.environ["SECRET"] = "9.9"
     try:
-        assert probe(requirement, find_secret=lambda _: (None, ""), environ=environ, timeout=60).version == "1.0"
+        [(_, found)] = probe_all([requirement], find_secret=lambda _: (None, ""), environ=environ, timeout=60)
+        assert found.version == "1.0"
     finally:
         del os.environ["SECRET"]
 

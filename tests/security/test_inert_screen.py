@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from unittest.mock import patch
 
@@ -9,11 +10,13 @@ import evil
 import pytest
 from stage import Stage, on_stage
 from textual import events
-from textual.widgets import Static
+from textual.command import CommandList
+from textual.widgets import Input, Static
 
 from pegboard.runtime import Runtime
 from pegboard.runtime.models import Models
 from pegboard.tui.app import PegboardApp
+from pegboard.tui.shell.palette import Palette
 from pegboard.tui.tools.tool_page import ToolPage
 from pegboard.tui.widgets.dialog import Dialog
 
@@ -73,6 +76,39 @@ async def test_the_palette_shows_docstrings_of_tools_literally(packs: Path, home
         await stage.until_seen('[-o FILE] [--name="x]')
         assert "[@click=app.quit]" in stage.text
         _look(stage)
+
+
+@pytest.mark.parametrize("dialog", ["palette", "name", "rules"])
+@pytest.mark.promise("SEC-5")
+async def test_pasted_text_is_shown_literally_in_inputs(dialog: str, packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        if dialog == "rules":
+            stage.app.action_rules()
+        else:
+            await stage.press(*("ctrl+p",) if dialog == "palette" else ("f7", "x", "ctrl+s"))
+        await stage.until(lambda: stage.app.screen.query(Input) and stage.app.screen.is_modal, "the dialog is open")
+        line = stage.app.screen.query(Input).first()
+        line.focus()
+        for text in evil.TEXTS:
+            line.clear()
+            stage.app.post_message(events.Paste(text))
+            await stage.pilot.pause()
+            assert line.value
+            _look(stage)
+
+
+async def test_a_search_that_ends_after_the_palette_closed_does_nothing(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.press("ctrl+p")
+        palette = stage.app.screen
+        assert isinstance(palette, Palette)
+        await stage.press("escape")
+        await stage.until(lambda: not palette.query(CommandList), "the palette is closed")
+        palette._list_visible = not palette._list_visible
+        palette._show_busy = not palette._show_busy
+        palette._gather_commands("evil")
+        await stage.press("f1")
+        await stage.until_seen("Help")
 
 
 async def test_the_list_of_themes_shows_names_literally(packs: Path, home: Path) -> None:
@@ -158,6 +194,39 @@ async def test_a_click_on_a_toast_that_is_being_removed_does_nothing(packs: Path
         await stage.until(lambda: not stage.app.screen.query(Toast), "the toast is gone")
         await stage.press("f1")
         await stage.until_seen("Help")
+
+
+async def test_a_worker_of_a_closing_dialog_does_not_look_for_its_removed_widgets(packs: Path, home: Path) -> None:
+    async with on_stage(_runtime(packs, home)) as stage:
+        await stage.press("f1")
+        dialog = stage.app.screen
+        assert isinstance(dialog, Dialog)
+        body = dialog.query_one("#box")
+
+        async def look() -> None:
+            for _ in iter(lambda: dialog.query_one("#box") is body, False):
+                await asyncio.sleep(0)
+
+        dialog.run_worker(look())
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
+        await stage.press("f1")
+        await stage.until_seen("Help")
+
+
+async def test_a_toast_that_starts_late_ends(packs: Path, home: Path) -> None:
+    from textual.notifications import Notification, Notify
+    from textual.widgets._toast import Toast
+
+    async with on_stage(_runtime(packs, home)) as stage:
+        late = Notify(Notification("Late", timeout=-1))
+        stage.app.post_message(late)
+        await stage.pilot.pause()
+        assert late.notification.has_expired
+        assert late.notification.time_left > 0
+        toast = Toast(late.notification)
+        await stage.app.screen.mount(toast)
+        await stage.until(lambda: not toast.is_attached, "the toast is gone")
 
 
 async def test_a_dialog_that_is_closed_twice_closes_nothing_else(packs: Path, home: Path) -> None:

@@ -15,12 +15,12 @@ from commands import Done, pegboard
 from pegboard import storage
 from pegboard.config import Secrets
 from pegboard.config.paths import Paths
+from pegboard.config.theme_choice import ThemeChoice
 from pegboard.models import Finished, ToolCall
 from pegboard.models.conversation import UserMessage
 from pegboard.models.rule import Rule
 from pegboard.runtime import Runtime
 from pegboard.tui.script.draft import Draft, DraftFile
-from pegboard.tui.shell.themes import ThemeChoice
 from pegboard.tui.widgets.clipboard import write_file
 
 PACK = '''

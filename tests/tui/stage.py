@@ -355,6 +355,9 @@ class _GivenHistory:
     def last_arguments(self, tool: str) -> JsonObject | None:
         return next((call.args for call in reversed(self._given.calls) if call.name == tool), None)
 
+    def recent_arguments(self, tool: str) -> tuple[JsonObject, ...]:
+        return tuple(call.args for call in reversed(self._given.calls) if call.name == tool)
+
 
 def as_runtime(given: GivenRuntime) -> Runtime:
     """Return the fake as the type that it replaces."""

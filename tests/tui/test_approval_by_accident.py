@@ -19,7 +19,7 @@ from pegboard.tui.chat.call_block import CallBlock
 from pegboard.tui.dialogs.ask_name import AskName
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.widgets import answer_guard
-from pegboard.tui.widgets.answer_guard import DELAY_SECONDS, Clock, TimedEvent
+from pegboard.tui.widgets.answer_guard import DELAY_SECONDS, AnswerGuard, Clock, TimedEvent
 
 REMOVE = ("work_remove", {"path": "a.txt"})
 TWO = calls(("work_outer", {"path": "one"}), ("work_outer", {"path": "two"}))
@@ -47,6 +47,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
     standing = StandingClock()
     monkeypatch.setattr(answer_guard, "clock", standing)
     return standing
+
+
+@pytest.mark.promise("SEC-2")
+def test_a_click_answers_only_the_selected_call_and_not_while_the_user_types(clock: StandingClock) -> None:
+    guard = AnswerGuard()
+    guard.show({"a": 5, "b": 9})
+    guard.select("a")
+    clock.seconds = 1.0
+    assert (guard.accepts_click("a", 1.0), guard.accepts_click("b", 1.0)) == (True, False)
+    guard.typed()
+    assert not guard.accepts_click("a", 1.0 + DELAY_SECONDS / 2)
+    assert guard.accepts_click("a", 1.0 + DELAY_SECONDS)
+    guard.show({"a": 6, "b": 9})
+    assert not guard.accepts_click("a", 1.0)
 
 
 def place(stage: ChatStage, text: str) -> tuple[int, int]:

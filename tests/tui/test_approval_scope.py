@@ -193,3 +193,14 @@ async def test_other_calls_leave_the_dialog_alone_and_the_end_of_its_call_is_sho
         await stage.press("escape")
         await stage.idle()
         assert not rules(stage)
+
+
+async def test_the_chosen_scope_has_another_shape_than_the_others(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, calls(REMOVE), says("Done")) as stage:
+        await stage.say("Remove")
+        await scope(stage)
+        await stage.until_seen("▐●▌ This session")
+        assert "▐○▌ Permanently" in stage.text
+        await stage.press("tab", "down", "enter")
+        await stage.until_seen("▐●▌ Permanently")
+        assert "▐○▌ This session" in stage.text

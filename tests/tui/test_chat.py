@@ -345,3 +345,12 @@ async def test_keys_in_quick_succession_are_handled_in_order(tmp_path: Path) -> 
         await stage.until(lambda: len(stage.answers) == 2, "both are answered")
         assert stage.users == [said, "and the saw"]
         assert stage.line.text == ""
+
+
+async def test_a_conversation_that_loses_its_end_is_painted_before_the_next_drawing(tmp_path: Path) -> None:
+    async with on_chat(tmp_path, says("One.")) as stage:
+        await stage.ask("Hello?")
+        await stage.idle()
+        stage.talk._blocks.pop()
+        for y in range(stage.talk.size.height):
+            stage.talk.render_line(y)

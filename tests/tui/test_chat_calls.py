@@ -277,7 +277,7 @@ async def test_keys_before_the_next_frame_are_handled(tmp_path: Path) -> None:
 async def test_tools_are_hidden_in_a_dialog_and_counted_in_the_status_line(tmp_path: Path) -> None:
     async with on_chat(tmp_path, says("No")) as stage:
         total = len(stage.chat.weights)
-        await stage.press("ctrl+t")
+        await stage.press("ctrl+b")
         await stage.until(lambda: isinstance(stage.app.screen, OfferedScreen), "they are listed")
         await stage.until_seen("type to filter")
         await stage.type("work.look")

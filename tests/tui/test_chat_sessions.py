@@ -258,7 +258,7 @@ async def test_another_session_is_chosen_from_the_list_and_closing_changes_nothi
     async with on_chat(tmp_path, says("1"), says("4"), sessions=[("old", TALK)]) as stage:
         await stage.ask("mine")
         session = stage.chat.session
-        await stage.press("ctrl+s")
+        await stage.press("ctrl+l")
         await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
         await stage.until_seen("mine")
         await stage.press("escape")
@@ -267,7 +267,7 @@ async def test_another_session_is_chosen_from_the_list_and_closing_changes_nothi
         )
         assert stage.chat.session == session
         assert stage.users == ["mine"]
-        await stage.press("ctrl+s")
+        await stage.press("ctrl+l")
         await stage.until(lambda: isinstance(stage.app.screen, SessionsScreen), "they are listed")
         await stage.until_seen("mine")
         await stage.press("down", "enter")

@@ -43,7 +43,7 @@ async def test_help_lists_every_available_command_with_its_id(given: GivenRuntim
         await stage.until(lambda: isinstance(stage.app.screen, HelpScreen), "help is shown")
         for command in in_list:
             assert command.id in stage.text, command.id
-        assert "read-only: changes nothing" in stage.text
+        assert "may write: not declared read-only" in stage.text
         await stage.press("escape")
         assert stage.app.screen is stage.screen
 
@@ -184,4 +184,4 @@ async def test_every_header_item_can_be_clicked(given: GivenRuntime) -> None:
         await stage.pilot.click("HeaderItem#tools")
         assert stage.list.has_focus
         await stage.pilot.click("HeaderItem#problems")
-        await stage.until_seen("No problems with packs, themes or settings.")
+        await stage.until_seen("No problems with packs, requirements, themes or settings.")

@@ -258,7 +258,7 @@ async def test_recheck_all_continues_on_another_page(needy: GivenRuntime) -> Non
         needy.there |= {"rg": "13.0", "pandas": "2.0", "SEARCH_KEY": "keyring", "EXTRA_KEY": "environment"}
         needy.slow = {"rg"}
         needy.asked.clear()
-        await stage.press("ctrl+a")
+        await stage.press("alt+r")
         await stage.until_seen("checking… 4 of 5")
         assert sorted(needy.asked) == ["EXTRA_KEY", "SEARCH_KEY", "git", "pandas", "rg"]
         await stage.press("f5")
@@ -273,7 +273,7 @@ async def test_the_remedy_is_copied(needy: GivenRuntime) -> None:
         await go_to_health(stage)
         await stage.until_seen("4 of 5 not met")
         await until_marked(stage, "rg ≥ 13")
-        await stage.press("ctrl+y")
+        await stage.press("ctrl+right_square_bracket")
         await stage.until(lambda: stage.app.clipboard == "apt install ripgrep", "it is copied")
 
 
@@ -286,7 +286,7 @@ async def test_a_pack_with_a_problem_is_a_line_with_file_and_reason_that_opens_i
         await until_marked(stage, "broken")
         for text in ("It can't be parsed: expected ':'.", "Fix it.", "/packs/broken.py:3"):
             await stage.until_seen(text)
-        await stage.press("ctrl+y")
+        await stage.press("ctrl+right_square_bracket")
         await stage.until(lambda: stage.app.clipboard == str(BROKEN), "it is copied with its place")
         await stage.press("enter")
         await stage.until_seen("broken.py can't")
@@ -297,7 +297,7 @@ async def test_a_report_without_requirements_is_explained(given: GivenRuntime) -
         await go_to_health(stage)
         await stage.until_seen("No tool requires a program")
         assert "f8 Health ✓" in stage.lines[0]
-        await stage.press("ctrl+r", "ctrl+a", "ctrl+y", "f4", "enter", "f10", "ctrl+t")
+        await stage.press("ctrl+r", "alt+r", "ctrl+right_square_bracket", "f4", "enter", "f10", "ctrl+t")
         assert stage.app.is_running
 
 

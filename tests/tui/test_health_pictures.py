@@ -100,7 +100,7 @@ async def a_broken_pack(stage: Stage) -> None:
 
 async def a_blocked_tool(stage: Stage) -> None:
     """Show the form of a blocked tool."""
-    await stage.until_seen("4 problems")
+    await stage.until_seen("5 problems")
     await stage.open("web.search")
     await stage.until_seen("`rg` is not there.")
 

@@ -127,7 +127,7 @@ async def searched(stage: Stage) -> None:
 async def exporting(stage: Stage) -> None:
     """Choose a format to export."""
     await listed(stage)
-    await stage.press("ctrl+e")
+    await stage.press("ctrl+s")
     await stage.until_seen("Export as")
 
 

@@ -82,7 +82,7 @@ async def examples(stage: Stage) -> None:
 async def presets(stage: Stage) -> None:
     """Open the presets of a tool."""
     await stage.open("read")
-    await stage.press("ctrl+s")
+    await stage.press("ctrl+l")
     await stage.until_seen('"path": 5')
 
 
@@ -91,7 +91,7 @@ async def name(stage: Stage) -> None:
     await stage.open("login")
     await stage.press("tab", "tab", "tab", "tab")
     await stage.type("hush")
-    await stage.press("ctrl+s")
+    await stage.press("ctrl+l")
     await stage.until_seen("country 7")
     await stage.press("ctrl+s")
     await stage.until_seen("Save current arguments as")

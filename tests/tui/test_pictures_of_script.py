@@ -106,7 +106,7 @@ def test_a_script_that_runs(looks: Callable[..., bool]) -> None:
 def test_errors_of_a_script(looks: Callable[..., bool]) -> None:
     async def steps(stage: ScriptStage) -> None:
         script = 'work.big many\nwork.lok <where>\nwork.look <where> "two\nlines" # and no more\neval "$x"\n'
-        await written(stage, script, "line 3: fill in <where>")
+        await written(stage, script, "line 3, column 11: fill in <where>")
 
     assert looks(steps)
 
@@ -158,7 +158,7 @@ def test_past_calls(looks: Callable[..., bool], monkeypatch: pytest.MonkeyPatch)
         made = (("work.say", {"text": "a b"}), ("work.look", {"where": "x"}), ("script.run", {"commands": ORDERS}))
         records = [CallRecord(id=name, tool=name, args=args, ok=True, **facts) for name, args in made]
         monkeypatch.setattr(stage.runtime.history, "records", lambda **_: records)
-        await stage.press("ctrl+t")
+        await stage.press("ctrl+up")
         await stage.until_seen("work.look")
         await stage.press("space", "down")
 

@@ -21,7 +21,7 @@ SMALL: JsonObject = {"path": "small.txt", "max_bytes": 10}
 
 async def open_presets(stage: Stage) -> None:
     """Open the dialog and wait until the presets are listed."""
-    await stage.press("ctrl+s")
+    await stage.press("ctrl+l")
     await stage.until(lambda: isinstance(stage.app.screen, PresetsScreen), "the presets are listed")
     await stage.until(lambda: stage.app.screen.query_one(PickList).row_count, "they are read")
 
@@ -61,7 +61,7 @@ async def test_only_the_presets_of_the_shown_tool_are_listed_and_typing_filters_
     }
     async with on_stage(given) as stage:
         await stage.open("read")
-        await stage.until_seen("ctrl+s 2 presets")
+        await stage.until_seen("ctrl+l 2 presets")
         await open_presets(stage)
         assert "another" not in stage.text
         await stage.type("sm")
@@ -184,8 +184,9 @@ async def test_presets_are_kept_between_sessions_and_a_damaged_one_is_a_problem(
     [file] = runtime.paths.presets.rglob("mine.toml")
     file.with_name("broken.toml").write_text("path = ")
     async with on_stage(runtime) as stage:
+        await stage.press("escape")  # clears the restored filter
         await stage.open("read_file")
-        await stage.until_seen("ctrl+s 1 preset")
+        await stage.until_seen("ctrl+l 1 preset")
         await stage.until_seen("1 problem")
         await open_presets(stage)
         await stage.press("enter")

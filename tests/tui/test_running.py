@@ -8,6 +8,7 @@ import pytest
 from stage import GivenRuntime, on_stage, tool
 from textual.widgets import Button
 
+from pegboard.config import Settings, UiSettings
 from pegboard.models import ToolCall, ToolResult, ToolUses
 
 
@@ -115,9 +116,9 @@ async def test_the_last_arguments_are_offered_and_loaded_only_on_demand(given: G
     given.calls = [ToolCall(name="fs.read_file", args={"path": "before.txt", "max_bytes": 7}, source="cli")]
     async with on_stage(given) as stage:
         await stage.open("read")
-        await stage.until_seen("ctrl+l last arguments")
+        await stage.until_seen("ctrl+↑ last arguments")
         assert "before.txt" not in stage.text
-        await stage.press("ctrl+l")
+        await stage.press("ctrl+up")
         await stage.until_seen("before.txt")
         assert stage.form.submit() == {"path": "before.txt", "max_bytes": 7}
         await stage.press("escape", "escape")
@@ -129,7 +130,7 @@ async def test_the_last_arguments_are_offered_and_loaded_only_on_demand(given: G
 
 async def test_missing_last_arguments_are_reported(given: GivenRuntime) -> None:
     async with on_stage(given) as stage:
-        await stage.press("ctrl+l")
+        await stage.press("ctrl+up")
         await stage.until_seen("fs.list_dir has not been called yet.")
 
 
@@ -166,3 +167,40 @@ async def test_a_pack_row_runs_nothing_and_explains_why(given: GivenRuntime) -> 
         await stage.press("home", "ctrl+r")
         await stage.until_seen("Select a tool first.")
         assert not given.calls
+
+
+@pytest.mark.promise("TUI-7")
+async def test_one_key_goes_to_the_result_and_back(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.press("ctrl+d")
+        await stage.until_seen("This tool has no result yet. Press ctrl+r to run it.")
+        await stage.open("read")
+        await stage.type("a.txt")
+        field = stage.app.focused
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        assert stage.app.focused is field
+        await stage.press("ctrl+d")
+        await stage.until(lambda: stage.screen.query_one("ResultPane").has_focus_within, "the result has the focus")
+        await stage.press("ctrl+d")
+        assert stage.app.focused is field
+
+
+@pytest.mark.promise("TUI-7")
+async def test_the_focus_moves_to_the_result_after_a_run_if_that_is_configured(tmp_path: Path) -> None:
+    given = GivenRuntime(tmp_path, settings=Settings(ui=UiSettings(focus="result")))
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("a.txt")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: stage.screen.query_one("ResultPane").has_focus_within, "the result has the focus")
+
+
+@pytest.mark.promise("TUI-3")
+async def test_saving_asks_for_the_name_of_a_preset_directly(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("read")
+        await stage.type("a.txt")
+        await stage.press("ctrl+s", *"mine", "enter")
+        await stage.until(lambda: given.kept == {"fs.read_file": {"mine": {"path": "a.txt"}}}, "it is kept")
+        await stage.until_seen("ctrl+l 1 preset")

@@ -168,13 +168,13 @@ async def test_an_invalid_name_is_rejected_with_a_message(tmp_path: Path) -> Non
 @pytest.mark.promise("STO-1", "TUI-1")
 async def test_past_calls_become_lines_in_chronological_order(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
-        await stage.press("ctrl+t")
+        await stage.press("ctrl+up")
         await stage.until_seen("No calls recorded yet.")
         await stage.press("escape")
         for name, args in (("work.say", {"text": "a b"}), ("work.look", {"where": "x"}), ("work.big", {"size": 3})):
             await stage.runtime.result(ToolCall(name=name, args=args, source="form"))
         await stage.write("echo before")
-        await stage.press("end", "ctrl+t")
+        await stage.press("end", "ctrl+up")
         await stage.until(lambda: isinstance(stage.app.screen, PastCallsScreen), "they are listed")
         await stage.until_seen("☐ work.big")
         await stage.press("down", "space", "space")
@@ -192,7 +192,7 @@ async def test_without_a_selection_the_chosen_call_is_inserted(tmp_path: Path) -
     async with on_script(tmp_path) as stage:
         for text in ("a", "b"):
             await stage.runtime.result(ToolCall(name="work.say", args={"text": text}, source="form"))
-        await stage.press("ctrl+t")
+        await stage.press("ctrl+up")
         await stage.until_seen('work.say  {text: "b"}')
         await stage.press("down", "enter")
         await stage.until(lambda: "work.say --text a" in stage.editor.text, "it is a line")

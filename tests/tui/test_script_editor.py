@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from script_stage import PACK, ScriptStage, on_script, script_app, write_work
-from textual.events import Key
+from textual.events import Key, Paste
 
 from pegboard.tui.script.command_help import CommandHelp
 from pegboard.tui.script.draft import Draft, DraftFile
@@ -102,8 +102,8 @@ async def test_every_page_is_reached_from_the_editor_and_the_focus_leaves_it(tmp
             await stage.press(key)
             assert stage.app.current_mode == mode
         await stage.press("f7")
-        await stage.type("x")
-        assert stage.editor.text == "x"
+        await stage.type("x=1")
+        assert stage.editor.text == "x=1"
         await stage.press("escape")
         assert stage.app.focused is not stage.editor
         await stage.press("escape")
@@ -124,6 +124,17 @@ async def test_changes_of_the_external_editor_can_be_undone(
         assert stage.editor.text == "work.say a\n"
 
 
+async def test_half_a_surrogate_pair_is_replaced_because_a_script_with_it_cannot_run(tmp_path: Path) -> None:
+    async with on_script(tmp_path) as stage:
+        stage.app.post_message(Paste("echo a\ud800b\n"))
+        await stage.until(lambda: stage.editor.text == "echo a\ufffdb\n", "it is pasted")
+        stage.editor.load_text("echo \udc00")
+        await stage.press("ctrl+r")
+        await stage.idle()
+        assert stage.editor.text == "echo \ufffd"
+        assert stage.calls[0].startswith("✓ script exit 0")
+
+
 # Commands
 
 
@@ -135,7 +146,7 @@ async def test_a_command_is_inserted_with_placeholders_that_tab_selects(tmp_path
         assert "work.look <where>" in stage.text
         await stage.press("enter")
         assert stage.editor.text == "work.look <where>"
-        await stage.looked_at("line 1: fill in <where>")
+        await stage.looked_at("line 1, column 11: fill in <where>")
         await stage.type("here")
         assert stage.editor.text == "work.look here"
         await stage.looked_at("will call work.look")
@@ -217,8 +228,8 @@ async def test_new_tools_become_commands_immediately(tmp_path: Path) -> None:
 async def test_calls_and_errors_of_a_script_are_shown_before_it_runs(tmp_path: Path) -> None:
     async with on_script(tmp_path) as stage:
         await stage.write('work.say a; work.say b\nwork.big many\neval "$x"\nwork.big few')
-        await stage.looked_at("line 2: work.big: --size:")
-        assert "line 4: work.big: --size:" in stage.findings
+        await stage.looked_at("line 2, column 1: work.big: --size:")
+        assert "line 4, column 1: work.big: --size:" in stage.findings
         assert "→ will call work.say ×2, work.big ×2  and 1 more" in stage.findings
         await stage.write('work.say a; work.say b; work.big 3; eval "$x"')
         await stage.looked_at("? eval runs a script")
@@ -228,7 +239,7 @@ async def test_calls_and_errors_of_a_script_are_shown_before_it_runs(tmp_path: P
         await stage.write("echo a\nif then")
         await stage.looked_at("✗ parse error at line 2")
         await stage.pilot.click("#findings")
-        assert stage.editor.cursor_location == (1, 0)
+        assert stage.editor.cursor_location == (1, 3)
         assert not stage.records
 
 

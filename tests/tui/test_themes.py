@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from pegboard.config import Settings, load
 from pegboard.config.settings import UiSettings
+from pegboard.config.theme_choice import ThemeChoice
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.shell import themes
 
@@ -145,7 +146,7 @@ async def test_a_chosen_theme_that_cannot_be_saved_is_still_applied(given: Given
 
 
 async def test_a_theme_configured_after_the_choice_wins(given: GivenRuntime) -> None:
-    themes.ThemeChoice(given.paths.state / "theme", "pegboard-dark").save("nord")
+    ThemeChoice(given.paths.state / "theme", "pegboard-dark").save("nord")
     assert PegboardApp(as_runtime(given)).theme == "nord"
     given.settings = Settings(ui=UiSettings(theme="pegboard-light"))
     assert PegboardApp(as_runtime(given)).theme == "pegboard-light"

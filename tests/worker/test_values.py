@@ -178,3 +178,8 @@ def test_a_set_becomes_a_sorted_list(kind: type[set[int] | frozenset[int]]) -> N
     assert list(numbers) != sorted(numbers)
     assert json.loads(encode(numbers)) == sorted(numbers)
     assert json.loads(encode({"nested": [numbers]})) == {"nested": [sorted(numbers)]}
+
+
+def test_an_object_that_occurs_twice_is_written_twice() -> None:
+    shared = [1, {"x": 2}]
+    assert json.loads(encode({"a": shared, "b": [shared], "c": math.nan})) == {"a": shared, "b": [shared], "c": "NaN"}

@@ -25,6 +25,29 @@ def as_json(session: Session, entries: Sequence[SessionEntry]) -> str:
     )
 
 
+def shortened(entry: SessionEntry, longest: int) -> SessionEntry:
+    """Return an entry without the ends of long texts; the same entry if none is long.
+
+    Args:
+        entry: Entry of a session.
+        longest: Highest number of characters of a text or of a call's arguments.
+    """
+    message = entry.message
+    changes: dict[str, object] = {}
+    if len(message.text) > longest:
+        changes["text"] = _cut(message.text, longest)
+    if isinstance(message, ModelMessage) and any(len(call.arguments) > longest for call in message.calls):
+        changes["calls"] = tuple(
+            call.model_copy(update={"arguments": _cut(call.arguments, longest)}) for call in message.calls
+        )
+    return entry.model_copy(update={"message": message.model_copy(update=changes)}) if changes else entry
+
+
+def _cut(text: str, longest: int) -> str:
+    left = len(text) - longest
+    return text if left <= 0 else f"{text[:longest]}… ({left:,} more characters)"
+
+
 def _parts(entry: SessionEntry) -> Iterator[str]:
     match entry.message:
         case SystemMessage(text=text):

@@ -206,7 +206,7 @@ class _Question:
 
     def interrupt(self) -> None:
         self._interrupted = True
-        if self._scope is not None:
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(0)
 
     async def events(self) -> AsyncGenerator[AskEvent]:
@@ -413,7 +413,6 @@ class _Question:
     async def _settle(self) -> None:
         """Make the session consistent after an early end: store the text so far and answer every call."""
         text = "".join(self._unsaved_text)
-        self._unsaved_text.clear()
         if text.strip():
             self._answer = text
             await self._append(ModelMessage(text=text))

@@ -14,24 +14,33 @@ if TYPE_CHECKING:
 
     from typer import Typer
 
-__all__ = ["COMMANDS", "program"]
+__all__ = ["COMMANDS", "program", "run"]
 
-COMMANDS: Final = (
-    "ask",
-    "auth",
-    "config",
-    "deps",
-    "history",
-    "mcp",
-    "new",
-    "paths",
-    "presets",
-    "script",
-    "sessions",
-    "tools",
-    "trust",
-)
-"""The commands and groups of commands; each has a module of the same name."""
+COMMANDS: Final = {
+    "ask": "Ask a language model, which can use the tools.",
+    "auth": "Store secrets in the keyring and show where each one comes from.",
+    "config": "Show settings and where each one is set.",
+    "deps": "Check the programs, libraries and secrets that tools need, and show the tools that need each one.",
+    "guide": "Read the guide: without PAGE, list its pages.",
+    "history": "List past calls from every source, the newest first.",
+    "mcp": "Add, test and use MCP servers, whose tools are listed with the others.",
+    "new": "Create a pack and its test, ready to edit.",
+    "paths": "Show where Pegboard keeps its files and looks for packs.",
+    "presets": "Save arguments of tools under names, to use them again.",
+    "script": "Run bash scripts whose commands are tools.",
+    "sessions": "Show, rename, export and delete conversations with models.",
+    "tools": "List, describe and call tools.",
+    "trust": "Trust the pegboard.toml and .env of a folder, so that they take effect.",
+    "web": "Serve the app in a browser on this machine.",
+}
+"""Commands and groups of commands, in alphabetical order, with the first sentence of their help.
+
+Each has a module of the same name.
+"""
+
+_HELP: Final = ("-h", "--help")
+_ALONE: Final = (*_HELP, "--version")
+"""Options that need no command."""
 
 
 def program(arguments: Sequence[str] = ()) -> Typer:
@@ -39,11 +48,31 @@ def program(arguments: Sequence[str] = ()) -> Typer:
 
     Args:
         arguments: The arguments of the program. If they start with a command, only that command is loaded, because
-            building the others takes longer than most commands run. By default everything is loaded.
+            building the others takes longer than most commands run. If they are only `--help` or `--version`, no
+            command is loaded. By default everything is loaded.
     """
+    from pegboard.cli.root import app
+
+    if len(arguments) == 1 and arguments[0] in _ALONE:
+        for name, help_ in COMMANDS.items():
+            app.command(name, help=help_)(_not_loaded)
+        return app
     wanted = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
     for name in wanted:
         import_module(f"pegboard.cli.{name}")
-    from pegboard.cli.root import app
-
     return app
+
+
+def _not_loaded() -> None:
+    """Do nothing: a command that is listed but never runs."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run a command line and exit; with both `--help` and `--json`, print the description of its command as JSON."""
+    words = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--json" in words and any(flag in words for flag in _HELP):
+        from pegboard.cli.description import print_description
+
+        print_description(program(), [word for word in words if word not in ("--json", *_HELP)])
+        return
+    program(arguments)(prog_name="pegboard")

@@ -37,13 +37,19 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class _AskCommand(TyperCommand):
-    """Command that accepts `--with-tools` without a value, also before the question."""
+    """Command whose `--with-tools` has an optional value, which may be a word of its own: `--with-tools false`."""
 
     # typer has its own contexts, and the name of the class that the parser expects differs by version.
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         end = args.index("--") if "--" in args else len(args)
-        bare = [f"{arg}=true" if arg == "--with-tools" else arg for arg in args[:end]]
-        return super().parse_args(ctx, [*bare, *args[end:]])
+        joined: list[str] = []
+        for word in args[:end]:
+            if joined and joined[-1] == "--with-tools" and word.casefold() in (*_TRUE, *_FALSE):
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        joined = [f"{word}=true" if word == "--with-tools" else word for word in joined]
+        return super().parse_args(ctx, [*joined, *args[end:]])
 
 
 @app.command(cls=_AskCommand)
@@ -118,6 +124,8 @@ def ask(
         print_json(outcome)
     else:
         output.answer(outcome)
+        if session is None and outcome.stopped_by != "model_error":
+            narrate(f'To continue: pegboard ask --session {outcome.session_id} "…"')
     raise typer.Exit(interruption or _exit_code(outcome))
 
 
@@ -171,10 +179,10 @@ class _AskOutput:
     def __init__(self, *, streams: bool) -> None:
         self._streams = streams
         self._in_line = False
-        self._in_log_line = False
 
     def event(self, event: AskEvent) -> None:
         """Print an event."""
+        from pegboard.cli.output import narrate, narrate_log
         from pegboard.models import Finished, Log, Started
         from pegboard.models.ask import CallHappened, CallProposed, ModelSaid, ToolAnswered, Waiting
         from pegboard.models.conversation import TextDelta, TurnEnded
@@ -185,17 +193,17 @@ class _AskOutput:
             case ModelSaid(event=TurnEnded()):
                 self.end_line()
             case CallProposed(call=call):
-                self._narrate_line(f"→ {_clean_line(call.name)} {_compact(call.args)}")
+                narrate(f"→ {_clean_line(call.name)} {_compact(call.args)}")
             case CallHappened(event=Log(text=text)):
-                self._log(text)
+                narrate_log(text)
             case CallHappened(call_id=outer, event=Started(call=call, owner=owner)) if owner != outer:
-                self._narrate_line(f"  → {_clean_line(call.name)} {_compact(call.args)}")
+                narrate(f"  → {_clean_line(call.name)} {_compact(call.args)}")
             case CallHappened(call_id=outer, event=Finished(call=call, result=result, owner=owner)) if owner != outer:
-                self._narrate_line(f"  ← {_clean_line(call.name)} {_result_summary(result)}")
+                narrate(f"  ← {_clean_line(call.name)} {_result_summary(result)}")
             case ToolAnswered(call=call, result=result):
-                self._narrate_line(f"← {_clean_line(call.name)} {_result_summary(result)}")
+                narrate(f"← {_clean_line(call.name)} {_result_summary(result)}")
             case Waiting():
-                self._narrate_line("waiting: another process is asking in this session")
+                narrate("waiting: another process is asking in this session")
 
     def answer(self, outcome: Outcome) -> None:
         """Print the rest of the answer, and how the ask ended."""
@@ -210,22 +218,11 @@ class _AskOutput:
         elif outcome.stopped_by != "answer":
             narrate(f"stopped by: {outcome.stopped_by}{_LIMITS.get(outcome.stopped_by, '')}")
 
-    def _narrate_line(self, line: str) -> None:
-        from pegboard.cli.output import narrate
-
-        narrate(f"\n{line}" if self._in_log_line else line)
-        self._in_log_line = False
-
-    def _log(self, text: str) -> None:
-        from pegboard.cli.output import narrate
-
-        narrate(text, end="")
-        self._in_log_line = not text.endswith("\n")
-
     def _text(self, text: str) -> None:
-        from pegboard.cli.output import print_text
+        from pegboard.cli.output import end_log_line, print_text
 
         if self._streams and text:
+            end_log_line()
             print_text(text)
             self._in_line = not text.endswith("\n")
 

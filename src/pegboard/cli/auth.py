@@ -54,17 +54,19 @@ def set_(context: typer.Context, name: NameArgument, packs: PacksOption = None) 
 def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
     """List secrets by name and where each one comes from; never print a value.
 
-    Includes secrets in the keyring and in .env files, those that tools need, and those that the configuration lists as
-    `secrets` of a pack.
+    Includes secrets in the keyring and in .env files, those that tools need, those that the configuration lists as
+    `secrets` of a pack, and those that MCP servers refer to.
     """
     from pegboard.cli.output import narrate_problems, print_json, print_table
     from pegboard.config import Secret, Secrets
+    from pegboard.config.servers import secrets_of_servers
 
     runtime = open_runtime(context)
     secrets = Secrets(runtime.paths)
     runtime.tools.scan()
     needed = {need.name for spec in runtime.tools.all() for need in spec.requirements if need.kind == "secret"}
-    names = {*secrets.keyring_names(), *secrets.dotenv_names(), *needed, *_granted(runtime.settings)}
+    granted = {*_granted(runtime.settings), *secrets_of_servers(runtime.settings)}
+    names = {*secrets.keyring_names(), *secrets.dotenv_names(), *needed, *granted}
     found = {name: secrets.look_up(name) for name in sorted(names)}
     narrate_problems((*runtime.problems(packs=False), *secrets.problems()))
     if json:
@@ -81,7 +83,9 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
         [
             (name, "set", _PLACES[secret.source]) if isinstance(secret, Secret) else (name, "missing", secret.message)
             for name, secret in found.items()
-        ]
+        ],
+        ("SECRET", "STATE", "SOURCE"),
+        empty="No secrets: none is stored, and no tool needs one.",
     )
 
 

@@ -10,6 +10,7 @@ import typer
 from pegboard.cli.root import JsonOption, PacksOption, group, open_runtime
 
 if TYPE_CHECKING:
+    from pegboard.config import ShownSetting
     from pegboard.models import Problem
     from pegboard.runtime import Runtime
 
@@ -34,13 +35,29 @@ def show(context: typer.Context, json: JsonOption = False, packs: PacksOption = 
 
     runtime = open_runtime(context)
     narrate_problems((*runtime.problems(packs=False), *_theme_problems(runtime)))
-    settings = list(shown_settings(runtime.settings, Redactor(Secrets(runtime.paths).known())))
+    settings = [
+        _in_use(runtime, setting)
+        for setting in shown_settings(runtime.settings, Redactor(Secrets(runtime.paths).known()))
+    ]
     if json:
         print_json(settings)
         return
     for setting in settings:
         value = json_.dumps(setting.value, ensure_ascii=False)
         print(clean_line(f"{setting.key} = {value}  # {setting.origin}{_STATUS[setting.status]}"))
+
+
+def _in_use(runtime: Runtime, setting: ShownSetting) -> ShownSetting:
+    """Return a setting as it is in use: a theme that was chosen in the app replaces the configured one."""
+    if setting.key != "ui.theme" or setting.status not in {"used", "trusted"}:
+        return setting
+    from pegboard.config.theme_choice import ThemeChoice
+
+    file = runtime.paths.state / "theme"
+    chosen = ThemeChoice(file, runtime.settings.ui.theme).get()
+    if chosen == runtime.settings.ui.theme:
+        return setting
+    return setting.model_copy(update={"value": chosen, "origin": f"{file} (chosen in the app)", "status": "used"})
 
 
 def _theme_problems(runtime: Runtime) -> Iterator[Problem]:

@@ -37,7 +37,11 @@ def history(
                 _compact(record.args),
             )
             for record in records
-        ]
+        ],
+        ("TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"),
+        empty=f"No recorded calls of {tool}."
+        if tool
+        else "No recorded calls yet. `pegboard tools invoke` runs a tool.",
     )
 
 

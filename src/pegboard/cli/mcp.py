@@ -30,9 +30,18 @@ mcp = group("mcp", "Add, test and use MCP servers, whose tools are listed with t
 
 _T = TypeVar("_T")
 
-ServerArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server.")]
+
+def complete_servers(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the names of configured servers that start with the typed text."""
+    return [name for name in open_runtime(context).settings.mcp.servers if name.startswith(incomplete)]
+
+
+ServerArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the server.", autocompletion=complete_servers)
+]
 OptionalServer = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="Name of the server, unless --mcp has it.")
+    str | None,
+    typer.Argument(metavar="[NAME]", help="Name of the server, unless --mcp has it.", autocompletion=complete_servers),
 ]
 KeepOption = Annotated[
     bool, typer.Option("--keep-literals", help="Leave credentials in the file instead of moving them to secrets.")
@@ -246,7 +255,8 @@ def import_(
 def login(context: typer.Context, name: OptionalServer = None, packs: PacksOption = None) -> None:
     """Log in to a server in the browser, and store the login."""
     from pegboard.cli.output import narrate, narrate_problems
-    from pegboard.cli.servers import TerminalQuestions, add_given, close
+    from pegboard.cli.server_questions import TerminalQuestions
+    from pegboard.cli.servers import add_given, close
 
     runtime = open_runtime(context)
     add_given(runtime, context.meta.get("pegboard.mcp", ()))
@@ -260,7 +270,7 @@ def login(context: typer.Context, name: OptionalServer = None, packs: PacksOptio
     if problem is not None:
         narrate_problems([problem])
         raise typer.Exit(TOOL_FAILED)
-    narrate(f"You are logged in to {name}.")
+    narrate(f"You are logged in to {name or 'the server of --mcp'}.")
 
 
 @mcp.command()

@@ -250,5 +250,5 @@ def _print_next_steps(name: str, folder: Path) -> None:
         "\nNext:\n"
         f"  pegboard --packs {where}\n"
         f"  pegboard --packs {where} tools invoke {name}.largest --data\n"
-        f"  pytest {quote(str(folder / f'test_{name}.py'))}"
+        f"  python -m pytest {quote(str(folder / f'test_{name}.py'))}"
     )

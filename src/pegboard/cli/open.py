@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pegboard.models import ServerConfig
+
+_WEB_DRIVER = "web_driver"
+"""In the name of the driver that shows the app in a browser, through pipes."""
 
 
 def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers: Sequence[str] = ()) -> int:
@@ -19,7 +23,7 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
         tool_allow: An allow list for this run: patterns separated by commas.
         servers: MCP servers for this run, as in `--mcp`.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and _WEB_DRIVER not in os.environ.get("TEXTUAL_DRIVER", ""):
         print(
             "pegboard needs a terminal. Run `pegboard --help` for the commands that work without one.", file=sys.stderr
         )
@@ -42,6 +46,9 @@ def open_app(packs: Sequence[Path] = (), tool_allow: str | None = None, servers:
             app.run()
         if app.crash is not None:
             print(crash.report(app.crash, "the app"), file=sys.stderr)
+        if app.session:
+            hint = f'pegboard ask --session {app.session} "…"'
+            print(f"Resume the chat: press f6 and ctrl+s in the app, or run `{hint}`.", file=sys.stderr)
         lost = runtime.unrecorded()
         if lost is not None:
             from pegboard.cli.output import narrate_problems

@@ -104,8 +104,39 @@ def print_text(text: str, end: str = "", *, to_stderr: bool = False) -> None:
     print(without_halves(text), end=end, file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
+class _Log:
+    """State of streamed logs on stderr."""
+
+    line_is_open = False
+    """Whether the last log ended within a line."""
+
+
 def narrate(text: str, end: str = "\n") -> None:
-    """Print a message on stderr; ignore errors, so that the data is still printed."""
+    """Print a message on a line of its own on stderr, after all data printed so far.
+
+    Ignore errors, so that the data is still printed.
+    """
+    end_log_line()
+    _print_message(text, end)
+
+
+def narrate_log(text: str) -> None:
+    """Print a piece of a tool's log on stderr as it is; the next message starts on a new line."""
+    if text:
+        _print_message(text, "")
+        _Log.line_is_open = not text.endswith("\n")
+
+
+def end_log_line() -> None:
+    """End the line on stderr that a log left open."""
+    if _Log.line_is_open:
+        _Log.line_is_open = False
+        _print_message("", "\n")
+
+
+def _print_message(text: str, end: str) -> None:
+    with suppress(OSError):
+        sys.stdout.flush()  # Otherwise data in the buffer would appear after later messages.
     with suppress(OSError):
         print(clean(text), end=end, file=sys.stderr, flush=True)
 
@@ -122,14 +153,25 @@ def narrate_problems(problems: Iterable[Problem]) -> None:
 def begin_command() -> None:
     """Forget which problems were printed, because another command starts."""
     _printed.clear()
+    _Log.line_is_open = False
 
 
-def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Print rows of untrusted text as aligned columns, the last one cut at the terminal's width."""
+def print_table(rows: list[tuple[str, ...]], headings: tuple[str, ...] = (), empty: str = "") -> None:
+    """Print rows of untrusted text as aligned columns, the last one cut at the terminal's width.
+
+    Args:
+        rows: The rows.
+        headings: Titles of the columns, printed above the rows.
+        empty: Message for stderr if there are no rows. Nothing goes to stdout then.
+    """
     import shutil
 
-    cleaned = [tuple(clean_line(cell) for cell in row) for row in rows]
-    widths = [max(len(row[column]) for row in cleaned) for column in range(len(cleaned[0]))] if cleaned else []
+    if not rows:
+        if empty:
+            narrate(empty)
+        return
+    cleaned = [*([headings] if headings else []), *(tuple(clean_line(cell) for cell in row) for row in rows)]
+    widths = [max(len(row[column]) for row in cleaned) for column in range(len(cleaned[0]))]
     limit = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for row in cleaned:
         cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]

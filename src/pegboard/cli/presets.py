@@ -48,7 +48,12 @@ def list_(
     if json:
         print_json(found)
         return
-    print_table([(preset.tool, preset.name, ", ".join(preset.arguments)) for preset in found])
+    of_tool = f" of {name}" if name else ""
+    print_table(
+        [(preset.tool, preset.name, ", ".join(preset.arguments)) for preset in found],
+        ("TOOL", "PRESET", "ARGUMENTS"),
+        empty=f"No presets{of_tool}. `pegboard presets save` saves arguments as one.",
+    )
 
 
 @presets.command()

@@ -9,22 +9,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 import pegboard
+from pegboard.cli.exit_codes import INTERRUPTED, NOT_FOUND, OK, PROVIDER, TOOL_FAILED, USAGE
 
 if TYPE_CHECKING:
     from pegboard.models import ToolSpec
     from pegboard.runtime import Runtime
 
-OK, TOOL_FAILED, USAGE, NOT_FOUND, PROVIDER, INTERRUPTED = 0, 1, 2, 3, 4, 130
-"""Exit codes."""
+__all__ = ["EXIT_CODES", "INTERRUPTED", "NOT_FOUND", "OK", "PROVIDER", "TOOL_FAILED", "USAGE"]
 
 _HELP = {"help_option_names": ["-h", "--help"]}
+
+EXIT_CODES = {
+    OK: "success",
+    TOOL_FAILED: "the tool failed",
+    USAGE: "wrong usage or invalid arguments",
+    NOT_FOUND: "unknown tool",
+    PROVIDER: "the model's provider failed",
+    129: "the terminal was closed",
+    INTERRUPTED: "interrupted by ctrl+c",
+    143: "ended by kill",
+}
+"""Exit code → meaning, for all commands."""
 
 _ROOT_HELP = """Run and test the tools that language-model agents use. Without a command, open the app.
 
 stdout is data, stderr is messages. Exit codes: 0 success, 1 the tool failed, 2 wrong usage or invalid arguments,
-3 unknown tool, 4 the model's provider failed, 130 interrupted."""
+3 unknown tool, 4 the model's provider failed, 130 interrupted.
+
+`pegboard guide` explains everything else; `pegboard guide agent` is for agents. --help --json describes a command as
+JSON."""
+
+
+class _SortedGroup(TyperGroup):
+    """The root command; its help lists the commands in alphabetical order, whatever the order of their modules."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as in `ask`
+        """Return the names of the commands."""
+        return sorted(self.commands)
+
 
 CommandT = TypeVar("CommandT", bound=Callable[..., object])
 
@@ -80,6 +105,7 @@ ServersOption = Annotated[
 ]
 
 app = _Typer(
+    cls=_SortedGroup,
     name="pegboard",
     help=_ROOT_HELP,
     context_settings=_HELP,

@@ -98,7 +98,8 @@ def check(
         print_json({**asdict(analysis), "errors": errors})
     else:
         print_table(
-            [(call.tool, " ".join("?" if word is None else word for word in call.words)) for call in analysis.calls]
+            [(call.tool, " ".join("?" if word is None else word for word in call.words)) for call in analysis.calls],
+            empty="" if errors or analysis.unknown or analysis.error else "The script calls no tools.",
         )
         for sentence in analysis.unknown:
             narrate(f"unknown: {sentence}")
@@ -148,7 +149,12 @@ def list_(context: typer.Context, json: JsonOption = False, packs: PacksOption =
     if json:
         print_json(found)
         return
-    print_table([(one.name, f"{one.changed.astimezone():%Y-%m-%d %H:%M}") for one in found])
+    print_table(
+        [(one.name, f"{one.changed.astimezone():%Y-%m-%d %H:%M}") for one in found],
+        ("SCRIPT", "CHANGED"),
+        empty="No saved scripts. Save one on the Script page of the app, or write an example with"
+        " `pegboard new --example shop`.",
+    )
 
 
 def _read(runtime: Runtime, file: str) -> str:

@@ -143,7 +143,7 @@ def found_row(runtime: Runtime, found: FoundServer, added: Sequence[FoundServer]
 
 
 def print_found(runtime: Runtime, found: FoundServer, *, is_added: bool, dry_run: bool) -> None:
-    """Print what was imported, or why it wasn't."""
+    """Print whether a server was imported, and why not."""
     from pegboard.results.clean import clean_line
 
     row = found_row(runtime, found, [found] if is_added else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, group
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
+
+_LONGEST_SHOWN: Final = 4_000
+"""Characters of a message, or of a call's arguments, that `show` prints."""
 
 sessions = group("sessions", "Show, rename, export and delete conversations with models.")
 
@@ -54,14 +57,44 @@ def list_(
         [
             (session.id, session.changed.astimezone().strftime("%Y-%m-%d %H:%M"), str(session.messages), session.name)
             for session in found
-        ]
+        ],
+        ("ID", "CHANGED", "MESSAGES", "NAME"),
+        empty=f"No session contains {search!r}." if search else "No sessions yet. `pegboard ask` starts one.",
     )
 
 
 @sessions.command()
-def show(context: typer.Context, session: SessionArgument, json: JsonOption = False, packs: PacksOption = None) -> None:
-    """Print the messages of a session, as Markdown or JSON."""
-    export(context, session, "json" if json else "markdown")
+def show(
+    context: typer.Context,
+    session: SessionArgument,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many of the last messages.")] = 20,
+    full: Annotated[bool, typer.Option("--full", help="Show all messages, and long ones completely.")] = False,
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Print the last messages of a session as Markdown, or the whole session as JSON.
+
+    Long messages are shortened. A note on stderr counts the omitted messages.
+    """
+    if full or json:
+        export(context, session, "json" if json else "markdown")
+        return
+    from pegboard.cli.output import narrate, print_text
+
+    runtime = open_runtime(context)
+    with _exit_on_error(runtime):
+        excerpt = runtime.sessions.excerpt(session, limit, _LONGEST_SHOWN)
+    print_text(excerpt.text.removesuffix("\n"), end="\n")
+    left_out = [
+        *([f"{excerpt.omitted:,} earlier {_messages(excerpt.omitted)} not shown"] if excerpt.omitted else ()),
+        *([f"{excerpt.shortened:,} long {_messages(excerpt.shortened)} shortened"] if excerpt.shortened else ()),
+    ]
+    if left_out:
+        narrate(f"note: {', '.join(left_out)}. Add --full to see everything.")
+
+
+def _messages(number: int) -> str:
+    return "message" if number == 1 else "messages"
 
 
 @sessions.command()

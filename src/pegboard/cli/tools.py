@@ -12,6 +12,7 @@ from pegboard.cli.arguments import (
     ArgumentError,
     NameArgument,
     complete_presets,
+    complete_tools,
     read_arguments,
     read_object,
 )
@@ -30,6 +31,8 @@ from pegboard.cli.root import (
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pegboard.forms import CopyKind
     from pegboard.models import CallEvent, JsonObject, ToolCall, ToolResult, ToolSpec
     from pegboard.runtime import Runtime, ToolDetails
@@ -40,20 +43,46 @@ tools = group("tools", "List, describe and call tools.")
 
 @tools.command("list")
 def list_(
-    context: typer.Context, json: JsonOption = False, tool_allow: AllowOption = None, packs: PacksOption = None
+    context: typer.Context,
+    pattern: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATTERN]",
+            help="List only tools with this text in their name, alias or summary, or whose name matches a pattern such"
+            " as 'fs.*'.",
+            autocompletion=complete_tools,
+        ),
+    ] = None,
+    json: JsonOption = False,
+    tool_allow: AllowOption = None,
+    packs: PacksOption = None,
 ) -> None:
     """List the tools, and print problems of their packs on stderr."""
     from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
 
     runtime = scanned(context, tool_allow, connects=True)
     narrate_problems(runtime.problems())
-    _check_requirements(runtime)
+    found = [spec for spec in runtime.tools.all() if pattern is None or _fits(spec, pattern)]
+    _check_requirements(runtime, found)
     if hidden := runtime.tools.hidden():
         narrate(f"note: the allow list excludes {hidden:,} more tool{'' if hidden == 1 else 's'}")
     if json:
-        print_json([runtime.tools.info(spec) for spec in runtime.tools.all()])
+        print_json([runtime.tools.info(spec) for spec in found])
         return
-    print_table([(spec.name, runtime.health.state(spec), _access(spec), spec.summary) for spec in runtime.tools.all()])
+    print_table(
+        [(spec.name, runtime.health.state(spec), _access(spec), spec.summary) for spec in found],
+        empty="No tools." if pattern is None else f"No tool matches {pattern!r}. `pegboard tools list` lists all.",
+    )
+
+
+def _fits(spec: ToolSpec, pattern: str) -> bool:
+    """Return whether a tool matches a pattern with wildcards, or has a text in its names or summary."""
+    names = (spec.name, *spec.aliases)
+    if set(pattern) & set("*?["):
+        from fnmatch import fnmatchcase
+
+        return any(fnmatchcase(name, pattern) for name in names)
+    return any(pattern.casefold() in text.casefold() for text in (*names, spec.summary))
 
 
 @tools.command()
@@ -134,11 +163,11 @@ def invoke(
     raise typer.Exit(interruption or _exit_code(result))
 
 
-def _check_requirements(runtime: Runtime) -> None:
-    """Check the requirements of all tools concurrently."""
+def _check_requirements(runtime: Runtime, specs: Iterable[ToolSpec]) -> None:
+    """Check the requirements of all tools concurrently, if one of these tools has any."""
     from contextlib import closing
 
-    if any(spec.requirements for spec in runtime.tools.all()):
+    if any(spec.requirements for spec in specs):
         with closing(runtime.health.check_blocking()) as rows:
             for _ in rows:
                 pass
@@ -191,12 +220,12 @@ def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, int]:
 
 
 def _narrate_event(event: CallEvent) -> None:
-    from pegboard.cli.output import narrate
+    from pegboard.cli.output import narrate, narrate_log
     from pegboard.models import Log, Progress
 
     match event:
         case Log(text=text):
-            narrate(text, end="")
+            narrate_log(text)
         case Progress(done=done, total=total, message=message):
             of = "" if total is None else f"/{total:g}"
             narrate(f"progress {done:g}{of} {message}".rstrip())

@@ -68,7 +68,7 @@ def _list(file: TrustFile, *, as_json: bool) -> None:
     if as_json:
         print_json(folders)
     else:
-        print_table([(folder,) for folder in folders])
+        print_table([(folder,) for folder in folders], empty="No trusted folders. `pegboard trust` trusts one.")
 
 
 def _trust(paths: Paths, folder: Path, *, yes: bool) -> None:

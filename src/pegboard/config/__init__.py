@@ -7,6 +7,7 @@ trusted it, and `trust_folder()` records the trust.
 """
 
 from pegboard.config.display import ShownSetting, credentials_in, shown_settings
+from pegboard.config.edit import set_values
 from pegboard.config.load import load
 from pegboard.config.paths import Paths, packs_folders
 from pegboard.config.redaction import Redactor
@@ -51,6 +52,7 @@ __all__ = [
     "packs_folders",
     "resolve_server",
     "review_folder",
+    "set_values",
     "shown_settings",
     "trust_folder",
 ]

@@ -68,7 +68,7 @@ class FoundServer:
     skipped: str = ""
     """Why it can't be imported; empty if it can."""
     notes: tuple[str, ...] = ()
-    """What is different from the file."""
+    """Differences from the file."""
 
 
 class _SkippedError(Exception):

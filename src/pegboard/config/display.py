@@ -14,10 +14,8 @@ from pydantic import BaseModel, JsonValue
 from pegboard.config.files import shown
 from pegboard.config.redaction import Redactor, credentials, speaks_of_secret
 from pegboard.config.settings import Settings
+from pegboard.data.mask import MASK
 from pegboard.models.model import DataModel
-
-MASK: Final = "••••••••"
-"""Replacement for a secret."""
 
 _VARIABLE: Final = re.compile(r"(?:[A-Za-z]+ )?\$\{[A-Za-z_]\w*\}")
 _FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)

@@ -85,14 +85,14 @@ class Paths:
         return self.data / "keyring"
 
     @property
-    def logins(self) -> Path:
-        """Folder of logins to MCP servers that no keyring stores."""
-        return self.data / "logins"
-
-    @property
     def interface(self) -> Path:
         """File of the state of the interface: the last page, tool and filter."""
         return self.state / "interface.json"
+
+    @property
+    def logins(self) -> Path:
+        """Folder of logins to MCP servers that no keyring stores."""
+        return self.data / "logins"
 
     @property
     def database(self) -> Path:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pegboard.config.display import MASK, ShownSetting, shown_settings
+from pegboard.config.display import ShownSetting, shown_settings, shown_words
 from pegboard.config.dotenv import parse_dotenv
 from pegboard.config.files import decoded, shown
 from pegboard.config.layer import drop_errors, leaves, make_folders_absolute
@@ -16,8 +17,9 @@ from pegboard.config.load import folder_layer, restricts
 from pegboard.config.paths import Paths
 from pegboard.config.redaction import Redactor
 from pegboard.config.secrets import Secrets
-from pegboard.config.settings import Loaded, Settings
+from pegboard.config.settings import Loaded, McpServer, Settings
 from pegboard.config.trust import DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
+from pegboard.data.mask import MASK
 from pegboard.models import Problem
 
 _KEY_NOTE: Final = f"Only a key from this folder's {DOTENV} is sent there, never your own."
@@ -127,11 +129,24 @@ def _effects(settings: Settings, files: FolderFiles) -> Iterator[str]:
         yield "Tools in packs.folders can run with your rights. Later changes in these folders don't ask again."
     for name in sorted(settings.packs_of_folder()):
         yield f"The pack {name} is configured here; it gets secrets only from this folder's {DOTENV}."
+    for name, server in sorted(settings.mcp.servers.items()):
+        if server.enabled:
+            yield _server_effect(name, server)
     if settings.keys:
         yield "[keys] changes what keys do, possibly also the keys that approve and reject."
     for folder in dict.fromkeys([files.folder, *folders]):
         if _others_can_write(folder):
             yield f"Every user of this machine can write to {shown(folder)}."
+
+
+def _server_effect(name: str, server: McpServer) -> str:
+    words = [server.url or ""] if server.command is None else [server.command, *server.args]
+    target = shlex.join(shown_words(words, Redactor({})))
+    effect = "connects to" if server.command is None else "runs, with your rights, the command"
+    return (
+        f"The MCP server {name} {effect} {target}. It replaces your own server {name}, if you have one,"
+        f" and gets secrets only from this folder's {DOTENV}."
+    )
 
 
 def _others_can_write(folder: Path) -> bool:

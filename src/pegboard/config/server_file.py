@@ -96,7 +96,7 @@ class ServerFile:
             raise ConfigError(f"{self._file} can't be edited because it is not valid TOML: {error}.") from error
 
     def _write(self, text: str, wanted: Mapping[str, Any]) -> None:
-        """Write the file if its new text means what is wanted."""
+        """Write the file if its new text has the wanted meaning."""
         try:
             is_right = _pruned(tomllib.loads(text)) == _pruned(wanted)
         except (ValueError, RecursionError):

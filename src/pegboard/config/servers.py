@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from pegboard.config.display import looks_secret, shown_words
 from pegboard.config.paths import absolute
-from pegboard.config.redaction import speaks_of_secret
+from pegboard.config.redaction import Redactor, speaks_of_secret
 from pegboard.config.settings import McpServer, Settings
 from pegboard.errors import ConfigError
 from pegboard.models import Problem
@@ -60,12 +61,12 @@ def given_server(text: str) -> ServerConfig:
         try:
             words = shlex.split(target)
         except ValueError as error:
-            raise ConfigError(f"--mcp {text!r} can't be parsed: {error}. Check its quotes.") from None
+            raise ConfigError(f"--mcp {_shown(text)} can't be parsed: {error}. Check its quotes.") from None
         if not words:
             raise ConfigError('--mcp needs a command or a URL, such as --mcp "npx -y some-server".')
         config = ServerConfig(name=name, command=words[0], args=tuple(words[1:]), saved=False)
     for complaint in server_complaints(config):
-        raise ConfigError(f"--mcp {text!r} can't be used: {complaint}")
+        raise ConfigError(f"--mcp {_shown(text)} can't be used: {complaint}")
     return config
 
 
@@ -113,6 +114,16 @@ def server_complaints(server: McpServer | ServerConfig) -> Iterator[str]:
         yield "Its command contains a NUL character."
 
 
+def secrets_of_servers(settings: Settings) -> frozenset[str]:
+    """Return the names of the secrets that configured servers refer to."""
+    return frozenset(
+        name
+        for server in settings.mcp.servers.values()
+        for text in (*server.env.values(), *server.headers.values(), server.oauth.client_secret or "")
+        for name in SECRET.findall(text)
+    )
+
+
 def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | Problem:
     """Replace each `${NAME}` in variables and headers by the secret, or return why one is missing. Blocks.
 
@@ -131,6 +142,9 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
             found[name] = secret.reveal()
             if secret.source != "environment" or speaks_of_secret(name):
                 hidden[name] = secret.reveal()
+    for name, text in (*config.env.items(), *config.headers.items()):
+        if not SECRET.search(text) and (speaks_of_secret(name) or looks_secret(text)):
+            hidden[f"{name} of {config.name}"] = text.rpartition(" ")[2]  # without `Bearer`
 
     def filled(text: str) -> str:
         return SECRET.sub(lambda match: found[match[1]], text)
@@ -141,6 +155,11 @@ def resolve_server(config: ServerConfig, secrets: Secrets) -> ResolvedServer | P
     for complaint in server_complaints(resolved):  # such as a secret with a line break in a header
         return Problem(message=f"The server was not started: {complaint}", fix="Set another secret.")
     return ResolvedServer(resolved, hidden)
+
+
+def _shown(text: str) -> str:
+    """Return a value of `--mcp` for a message, credentials masked."""
+    return repr(shown_words([text], Redactor({}))[0])
 
 
 def _config(settings: Settings, name: str, server: McpServer) -> ServerConfig:

@@ -118,7 +118,7 @@ class Loaded:
 class Section(BaseModel):
     """A table of the file: unknown keys are forbidden, types are not converted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class PacksSettings(Section):
@@ -241,7 +241,7 @@ class McpServer(Section):
     trusted: bool = False
     """Whether the server's annotations count, such as `readOnlyHint`."""
     roots: Texts | None = None
-    """Folders that the server is told as roots, relative to the file; None for the working directory."""
+    """Folders to report to the server as roots, relative to the file; None for the working directory."""
     oauth: McpOAuth = McpOAuth()
 
 
@@ -260,6 +260,8 @@ class UiSettings(Section):
     unfold: Literal["never", "failed", "always"] = "never"
     """Which finished calls of a chat are shown in full; others are folded to one line."""
     animations: bool = False
+    focus: Literal["form", "result"] = "form"
+    """Where the focus is after a tool has run."""
 
 
 class Settings(Section):

@@ -38,7 +38,7 @@ _UNREADABLE: Final = "unreadable"
 class TrustRecord(BaseModel):
     """One trusted folder: the hashes of its files, None for a file that didn't exist."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     config: str | None
     dotenv: str | None
@@ -47,7 +47,7 @@ class TrustRecord(BaseModel):
 
 
 class _Records(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     version: Literal[1] = 1
     folders: dict[str, TrustRecord] = {}

@@ -15,6 +15,11 @@ def steps(path: str) -> list[str]:
     return [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
 
 
+def numeric_keys(*steps: str | int) -> tuple[int, ...]:
+    """Return the positions of keys that look like indexes: a JSON Pointer doesn't distinguish them."""
+    return tuple(at for at, step in enumerate(steps) if isinstance(step, str) and step.isdecimal())
+
+
 def resolve(value: JsonValue, path: str) -> tuple[JsonValue, ...]:
     """Return the target of a JSON Pointer as the only item, or nothing if it does not exist."""
     for name in steps(path):

@@ -32,7 +32,7 @@ def read_source(source: str | bytes, file: str, helpers: Helpers | None = None) 
     try:
         tree = ast.parse(source, PARSED_AS)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return _unparsed(stem, file, error)
+        return _unparsed(source, stem, file, error)
     try:
         return _read_tree(tree, source, stem, file, helpers)
     except RecursionError:
@@ -72,10 +72,15 @@ def failed(stem: str, file: str, reason: str, fix: str = "", line: int | None = 
     return {"pack": stem, "tools": [], "problems": [problem]}
 
 
-def _unparsed(stem: str, file: str, error: SyntaxError | ValueError | RecursionError | MemoryError) -> ParsedFile:
+def _unparsed(
+    source: str | bytes, stem: str, file: str, error: SyntaxError | ValueError | RecursionError | MemoryError
+) -> ParsedFile:
     if isinstance(error, SyntaxError):
         reason = (error.msg or "it is not valid Python").rstrip(".")
-        return failed(stem, file, f"The file could not be parsed: {reason}.", line=error.lineno or None)
+        from pegboard.discovery.newer_syntax import newer_python
+
+        fix = newer_python(source, error)
+        return failed(stem, file, f"The file could not be parsed: {reason}.", fix, line=error.lineno or None)
     if isinstance(error, ValueError):
         return failed(stem, file, f"The file could not be parsed: {str(error).rstrip('.')}.")
     return failed(stem, file, "The file could not be parsed: its code is nested too deeply.")

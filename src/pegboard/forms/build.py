@@ -64,19 +64,6 @@ class Builder:
             or self._typed(node, facts, position)
         )
 
-    def property_schema(self, schema: JsonValue, name: str) -> JsonValue:
-        """Return the schema of an object's property, declared or additional.
-
-        Args:
-            schema: Schema of the object, part of the validator's schema.
-            name: Name of the property.
-        """
-        node = self._shapes.plain(schema)
-        properties = node.get("properties")
-        if isinstance(properties, dict) and name in properties:
-            return properties[name]
-        return self._additional(node, name)
-
     # --- Unions ---
 
     def _union(self, node: JsonObject, facts: FieldFacts, position: FieldPosition) -> Field | None:

@@ -135,6 +135,13 @@ class Container(Field):
         for inner in self.built:
             inner.mark_prefilled()
 
+    def _prefill_required(self) -> None:
+        """Fill in the inner fields of a required field, unless an outer field has the same source."""
+        if self.required and self._is_part_of_itself(self.source):
+            self._left_out = True
+        elif self.required:
+            self.complete()
+
     def _is_part_of_itself(self, source: JsonValue) -> bool:
         """Return True if an outer field has the same source, so that prefilling both would not end."""
         outer, depth = self.parent, 0

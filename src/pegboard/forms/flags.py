@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from pegboard.data.json_text import JsonTextError, parse
-from pegboard.data.pointer import pointer, steps
+from pegboard.data.pointer import pointer
 from pegboard.errors import FormFaults
 from pegboard.forms.fields import Field
 from pegboard.forms.form import Form
@@ -99,8 +99,7 @@ def stdin_argument(spec: ToolSpec) -> str | None:
 
 def as_flag(fault: Fault) -> str:
     """Return a validation error as text, with the argument's name as a flag."""
-    name = ".".join(steps(fault.path))
-    return f"--{name}: {fault.message}" if name else fault.message
+    return f"--{fault.where}: {fault.message}" if fault.where else fault.message
 
 
 class _Words:

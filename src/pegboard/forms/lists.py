@@ -208,10 +208,7 @@ class TupleField(ListField):
     def prefill(self, validator: Validator) -> None:
         """Fill in the default, or the constants and defaults of required rows."""
         super().prefill(validator)
-        if self.required and self._is_part_of_itself(self.source):
-            self._left_out = True
-        elif self.required:
-            self.complete()
+        self._prefill_required()
 
     def complete(self) -> None:
         """Build the rows, which fills in required constants and defaults."""

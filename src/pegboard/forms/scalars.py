@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from pydantic import JsonValue
 
 from pegboard.data.json_text import JsonTextError, parse, same, write
+from pegboard.data.mask import MASK
 from pegboard.forms.fields import Field, FieldFacts, FieldPosition, FieldReading
 
 if TYPE_CHECKING:
     from pegboard.schema.validation import Validator
 
 PathKind: TypeAlias = Literal["", "file", "folder"]
-
-MASK = "••••••••"
-"""Replacement for a secret in masked text."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MOST_DIGITS = 4000

@@ -135,10 +135,6 @@ class VariantField(Container):
                 if theirs.is_active:
                     mine.take_over(theirs)
 
-    def choose_for(self, value: JsonValue) -> None:
-        """Show the best variant for a value."""
-        self.choose(self._rank(value))
-
     def candidate(self, index: int) -> Field:
         """Return an untouched field of a variant, to be filled and then adopted or discarded."""
         return self._options[index].make(FieldPosition(self, self.name))

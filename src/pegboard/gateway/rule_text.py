@@ -37,7 +37,7 @@ _Leaves: TypeAlias = dict[tuple[str, ...], list[JsonValue]]
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     rule: tuple[Rule, ...] = Field(default=(), strict=False)
 

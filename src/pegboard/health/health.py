@@ -78,15 +78,6 @@ class Health:
             state = "degraded"
         return state
 
-    def blocks(self, requirement: Requirement) -> tuple[str, ...]:
-        """Return the names of the tools that can't run without a requirement."""
-        wanted = _wanted(requirement)
-        return tuple(
-            spec.name
-            for spec in self._tools()
-            if any(other == wanted and not own.optional for own, other in _wants(spec))
-        )
-
     def check(self, tools: Iterable[ToolSpec] | None = None, *, again: bool = False) -> Generator[HealthRow]:
         """Check requirements and yield their rows as results arrive. Block between rows.
 

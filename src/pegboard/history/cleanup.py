@@ -14,6 +14,8 @@ _LEFT_AFTER = 7 * 86_400.0
 _LOOKED_AT = 20_000
 """Maximum number of files one sweep looks at."""
 _WHOLE = re.compile(r"[A-Za-z0-9_-]{1,100}\.json\Z")
+_MEDIA = re.compile(r"(?P<call>[A-Za-z0-9_-]{1,100})-[0-9]{1,6}\.[a-z0-9]{1,5}\Z")
+"""Images, audio and other binary content of MCP servers, numbered within the call."""
 _UNFINISHED = re.compile(r"[A-Za-z0-9_-]{1,100}\.json\.[0-9]+\Z|\.[A-Za-z0-9_-]{1,100}\.json\.[A-Za-z0-9_]{8}\Z")
 """Temporary names, which workers and the history rename when a file is complete."""
 
@@ -34,6 +36,21 @@ def whole(folder: Path) -> list[str]:
         OSError: The folder can't be read.
     """
     return [name for name in _old(folder) if _WHOLE.match(name)]
+
+
+def media(folder: Path) -> list[str]:
+    """Return the names of images and other files in results, whose calls must have been recorded by now, if at all.
+
+    Raises:
+        OSError: The folder can't be read.
+    """
+    return [name for name in _old(folder) if _MEDIA.match(name) and not name.endswith(".json")]
+
+
+def call_of(name: str) -> str:
+    """Return the id of the call that a file of `media` belongs to."""
+    found = _MEDIA.match(name)
+    return found["call"] if found else ""
 
 
 def _old(folder: Path) -> Iterator[str]:

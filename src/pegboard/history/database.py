@@ -224,6 +224,14 @@ class Database:
         found = self._files("id IN", ids)
         return found | self._files("file IN", [file for file in files if file not in found])
 
+    def recorded_media(self, files: Sequence[str]) -> set[str]:
+        """Return the images and other files among `files` that belong to a recorded call."""
+        from pegboard.history.cleanup import call_of
+
+        query = "SELECT CAST(id AS TEXT) FROM calls WHERE id IN (SELECT value FROM json_each(?))"
+        ids = {str(found) for (found,) in self.select(query, [json.dumps([call_of(file) for file in files])])}
+        return {file for file in files if call_of(file) in ids}
+
     def _files(self, which: str, values: Sequence[str]) -> set[str]:
         if not values:
             return set()

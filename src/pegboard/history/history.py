@@ -29,6 +29,7 @@ SIZE_LIMIT: Final = 500_000_000
 
 _WRITTEN_AT_ONCE: Final = 500
 _KEPT_UNWRITTEN: Final = 1000
+_RECENT_CALLS: Final = 20
 _RETRY_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.005
 """Pause between two writes: calls in quick succession are batched. A killed process loses at most the calls of this
@@ -213,20 +214,30 @@ class History:
         They are left by processes that were killed during a call. The files of a database that was set aside are kept,
         because only that database refers to them.
         """
-        from pegboard.history.cleanup import unfinished, whole
+        from pegboard.history.cleanup import media, unfinished, whole
 
         with suppress(OSError):
-            for name in [*unfinished(self._results), *self._unrecorded(whole(self._results))]:
+            results, others = whole(self._results), media(self._results)
+            unrecorded = [
+                *self._unrecorded(results, lambda database: database.recorded(results)),
+                *self._unrecorded(others, lambda database: database.recorded_media(others)),
+            ]
+            for name in [*unfinished(self._results), *unrecorded]:
                 self._result_file(name).unlink(missing_ok=True)
 
-    def _unrecorded(self, names: Sequence[str]) -> list[str]:
-        """Return the result files that belong to no call; none if the database can't be read completely."""
+    def _unrecorded(self, names: Sequence[str], find: Callable[[Database], set[str]]) -> list[str]:
+        """Return the files that belong to no call; none if the database can't be read completely.
+
+        Args:
+            names: The files.
+            find: Returns those that belong to a call.
+        """
         if not names:
             return []
         with self._using:
             self._write()
             try:
-                recorded = self._with_database(lambda database: database.recorded(names))
+                recorded = self._with_database(find)
             except StoreError as error:
                 self._report_failure("swept", error)
                 return []
@@ -286,11 +297,15 @@ class History:
 
     def uses(self, tool: str) -> ToolUses:
         """Return the number of recorded calls of a tool."""
-        return self._uses("WHERE tool = ?3", [tool]).get(tool, ToolUses())
-
-    def all_uses(self) -> dict[str, ToolUses]:
-        """Return the number of calls of each recorded tool."""
-        return self._uses()
+        failed = "NOT ok AND instr(coalesce(error, ''), ?1) = 0 AND instr(coalesce(error, ''), ?2) = 0"
+        rows = self._select(
+            f"SELECT count(*), sum({failed}), max(at) FROM calls WHERE tool = ?3",  # noqa: S608 - our own text
+            [*_NO_FAILURES, tool],
+        )
+        for calls, failures, last in rows:
+            if calls:
+                return ToolUses(calls=int(calls), failures=int(failures or 0), last_at=self._moment(last))
+        return ToolUses()
 
     def last_arguments(self, tool: str) -> JsonObject | None:
         """Return the arguments of a tool's last call, or None if it was never called."""
@@ -298,16 +313,9 @@ class History:
         records = self.records(tool=tool, limit=1) or self.records(tool=tool)
         return records[0].args if records else None
 
-    def _uses(self, where: str = "", parameters: Sequence[Column] = ()) -> dict[str, ToolUses]:
-        failed = "NOT ok AND instr(coalesce(error, ''), ?1) = 0 AND instr(coalesce(error, ''), ?2) = 0"
-        rows = self._select(
-            f"SELECT tool, count(*), sum({failed}), max(at) FROM calls {where} GROUP BY tool",  # noqa: S608 - our own text
-            [*_NO_FAILURES, *parameters],
-        )
-        return {
-            str(tool): ToolUses(calls=int(calls or 0), failures=int(failures or 0), last_at=self._moment(last))
-            for tool, calls, failures, last in rows
-        }
+    def recent_arguments(self, tool: str) -> tuple[JsonObject, ...]:
+        """Return the arguments of the last calls of a tool that the user started in its form, newest first."""
+        return tuple(record.args for record in self.records(tool=tool, limit=_RECENT_CALLS, source="form"))
 
     def _moment(self, at: Column) -> datetime | None:
         from pegboard.history.rows import moment

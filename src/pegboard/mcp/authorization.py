@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import httpx2
@@ -130,20 +130,37 @@ class ServerAuthorization(OAuthClientProvider):
                         if await self._handle_refresh_response(refreshed):
                             self._add_auth_header(request)
                             response = yield request
-                    if self._redirect is not None:
-                        return  # the user has just logged in, and is not asked again
-                    is_rejected = _is_rejected(response)
-                    self.needed = ""
-                    if is_rejected and (self._log_in is None or self.is_logged_in):
-                        await self._note(response)
-                        return
-                    if self._log_in is not None and not self.is_logged_in:
-                        if not is_rejected:
-                            if not self.is_forced:
-                                return
-                            response = httpx2.Response(401, request=request)
-                        self._redirect = await closing.enter_async_context(self._bound_redirect())
+                    match self._next_step(response):
+                        case "done":
+                            return
+                        case "note":
+                            if await self._has_newer_token():
+                                self._add_auth_header(request)
+                                response = yield request
+                            if _is_rejected(response):
+                                await self._note(response)
+                            return
+                    if not _is_rejected(response):
+                        response = httpx2.Response(401, request=request)
+                    self._redirect = await closing.enter_async_context(self._bound_redirect())
                 outgoing = await _sent(flow, response)
+
+    def _next_step(self, response: httpx2.Response) -> Literal["done", "note", "log in"]:
+        """Return what to do after a response of the MCP server."""
+        if self._redirect is not None:
+            return "done"  # the user has just logged in, and is not asked again
+        self.needed = ""
+        is_rejected = _is_rejected(response)
+        if self._log_in is None or self.is_logged_in:
+            return "note" if is_rejected else "done"
+        return "log in" if is_rejected or self.is_forced else "done"
+
+    async def _has_newer_token(self) -> bool:
+        """Read the store again; return whether another process, or a login, has left another token there."""
+        before = self.context.current_tokens
+        await self._initialize()
+        after = self.context.current_tokens
+        return after is not None and (before is None or after.access_token != before.access_token)
 
     def _keep_error(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -177,7 +194,7 @@ class ServerAuthorization(OAuthClientProvider):
     async def _note(self, response: httpx2.Response) -> None:
         """Record that the user must log in, and the scope that was missing."""
         if response.status_code == 401:
-            self.needed = "The login expired." if self.context.current_tokens else "The server requires a login."
+            self.needed = "The login expired." if self._store.login.tokens else "The server requires a login."
             return
         scope = extract_scope_from_www_auth(response)
         self.needed = "The server requires more permissions" + (f": {scope}." if scope else ".")

@@ -6,7 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED, CallToolResult, ElicitationRequiredErrorData
+from mcp_types import (
+    CONNECTION_CLOSED,
+    URL_ELICITATION_REQUIRED,
+    CallToolResult,
+    ElicitationRequiredErrorData,
+    TextContent,
+)
 from pydantic import ValidationError
 
 from pegboard.mcp.connection import ERRORS
@@ -27,7 +33,9 @@ _SMALL = 100_000
 """Characters of content that are converted here; more is converted in a thread."""
 
 
-async def send_call(connection: Connection, running: RunningCall, spec: ToolSpec, tool: str, seconds: float) -> None:
+async def send_call(
+    connection: Connection, running: RunningCall, spec: ToolSpec, tool: str, seconds: float, *, is_started: bool
+) -> None:
     """Call a tool and end the call with its result. Never raise because of the server.
 
     Args:
@@ -36,6 +44,7 @@ async def send_call(connection: Connection, running: RunningCall, spec: ToolSpec
         spec: The tool.
         tool: The server's own name of the tool.
         seconds: Time limit, once the server is connected.
+        is_started: Whether the caller knows that the call starts.
     """
     client = await connection.client()
     if client is None:
@@ -43,7 +52,8 @@ async def send_call(connection: Connection, running: RunningCall, spec: ToolSpec
         message = f"{spec.name} was not called. {problem.message} {problem.fix}".strip()
         running.end(ToolResult.failed("execution_error", message, "not_connected"))
         return
-    running.post(Started(call=running.call, worker=f"MCP server {connection.pack}"))
+    if not is_started:
+        running.post(Started(call=running.call, worker=f"MCP server {connection.pack}"))
     began = asyncio.get_running_loop().time()
 
     def fail(message: str, detail: str | None = None) -> None:
@@ -119,7 +129,8 @@ async def _converted(
     def convert() -> ToolResult:
         return reader.tool_result(answer, spec, running.call, milliseconds=milliseconds, dropped=running.dropped)
 
-    is_small = answer.structured_content is None and all(
-        len(getattr(block, "text", None) or "") < _SMALL and block.type == "text" for block in answer.content
+    # Structured content is repeated as text, as the specification asks for; if it isn't, its size is unknown.
+    is_small = bool(answer.content) and all(
+        isinstance(block, TextContent) and len(block.text) < _SMALL for block in answer.content
     )
-    return convert() if is_small and spec.output_schema is None else await asyncio.to_thread(convert)
+    return convert() if is_small else await asyncio.to_thread(convert)

@@ -23,6 +23,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard import __version__
+from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.failures import Failure, UnusableServerError, error_text
 from pegboard.mcp.link import Link, link
 from pegboard.mcp.listing import list_tools
@@ -140,6 +141,10 @@ class Connection:
                 self._set(state=ServerState.CONNECTING)
             self._settled.clear()
 
+    def list_again(self) -> None:
+        """List the tools again, such as after a login, if the server is connected."""
+        self._mark_stale()
+
     async def settle(self) -> None:
         """Connect now if the server isn't connected, and wait until it is or has failed."""
         if self._client is None and self._settled.is_set() and self.config.enabled:
@@ -228,6 +233,11 @@ class Connection:
             update["reason"] = f"The server printed {number} on stdout that aren't messages, such as {sample}."
             update["fix"] = "Configure the server to log to stderr."
         return self.status.model_copy(update=update)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether calls can be sent."""
+        return self._client is not None
 
     @property
     def strays(self) -> int:
@@ -356,8 +366,10 @@ class Connection:
         if client.server_capabilities.tools is None:
             self._publish(Snapshot(), 0, None)
             return
-        listing = await list_tools(client)
-        specs, problems = tool_specs(self.config, self.pack, listing.tools, listing.rejected)
+        assert self._watch is not None, "it is connected"
+        listing = await list_tools(client, self._watch)
+        with collector_paused():  # thousands of new objects without cycles would start collections, which block the app
+            specs, problems = tool_specs(self.config, self.pack, listing.tools, listing.rejected)
         own = [*self._own_problems()]
         if listing.problem:
             own.append(self._problem(listing.problem, "Report this to the server's author.", "warning"))

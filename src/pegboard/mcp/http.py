@@ -23,7 +23,7 @@ _TITLE = re.compile(rb"<title[^>]*>(.{1,200}?)</title>", re.IGNORECASE | re.DOTA
 
 @dataclass
 class LastResponse:
-    """What the server answered last, for explanations."""
+    """The last response of the server, for explanations."""
 
     status: int = 0
     """HTTP status; 0 before the first response."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from mcp_types import PaginatedRequestParams
+from mcp_types import ListToolsResult, PaginatedRequestParams, Tool
 from pydantic import JsonValue
 
 from pegboard.mcp.limits import MOST_PAGES, MOST_TOOLS
-from pegboard.mcp.watch import RAW_TOOLS
+from pegboard.mcp.watch import RAW_TOOLS, Watch, slim
 
 if TYPE_CHECKING:
     from mcp import Client
+
+
+_AT_ONCE = 500
 
 
 class Listing(NamedTuple):
@@ -28,8 +31,29 @@ class Listing(NamedTuple):
     """Why the list is incomplete; empty if it isn't."""
 
 
-async def list_tools(client: Client) -> Listing:
+def _introduce(client: Client, tools: list[JsonValue]) -> set[str]:
+    """Make tools known to the SDK, a few at a time; return the names of those that it rejects.
+
+    The SDK validates a whole list in one step, which would block all threads.
+    """
+    rejected: set[str] = set()
+    named = [tool for tool in tools if isinstance(tool, dict) and isinstance(tool.get("name"), str)]
+    for start in range(0, len(named), _AT_ONCE):
+        slims = [slim(tool, client.protocol_version) for tool in named[start : start + _AT_ONCE]]
+        made = [Tool.model_construct(name=one["name"], input_schema=one["inputSchema"]) for one in slims]
+        listed = ListToolsResult.model_construct(tools=made)
+        # `Client.list_tools` uses this method too. Without it, each call of an unknown tool would list all tools.
+        client.session._absorb_tool_listing(listed, complete=False)  # noqa: SLF001
+        rejected |= {tool.name for tool in made} - {tool.name for tool in listed.tools}
+    return rejected
+
+
+async def list_tools(client: Client, watch: Watch) -> Listing:
     """Return all tools of a server, or those up to the point where its list goes wrong.
+
+    Args:
+        client: The connected client.
+        watch: The watch over its messages.
 
     Raises:
         MCPError, ValueError: The server answered with an error, or with an invalid list.
@@ -42,14 +66,12 @@ async def list_tools(client: Client) -> Listing:
     began = asyncio.get_running_loop().time()
     for page in range(MOST_PAGES):
         params = PaginatedRequestParams(cursor=cursor) if cursor else None
+        watch.is_raw_next = True
         result = await client.session.list_tools(params=params)
         if page == 0:
             latency = (asyncio.get_running_loop().time() - began) * 1000
         raw: list[JsonValue] = (result.meta or {}).get(RAW_TOOLS, [])
-        offered = {tool.name for tool in result.tools}
-        rejected |= {
-            name for tool in raw if isinstance(tool, dict) and isinstance(name := tool.get("name"), str)
-        } - offered
+        rejected |= _introduce(client, raw)
         tools += raw
         cursor = result.next_cursor
         if not cursor:

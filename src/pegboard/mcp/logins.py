@@ -20,7 +20,7 @@ _DAMAGED: Final = "The login is damaged."
 
 
 class Login(BaseModel):
-    """What is kept of a login to one server. The parts from the server are stored as it sent them."""
+    """Stored login to one server. The parts from the server are stored as it sent them."""
 
     model_config = ConfigDict(extra="ignore")
 

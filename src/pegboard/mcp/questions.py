@@ -34,7 +34,7 @@ from pegboard.ports import ServerQuestions
 from pegboard.schema.validation import validator
 
 _REJECTED: Final = -1
-"""The code that the specification gives for a request that the user rejected."""
+"""Code of the specification for a request that the user rejected."""
 
 
 class Questions:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from pegboard.mcp.running_call import RunningCall
-from pegboard.models import CallEvent, Finished, McpHandler, ToolCall, ToolResult, ToolSpec
+from pegboard.models import CallEvent, Finished, McpHandler, Started, ToolCall, ToolResult, ToolSpec
 from pegboard.ports import Calls
 
 if TYPE_CHECKING:
+    import asyncio
+
     from pegboard.mcp.hub import Hub
 
 
@@ -52,9 +53,19 @@ class McpRunner:
             return
         self._hub.services.user.is_here()
         running = self._running[call.id] = RunningCall(call, self._hub.services.log_limit)
-        sending = asyncio.ensure_future(self._hub.run(lambda: self._send(running, spec, timeout)))
-        sending.add_done_callback(lambda task: _ended(running, task))
+        connection = self._hub.connection(spec.handler.server)
+        is_started = connection is not None and connection.is_ready
         try:
+            stop = await self._hub.spawn(
+                lambda: self._send(running, spec, timeout, is_started=is_started), lambda task: _ended(running, task)
+            )
+        except RuntimeError as error:
+            del self._running[call.id]
+            yield Finished(call=call, result=ToolResult.failed("execution_error", str(error), "cancelled"))
+            return
+        try:
+            if is_started:  # here, because a message from thread to thread would slow down the call
+                yield Started(call=call, worker=f"MCP server {spec.pack}")
             is_over = False
             while not is_over:
                 event = await running.next_event()
@@ -62,7 +73,7 @@ class McpRunner:
                 yield event
         finally:
             del self._running[call.id]
-            sending.cancel()
+            stop()
 
     async def cancel(self, call_id: str) -> bool:
         """Cancel a call, also at the server; return False if none has this id."""
@@ -78,7 +89,7 @@ class McpRunner:
             running.end(ToolResult.failed("execution_error", "Pegboard was closed during the call.", "cancelled"))
         await self._hub.close()
 
-    async def _send(self, running: RunningCall, spec: ToolSpec, seconds: float) -> None:
+    async def _send(self, running: RunningCall, spec: ToolSpec, seconds: float, *, is_started: bool) -> None:
         """Run a call on the connections' thread."""
         from pegboard.mcp.calls import send_call
 
@@ -89,10 +100,10 @@ class McpRunner:
             message = f"{spec.name} was not called because the server {handler.server} doesn't exist anymore."
             running.end(ToolResult.failed("execution_error", message, "not_connected"))
             return
-        await send_call(connection, running, spec, handler.tool, seconds)
+        await send_call(connection, running, spec, handler.tool, seconds, is_started=is_started)
 
 
-def _ended(running: RunningCall, task: asyncio.Future[None]) -> None:
+def _ended(running: RunningCall, task: asyncio.Task[None]) -> None:
     """Make sure that a call has a result."""
     if task.cancelled():
         running.end(ToolResult.failed("execution_error", "Pegboard was closed during the call.", "cancelled"))

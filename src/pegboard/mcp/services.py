@@ -1,4 +1,4 @@
-"""What connections need from the rest of Pegboard."""
+"""Services of the rest of Pegboard to the connections."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class User:
 
 @dataclass
 class Services:
-    """What connections need from the rest of Pegboard."""
+    """Services of the rest of Pegboard to the connections."""
 
     resolve: Callable[[ServerConfig], ResolvedServer | Problem]
     """Fill in the secrets of a server, and have them redacted. Blocks."""

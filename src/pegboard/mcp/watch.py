@@ -33,8 +33,10 @@ _LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTe
 RAW_TOOLS = "pegboard/tools"
 """Key in the `_meta` of a list of tools: the tools as the server sent them."""
 
+_RAW_LIST = "tools/list, raw"
+
 _BURST = 2_000.0
-"""Messages that a server may send at once."""
+"""Messages that a server may send without a limit of their rate."""
 _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 """Messages per second that it may send then: while it works on requests, and otherwise."""
 _SLACK = 20_000.0
@@ -61,6 +63,8 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         self._budget = _BURST
         self._budget_at = 0.0
         self._write: Write | None = None
+        self.is_raw_next = False
+        """Whether the next list of tools is for `listing`, not for the SDK."""
         self.version = ""
         """Protocol version in use, once it is known."""
         self.dropped: list[str] = []
@@ -83,6 +87,9 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
     def sending(self, item: SessionMessage) -> None:
         """Note a message to the server."""
         match item.message:
+            case JSONRPCRequest(id=number, method="tools/list") if self.is_raw_next:
+                self._sent[str(number)] = _RAW_LIST
+                self.is_raw_next = False
             case JSONRPCRequest(id=number, method=method):
                 self._sent[str(number)] = method
             case JSONRPCResponse(id=number) | JSONRPCError(id=number):
@@ -136,11 +143,11 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         await self._write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error)))
 
     def _repair(self, method: str, result: dict[str, Any]) -> None:
-        if method == "tools/list" and isinstance(result.get("tools"), list):
-            tools: list[Any] = result["tools"]
-            is_modern = self.version in MODERN_PROTOCOL_VERSIONS
-            result["tools"] = [_slim(tool, keep_headers=is_modern) for tool in tools if _is_named(tool)]
-            result["_meta"] = {RAW_TOOLS: tools}
+        if method == _RAW_LIST and isinstance(result.get("tools"), list):
+            result["_meta"] = {RAW_TOOLS: result["tools"]}
+            result["tools"] = []
+        elif method == "tools/list" and isinstance(result.get("tools"), list):
+            result["tools"] = [slim(tool, self.version) for tool in result["tools"] if _is_named(tool)]
         elif (key := _LISTS.get(method)) is not None and isinstance(result.get(key), list):
             rest = {name: value for name, value in result.items() if name != "nextCursor"}
             result[key] = [item for item in result[key] if self._is_valid(method, {**rest, key: [item]}, item)]
@@ -162,10 +169,15 @@ def _is_named(tool: object) -> bool:
     return isinstance(tool, dict) and isinstance(tool.get("name"), str)
 
 
-def _slim(tool: dict[str, Any], *, keep_headers: bool) -> dict[str, Any]:
+def slim(tool: dict[str, Any], version: str) -> dict[str, Any]:
     """Return what the SDK needs of a tool: its name, and its schema if parts of arguments are sent as headers."""
     schema = tool.get("inputSchema")
-    keep = keep_headers and isinstance(schema, dict) and schema.get("type") == "object" and _has_headers(schema, 0)
+    keep = (
+        version in MODERN_PROTOCOL_VERSIONS
+        and isinstance(schema, dict)
+        and schema.get("type") == "object"
+        and _has_headers(schema, 0)
+    )
     return {"name": tool["name"], "inputSchema": schema if keep else {"type": "object"}}
 
 

@@ -22,4 +22,5 @@ class DataModel(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
         ser_json_inf_nan="strings",
+        defer_build=True,  # Most commands use few of the types.
     )

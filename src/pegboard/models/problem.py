@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from pegboard.models.model import DataModel
+from pegboard.models.readable_path import readable
 
 
 class Problem(DataModel):
@@ -44,6 +47,13 @@ class Fault(DataModel):
 
     path: str
     message: str
+    keys: tuple[int, ...] = Field(default=(), exclude=True, repr=False)
+    """Positions of steps in the path that are keys although they look like indexes."""
+
+    @property
+    def where(self) -> str:
+        """The path as users read it, `steps #2.title`; empty for the whole arguments."""
+        return readable(self.path, self.keys)
 
     def __str__(self) -> str:
-        return f"{self.path.removeprefix('/') or 'arguments'}: {self.message}"
+        return f"{self.where or 'arguments'}: {self.message}"

@@ -54,7 +54,7 @@ class ResultMeta(DataModel):
     log_bytes_dropped: int = 0
     """Bytes of output beyond the limit of a call."""
     warnings: tuple[str, ...] = Field(default=(), exclude_if=lambda warnings: not warnings)
-    """What is wrong with a successful result, such as data that doesn't match the output schema."""
+    """Problems of a successful result, such as data that doesn't match the output schema."""
     server_meta: JsonObject | None = Field(default=None, exclude_if=lambda meta: meta is None)
     """The `_meta` of an MCP server's result: untrusted."""
 

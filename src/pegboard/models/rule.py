@@ -49,7 +49,7 @@ Patterns: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_listed), Field
 class Rule(BaseModel):
     """One rule: exactly one of `allow`, `ask` and `deny`, with its conditions."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     allow: Patterns = ()
     ask: Patterns = ()

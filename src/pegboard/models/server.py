@@ -47,7 +47,7 @@ class ServerConfig(DataModel):
     trusted: bool = False
     """Whether the server's annotations, such as `readOnlyHint`, count."""
     roots: tuple[str, ...] | None = None
-    """Absolute folders that the server is told as roots; None for the working directory."""
+    """Absolute folders to report to the server as roots; None for the working directory."""
     oauth: OAuthClient = OAuthClient()
     saved: bool = True
     """Whether the server is in a configuration file. Saved rules never apply to one of `--mcp`."""
@@ -70,7 +70,7 @@ class ServerState(StrEnum):
 
 
 class ServerStatus(DataModel):
-    """What is known about a server now. Texts from the server are untrusted."""
+    """State of a server and facts about it. Texts from the server are untrusted."""
 
     name: str
     state: ServerState

@@ -6,7 +6,8 @@ import csv
 import io
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import islice
 
 from pydantic import JsonValue
@@ -42,6 +43,8 @@ class Table:
 
     def __init__(self, rows: list[JsonObject], path: Path = (), beside: str = "") -> None:
         self._rows = rows
+        self._numbers: Sequence[int] = range(len(rows))
+        """Index of each row in the list."""
         self.path = path
         self.beside = beside
         keys = list(dict.fromkeys(key for row in rows for key in row))
@@ -82,7 +85,23 @@ class Table:
 
     def cell_path(self, row: int, column: int) -> Path:
         """Return the path of a cell in the value that contains the table."""
-        return (*self.path, row, self.columns[column])
+        return (*self.path, self._numbers[row], self.columns[column])
+
+    def sorted_by(self, column: int, *, descending: bool = False) -> Table:
+        """Return the table sorted by a column: numbers, then texts, then other values; rows without a value are last.
+
+        Args:
+            column: The column.
+            descending: Whether the largest value comes first.
+        """
+        name = self.columns[column]
+        filled = [row for row in range(len(self._rows)) if self._rows[row].get(name) is not None]
+        empty = [row for row in range(len(self._rows)) if self._rows[row].get(name) is None]
+        filled.sort(key=lambda row: _sort_key(self._rows[row][name]), reverse=descending)
+        table = copy(self)
+        table._rows = [self._rows[row] for row in (*filled, *empty)]  # noqa: SLF001 - a copy of this object
+        table._numbers = [self._numbers[row] for row in (*filled, *empty)]  # noqa: SLF001 - as above
+        return table
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
         """Yield the row and column of each cell that contains a match at any depth, and None for the others."""
@@ -181,3 +200,9 @@ def _objects(value: JsonValue) -> list[JsonObject]:
         return []
     rows = [item for item in value if isinstance(item, dict) and item]
     return rows if len(rows) == len(value) else []
+
+
+def _sort_key(value: JsonValue) -> tuple[int, float, str]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return 0, value, ""
+    return (1, 0, value.casefold()) if isinstance(value, str) else (2, 0, str(value))

@@ -58,7 +58,3 @@ class ToolHealth:
             requirements: Requirements of any tools; each is checked once.
         """
         return self._parts.health.check_async(self._tools.all(), again=True, only=requirements)
-
-    def blocked_by(self, requirement: Requirement) -> tuple[str, ...]:
-        """Return the names of the tools that can't work without a requirement."""
-        return self._parts.health.blocks(requirement)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from pegboard.errors import ModelError
@@ -29,11 +30,47 @@ class Models:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._models: dict[tuple[str, str | None, bool], ProviderModel] = {}
+        self._retired: list[ProviderModel] = []
+        """Models that may still answer, but are not asked again."""
 
     async def close(self) -> None:
         """Close the connections to models."""
-        for model in self._models.values():
+        for model in (*self._models.values(), *self._retired):
             await model.close()
+
+    def forget(self) -> None:
+        """Build every model anew when it is needed next: which host gets which key may have changed."""
+        self._retired += self._models.values()
+        self._models = {}
+
+    async def check(self, name: str, base_url: str | None = None, key: str | None = None) -> None:
+        """Send a short question to a model.
+
+        Args:
+            name: `provider:model`.
+            base_url: As in `get`.
+            key: A key that is not stored yet; without it, the stored key is sent only to the configured server.
+
+        Raises:
+            ModelError: The model can't be used.
+        """
+        from pegboard.models.conversation import Prompt, UserMessage
+
+        model: Model = self.get(name, base_url)
+        own: ProviderModel | None = None
+        if key is not None:
+            from pegboard.ask import providers
+
+            self._parts.redaction.add({"the typed key": key})
+            model = own = providers.model(name, base_url=self._base_url(name, base_url), key=lambda _: key)
+        prompt = Prompt(messages=(UserMessage(text="Answer with OK."),))
+        try:
+            async with aclosing(model.stream(prompt)) as events:
+                async for _ in events:
+                    return
+        finally:
+            if own is not None:
+                await own.close()
 
     def get(self, name: str | None = None, base_url: str | None = None, *, send_key: bool = False) -> Model:
         """Return a language model; the same one for the same name and server, with its open connections.

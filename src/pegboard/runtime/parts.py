@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from pegboard.config import Paths, Settings, packs_folders
 from pegboard.config.paths import absolute
-from pegboard.gateway import Gateway, Rules, Timeouts
 from pegboard.models import McpHandler, Problem, ServerConfig, ToolSpec
 from pegboard.registry import AllowList, Registry
 
 if TYPE_CHECKING:
     from pegboard.config import ResolvedServer, Secrets
     from pegboard.executor import Executor
+    from pegboard.gateway import Gateway, Rules, Timeouts
     from pegboard.health import Health
     from pegboard.history import History
     from pegboard.mcp.authorization import ServerAuthorization
@@ -109,7 +109,6 @@ class Parts:
         configured = _configured_allow_list(settings)
         self.allow = configured if allow is None else allow.within(configured)
         self.allow_is_given = allow is not None
-        self.timeouts = Timeouts(settings.tools.timeout, settings.tools.timeouts)
         scripts = [_ScriptTool(settings)] if settings.scripts.offer else []
         self.registry = Registry([_PackFolders(self.folders, paths.packs, paths.index), *scripts, _ServerTools(self)])
         self.sample: Callable[[SamplingRequest, float | None], Awaitable[Sampled]] | None = None
@@ -188,6 +187,13 @@ class Parts:
         return frozenset(spec.pack for spec in self.registry.tools() if not isinstance(spec.handler, McpHandler))
 
     @cached_property
+    def timeouts(self) -> Timeouts:
+        """Timeouts of calls."""
+        from pegboard.gateway import Timeouts
+
+        return Timeouts(self.settings.tools.timeout, self.settings.tools.timeouts)
+
+    @cached_property
     def presets(self) -> Presets:
         """Saved arguments."""
         from pegboard.presets import Presets
@@ -262,6 +268,8 @@ class Parts:
     @cached_property
     def gateway(self) -> Gateway:
         """The pipeline that every call passes."""
+        from pegboard.gateway import Gateway
+
         scripts = {"script": self.script_runner} if self.settings.scripts.offer else {}
         return Gateway(
             self.registry,
@@ -278,6 +286,7 @@ class Parts:
     @cached_property
     def script_gateway(self) -> Gateway:
         """The pipeline of the user's own scripts, separate because it has only their tool."""
+        from pegboard.gateway import Gateway
         from pegboard.scripts import ScriptSource
 
         registry = Registry([ScriptSource(self.settings.scripts.seconds)])
@@ -296,6 +305,8 @@ class Parts:
     @cached_property
     def rules(self) -> Rules:
         """The approval rules."""
+        from pegboard.gateway import Rules
+
         return Rules(self.paths.approvals, self._roots)
 
     def _roots(self, pack: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pegboard.runtime.health import ToolHealth
 from pegboard.runtime.models import Models
 from pegboard.runtime.parts import Parts
 from pegboard.runtime.presets import ToolPresets
+from pegboard.runtime.reload import SettingsChange, changed_settings
 from pegboard.runtime.rules import ApprovalRules
 from pegboard.runtime.scripts import Scripts
 from pegboard.runtime.servers import Servers
@@ -84,6 +85,23 @@ class Runtime:
         settings, problems = load(environ)
         allow = None if tool_allow is None else AllowList.parse(tool_allow)
         return cls(settings, paths, packs=packs, allow=allow, problems=problems)
+
+    def reload(self, environ: Mapping[str, str] | None = None) -> SettingsChange:
+        """Read the configuration again, and apply what can change while Pegboard runs; block for a moment.
+
+        Limits of tools never change before a restart. If a part that limits tools or models can't be read, nothing
+        changes.
+
+        Args:
+            environ: The environment; that of the process by default.
+        """
+        settings, problems = load(environ)
+        self.settings, change = changed_settings(self.settings, settings)
+        self._parts.settings = self.settings
+        if change.blocked is None:
+            self._problems = tuple(problems)
+            self.models.forget()
+        return change
 
     @property
     def history(self) -> History:

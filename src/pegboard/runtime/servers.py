@@ -134,7 +134,11 @@ class Servers:
             resolved = await asyncio.to_thread(hub.services.resolve, config)
             if isinstance(resolved, Problem):
                 return resolved
-            return await log_in(resolved.config, self._parts.logins, ask, self._parts.redaction.add)
+            problem = await log_in(resolved.config, self._parts.logins, ask, self._parts.redaction.add)
+            connection = hub.connection(name)
+            if problem is None and connection is not None:
+                connection.list_again()
+            return problem
 
         import asyncio
 

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pegboard.errors import SessionError
 from pegboard.history import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """The end of a session as Markdown.
+
+    Attributes:
+        text: The text.
+        omitted: Number of earlier messages that it leaves out.
+        shortened: Number of messages whose text or arguments it cuts.
+    """
+
+    text: str
+    omitted: int
+    shortened: int
 
 
 class KeptSessions(Sessions):
@@ -25,3 +41,26 @@ class KeptSessions(Sessions):
             raise SessionError(f"Session {session!r} doesn't exist.")
         entries = self.entries(session)
         return as_markdown(known, entries) if kind == "markdown" else as_json(known, entries)
+
+    def excerpt(self, session: str, messages: int, longest: int) -> Excerpt:
+        """Return the last messages of a session as Markdown; read the disk.
+
+        Args:
+            session: Id of the session.
+            messages: Highest number of messages.
+            longest: Highest number of characters of a message or of a call's arguments.
+
+        Raises:
+            SessionError: The session doesn't exist.
+            StoreError: The database can't be read.
+        """
+        from pegboard.ask.export import as_markdown, shortened
+
+        known = self.get(session)
+        if known is None:
+            raise SessionError(f"Session {session!r} doesn't exist.")
+        entries = self.entries(session)
+        last = entries[-messages:]
+        shown = [shortened(entry, longest) for entry in last]
+        cut = sum(one is not other for one, other in zip(shown, last, strict=True))
+        return Excerpt(as_markdown(known, shown), len(entries) - len(last), cut)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from calendar import month_name, monthrange
 from collections.abc import Callable
 from datetime import date, time
 from uuid import UUID
@@ -12,6 +13,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME = re.compile(r"(\d{2}:\d{2}):(\d{2})(\.\d+)?(Z|[+-]\d{2}:\d{2})", re.ASCII | re.IGNORECASE)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`]+")
+_MONTHS = 12
 _HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)")
 _DURATION = re.compile(
     r"P(?:\d+W|(?=\d|T\d)(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?)", re.ASCII
@@ -82,6 +84,23 @@ def _is_regex(text: str) -> bool:
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.fullmatch(text) is not None
+
+
+def impossible_date(name: str, text: str) -> str:
+    """Return why a well-formed date does not exist; empty for everything else.
+
+    Args:
+        name: The format: `date` or `date-time`.
+        text: The value.
+    """
+    if name not in {"date", "date-time"} or not _DATE.fullmatch(text[:10]) or _is_date(text[:10]):
+        return ""
+    year, month, day = map(int, text[:10].split("-"))
+    if not year:
+        return "years start at 0001"
+    if not 1 <= month <= _MONTHS:
+        return f"months are 01 to 12, not {month:02}"
+    return f"{month_name[month]} {year:04} has the days 1 to {monthrange(year, month)[1]}, not {day}"
 
 
 FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {

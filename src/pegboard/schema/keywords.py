@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from pydantic import JsonValue
 
-from pegboard.schema.formats import FORMATS
+from pegboard.schema.formats import FORMATS, impossible_date
 from pegboard.schema.patterns import occurs
 
 if TYPE_CHECKING:
@@ -324,7 +324,8 @@ def _format(_: Engine, name: str, instance: JsonValue, __: JsonValue) -> Errors:
     if isinstance(instance, str) and name in FORMATS:
         words, fits = FORMATS[name]
         if not fits(instance):
-            yield _error(f"must be {words}")
+            why = impossible_date(name, instance)
+            yield _error(f"is not a real date: {why}" if why else f"must be {words}")
 
 
 def _multiple_of(_: Engine, step: float, instance: JsonValue, __: JsonValue) -> Errors:
@@ -339,6 +340,12 @@ def _fraction(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
+# None of these can be left to the library. Its errors for `required`, `dependentRequired`, `additionalProperties` and
+# `propertyNames` name the property only in a sentence, not in the path. Its `pattern` and `patternProperties` follow
+# Python, its `multipleOf` is binary, and it checks formats only with further packages. The others are much slower in
+# the library: `type` formats the whole value into each message (15 ms instead of 0.05 ms for a list of 20,000 objects),
+# `uniqueItems` compares each pair of objects (1,000 ms instead of 7 ms for 1,000 objects), and `anyOf` and `oneOf`
+# check variants that a constant already excludes (149 ms instead of 1.7 ms for four nested unions of eight variants).
 _OURS: dict[str, Callable[..., Errors]] = {
     "additionalProperties": _additional_properties,
     "anyOf": _any_of,

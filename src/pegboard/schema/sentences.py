@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from pydantic import JsonValue
 
-from pegboard.data.pointer import pointer
+from pegboard.data.pointer import numeric_keys, pointer
 from pegboard.models import Fault
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ def faults_of(error: ValidationError) -> list[Fault]:
     """Return the validation errors for an error of the library; in a union, those of the most likely variant."""
     if error.validator in {"anyOf", "oneOf"} and error.context:
         return _faults_of_union(error)
-    path = pointer(*error.absolute_path)
+    path, keys = pointer(*error.absolute_path), numeric_keys(*error.absolute_path)
     sentence = _SENTENCES.get(str(error.validator))
     if error.schema is False or error.validator is None:
-        return [Fault(path=path, message="is not allowed")]
-    return [Fault(path=path, message=sentence(_rule(error), _value(error)) if sentence else error.message)]
+        return [Fault(path=path, message="is not allowed", keys=keys)]
+    return [Fault(path=path, message=sentence(_rule(error), _value(error)) if sentence else error.message, keys=keys)]
 
 
 def shown(value: JsonValue) -> str:

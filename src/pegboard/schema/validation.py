@@ -85,7 +85,13 @@ class Validator:
             return (Fault(path=path, message=_TOO_DEEP),)
         except _trouble() as trouble:
             return (Fault(path=path, message=f"could not be validated because the schema is invalid ({trouble})"),)
-        return tuple(Fault(path=path + fault.path, message=fault.message) for fault in dict.fromkeys(found))
+        if not path:
+            return tuple(dict.fromkeys(found))
+        depth = path.count("/")
+        return tuple(
+            Fault(path=path + fault.path, message=fault.message, keys=tuple(at + depth for at in fault.keys))
+            for fault in dict.fromkeys(found)
+        )
 
     def fits(self, node: JsonValue, value: JsonValue) -> bool:
         """Return whether a value is valid for a part of `schema`; False if that can't be determined."""

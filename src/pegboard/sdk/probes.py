@@ -17,18 +17,6 @@ FindSecret = Callable[[str], tuple[str | None, str]]
 """Function that returns the source of a secret, or None and why it is missing; never its value."""
 
 
-def probe(
-    requirement: DeclaredRequirement,
-    *,
-    find_secret: FindSecret,
-    environ: Mapping[str, str] | None = None,
-    timeout: float = TIMEOUT,
-) -> ProbeResult:
-    """Probe for one requirement; see `probe_all`."""
-    [(_, found)] = probe_all([requirement], find_secret=find_secret, environ=environ, timeout=timeout)
-    return found
-
-
 def probe_all(
     requirements: Iterable[DeclaredRequirement],
     *,

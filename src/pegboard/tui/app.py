@@ -13,7 +13,17 @@ from textual.screen import Screen
 from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import Called, HistoryRead, OpenCall, OpenFile, OpenResource, OpenServer, OpenTool, TalkAbout
+from pegboard.tui.messages import (
+    Asking,
+    Called,
+    HistoryRead,
+    OpenCall,
+    OpenFile,
+    OpenResource,
+    OpenServer,
+    OpenTool,
+    TalkAbout,
+)
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
@@ -62,9 +72,11 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
         self.call_after_refresh(self._scan)
-        self.call_after_refresh(self.switch_mode, self.remembered.page)
+        # Evaluated late: the user may have changed the page meanwhile.
+        self.call_after_refresh(lambda: self.switch_mode(self.remembered.page))
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
+        self.call_after_refresh(self.follow_settings)
         self.call_after_refresh(self.runtime.watch_record, lambda: self.call_later(self._show_record))
         self.call_after_refresh(notify_about_configuration, self, self.runtime.settings)
         self.set_timer(_SWEEP_AFTER_SECONDS, self._sweep)
@@ -185,6 +197,14 @@ class PegboardApp(DialogApp, inherit_bindings=False):
             if isinstance(self.screen, ChatScreen):
                 self.screen.select_asking()
 
+    async def action_connect_model(self) -> None:
+        """Choose and set up the model on the Chat page."""
+        from pegboard.tui.chat.screen import ChatScreen
+
+        await self.switch_mode("chat")
+        if isinstance(self.screen, ChatScreen):
+            self.screen.action_model()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys of approvals to the focused widget while no call awaits one."""
         return bool(self.requests) if action == "to_asking" else True
@@ -208,6 +228,10 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     @on(Called)
     async def _called(self, event: Called) -> None:
         await self._checks.read_results(event.tool)
+
+    @on(Asking)
+    def _note_session(self) -> None:
+        self.session = getattr(self.get_screen_stack("chat")[0], "session", "")
 
     def _show_title(self) -> None:
         sign = "? " if self.requests else "▶ " if self.asking or self.scripting else ""

@@ -33,6 +33,10 @@ class Command:
     """Whether the footer shows it."""
     priority: bool = False
     """Whether its keys take precedence over those of the focused widget."""
+    meaning: str = ""
+    """What its keys mean on every page, if that is more general than the title."""
+    words: str = ""
+    """Other words under which the palette finds it."""
 
     @property
     def binding(self) -> Binding:

@@ -54,7 +54,7 @@ class Parameters:
         self._function = inner
         annotations = {
             name: _evaluated(annotation, inner)
-            for name, annotation in getattr(inner, "__annotations__", {}).items()
+            for name, annotation in _annotations_of(inner).items()
             if name != "return"
         }
         self._integers = {
@@ -124,7 +124,8 @@ def _adapters(function: Callable[..., Any], names: Sequence[str]) -> dict[str, A
     try:
         annotations = typing.get_type_hints(function, include_extras=True)
     except Exception:  # noqa: BLE001 - annotations run the author's code; parameters without a known type are not converted
-        annotations = {name: _evaluated(function.__annotations__[name], function) for name in names}
+        found = _annotations_of(function)
+        annotations = {name: _evaluated(found[name], function) for name in names}
     adapters = {}
     with _typed_dicts_for_pydantic():
         for name in names:
@@ -158,6 +159,20 @@ def _typed_dicts_for_pydantic() -> Iterator[None]:
         yield
     finally:
         metaclass.__module__ = module
+
+
+def _annotations_of(function: Callable[..., Any]) -> dict[str, Annotation]:
+    """Return the annotations of a function; those that use undefined names as text.
+
+    Since Python 3.14, annotations are evaluated when they are read, and an undefined name is an error.
+    """
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format, get_annotations
+
+        read = get_annotations(function, format=Format.FORWARDREF)
+        return {name: getattr(annotation, "__forward_arg__", annotation) for name, annotation in read.items()}
+    annotations: dict[str, Annotation] = getattr(function, "__annotations__", {})
+    return annotations
 
 
 def _evaluated(annotation: Annotation, function: Callable[..., Any]) -> Annotation:

@@ -233,7 +233,7 @@ class Hands:
             await self._enter(key)
             await self._until(lambda: isinstance(self._app.focused, KeyLine) and self._app.focused.value == key)
         else:
-            await self._press("ctrl+n")
+            await self._press("ctrl+k")
         await self._press("enter")
         await self._until(lambda: entry.key == key and entry.is_named and not isinstance(self._app.focused, KeyLine))
 
@@ -245,7 +245,7 @@ class Hands:
             if exact(self._app.form.draft()) == wanted:
                 return
             before = exact(self._app.form.draft())
-            await self._press("ctrl+n")
+            await self._press("ctrl+k")
             await self._until(lambda before=before: exact(self._app.form.draft()) != before)  # type: ignore[misc]
 
     async def _write_as_json(self, arguments: JsonObject) -> None:

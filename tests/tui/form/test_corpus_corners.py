@@ -24,7 +24,7 @@ async def test_one_key_sets_any_value_to_unset_empty_or_null(app: FormApp) -> No
         await show(pilot, spec_of({"any": {}}))
         seen = []
         for _ in range(4):
-            await pilot.press("ctrl+n")
+            await pilot.press("ctrl+k")
             seen.append(app.form.draft())
         assert seen == [{"any": ""}, {"any": None}, {}, {"any": ""}]
 
@@ -36,14 +36,14 @@ async def test_the_empty_text_is_a_key_on_request(app: FormApp) -> None:
         await pilot.press("enter", "tab", "v")
         assert app.pane.submit() is None
         await until(pilot, lambda: isinstance(app.focused, KeyLine))
-        await pilot.press("ctrl+n")
+        await pilot.press("ctrl+k")
         await until(pilot, lambda: "the empty text" in app.text)
         assert app.pane.submit() == {"labels": {"": "v"}}
-        await pilot.press("ctrl+n")
+        await pilot.press("ctrl+k")
         assert app.pane.submit() is None
         await pilot.press("k")
         assert app.pane.submit() == {"labels": {"k": "v"}}
-        await pilot.press("ctrl+n")
+        await pilot.press("ctrl+k")
         assert app.form.draft() == {"labels": {"k": ""}}
 
 

@@ -55,7 +55,7 @@ async def test_one_key_switches_between_unset_empty_and_null_and_the_state_is_sh
         seen = []
         for _ in range(4):
             seen.append((app.pane.submit(), next(state for state in STATES if state in app.text)))
-            await pilot.press("ctrl+n")
+            await pilot.press("ctrl+k")
             await pilot.pause()
         assert seen == [
             ({}, 'unset, default "d"'),
@@ -89,10 +89,10 @@ async def test_switching_states_returns_to_the_typed_value(
         for _ in range(2):
             seen = []
             for _ in states:
-                await pilot.press("ctrl+n")
+                await pilot.press("ctrl+k")
                 seen.append(app.form.draft())
             assert seen == states
-            await pilot.press("ctrl+n")
+            await pilot.press("ctrl+k")
             assert app.pane.submit() == {"x": value}
 
 
@@ -104,14 +104,14 @@ async def test_switching_states_restores_the_rows_of_a_list(app: FormApp) -> Non
         assert isinstance(app.focused, AddLine)
         seen = []
         for _ in range(3):
-            await pilot.press("ctrl+n")
+            await pilot.press("ctrl+k")
             seen.append(app.pane.submit())
         assert seen == [{}, {"x": []}, {"x": ["a", "b"]}]
         await pilot.press("shift+tab", "c")
         assert app.pane.submit() == {"x": ["a", "bc"]}
-        await pilot.press("ctrl+n")
+        await pilot.press("ctrl+k")
         assert app.form.draft() == {"x": ["a", ""]}
-        await pilot.press("ctrl+n")
+        await pilot.press("ctrl+k")
         assert app.pane.submit() == {"x": ["a", "bc"]}
 
 
@@ -128,7 +128,7 @@ async def test_an_empty_editor_shows_the_value_that_is_sent_or_the_default(
         for _ in range(4):
             label, editor = app.text.splitlines()[:2]
             seen.append((label.rstrip().split("  ")[-1], editor.strip(" █▌▐▍▎▏")))
-            await pilot.press("ctrl+n")
+            await pilot.press("ctrl+k")
             await pilot.pause()
         unset = (f"unset, default {written}", f"default {written}")
         assert seen == [unset, ("empty text", "the empty text is sent"), ("null", "null is sent"), unset]
@@ -141,7 +141,7 @@ async def test_an_empty_editor_shows_the_value_that_is_sent_or_the_default(
 async def test_typing_after_null_makes_it_a_value_and_deleting_all_unsets_it(app: FormApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await show(pilot, spec_of({"x": {"type": ["integer", "null"]}}))
-        await pilot.press("ctrl+n", "7")
+        await pilot.press("ctrl+k", "7")
         assert app.pane.submit() == {"x": 7}
         await pilot.press("backspace")
         assert app.pane.submit() == {}
@@ -207,7 +207,7 @@ async def test_rows_are_added_removed_and_moved_by_keys_and_by_mouse(app: FormAp
         await pilot.press("ctrl+delete", "ctrl+delete", "ctrl+delete")
         await until(pilot, lambda: isinstance(app.focused, AddLine))
         assert app.pane.submit() == {}
-        await pilot.press("ctrl+n")
+        await pilot.press("ctrl+k")
         assert app.pane.submit() == {"x": []}
 
 
@@ -393,5 +393,5 @@ async def test_the_unset_command_appears_once_text_is_typed(app: FormApp) -> Non
         assert "Unset/null" not in app.text
         await pilot.press("1")
         await until(pilot, lambda: "Unset/null" in app.text)
-        await pilot.press("ctrl+n")
+        await pilot.press("ctrl+k")
         assert app.pane.submit() == {}

@@ -155,7 +155,7 @@ async def test_an_error_is_a_card_with_its_traceback_folded(stage: OpenStage) ->
         await on.show_result(ToolResult(ok=False, error=error, meta=ResultMeta(traceback="File x\nboom")))
         assert "✗ failed · invalid_args" in on.text
         assert "╭─ invalid_args" in on.text
-        for shown in ("two things are wrong", "/path  is missing", "/max/0  is no number", "▸ Traceback, 2 lines"):
+        for shown in ("two things are wrong", "path  is missing", "max #1  is no number", "▸ Traceback, 2 lines"):
             assert shown in on.text
         assert "Correct these arguments" in on.text
         assert "boom" not in on.text
@@ -569,3 +569,35 @@ def test_the_ids_of_its_commands_are_unique() -> None:
     ids = [command.id for command in ResultPane.ACTIONS]
     assert len(ids) == len(set(ids))
     assert all(identifier.startswith("result.") for identifier in ids)
+
+
+@pytest.mark.promise("TUI-7")
+async def test_a_click_on_a_heading_sorts_the_table_and_the_path_stays_that_of_the_row(stage: OpenStage) -> None:
+    rows: JsonValue = [{"name": "b", "size": 10}, {"name": "a", "size": 9}, {"name": "c"}, {"name": "d", "size": 100}]
+    async with stage() as on:
+        await on.show(rows)
+        table = on.pane.query_one(TableView)
+
+        def names() -> str:
+            return "".join(table.row(index)[0].split()[0] for index in range(4))
+
+        assert names() == "bacd"
+        for order, sign in (("abdc", "▲"), ("dbac", "▼"), ("bacd", "size")):
+            await on.pilot.click(TableView, offset=(9, 0))
+            await on.app.workers.wait_for_complete()
+            await on.pilot.pause()
+            assert (names(), sign in table.header()) == (order, True)
+        await on.pilot.click(TableView, offset=(9, 0))
+        await on.app.workers.wait_for_complete()
+        assert table.path == (1, "size"), "of the first row in the sorted table"
+        await on.press("left", "o")
+        assert names() == "abcd"
+
+
+async def test_the_failing_line_of_a_pack_is_shown_with_what_to_do(stage: OpenStage) -> None:
+    traceback = 'Traceback (most recent call last):\n  File "/packs/room.py", line 12, in book\n    x()\nNameError: x\n'
+    error = ToolError(code="execution_error", message="NameError: x")
+    async with stage() as on:
+        await on.show_result(ToolResult(ok=False, error=error, meta=ResultMeta(traceback=traceback)))
+        assert "Failed at room.py:12, in book." in " ".join(on.text.split())
+        assert "press o in this pane" in " ".join(on.text.split())

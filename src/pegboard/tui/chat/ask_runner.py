@@ -18,6 +18,7 @@ from pegboard.tui.chat.blocks import NoteBlock
 from pegboard.tui.chat.open_session import OpenSession
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.transcript import Transcript
+from pegboard.tui.commands import key_of
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
@@ -129,6 +130,9 @@ class AskRunner:
                 story.feed(event)
                 match event:
                     case AskFinished(outcome=outcome):
+                        if outcome.model_error is not None:
+                            key = key_of(self._page, "chat.retry")
+                            story.note(NoteBlock(f"Press {key} to retry."))
                         await session.update(outcome)
                         if not self._page.app.app_focus:
                             self._page.app.bell()

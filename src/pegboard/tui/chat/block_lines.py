@@ -59,6 +59,8 @@ class BlockLines(MarkedLines):
         self._blocks: list[Block] = []
         self._tops: list[int] = [0]
         self._drawn: list[list[BlockRow]] = []
+        self._drawn_blocks: list[Block] = []
+        """The blocks at the last drawing; since then, the conversation may have lost some."""
         self._width = 0
         self._is_stale = False
         self._following = True
@@ -105,7 +107,8 @@ class BlockLines(MarkedLines):
         self._width = self.row_width
         if self.marked is not None and self.marked not in self._blocks:
             self.forget_marked()
-        self._drawn = [block.rows(width) for block in self._blocks]
+        self._drawn_blocks = [*self._blocks]
+        self._drawn = [block.rows(width) for block in self._drawn_blocks]
         self._tops = list(accumulate(map(len, self._drawn), initial=int(bool(self.hidden))))
         self._resize()
         if self._following:
@@ -134,7 +137,7 @@ class BlockLines(MarkedLines):
             text = f"  … {self.hidden:,} earlier messages: press home, then up, or click here"
             return text, [(0, len(text), "muted")]
         number, shown = self._at(index)
-        mark = "▌ " if self._blocks[number] is self.marked and shown.row.text else "  "
+        mark = "▌ " if self._drawn_blocks[number] is self.marked and shown.row.text else "  "
         pieces = [(start + GUTTER, end + GUTTER, str(kind)) for start, end, kind in shown.row.pieces]
         return mark + shown.row.text, [(0, 1, "gutter"), *pieces]
 
@@ -151,7 +154,7 @@ class BlockLines(MarkedLines):
         if not self._blocks or not self._tops[0] <= index < self._tops[-1] or self.text_selection is not None:
             return super().render_line(y)
         number, shown = self._at(index)
-        key = (index, shown, self._blocks[number] is self.marked, self.has_focus, self.size.width)
+        key = (index, shown, self._drawn_blocks[number] is self.marked, self.has_focus, self.size.width)
         strip = self._strips.get(key)
         if strip is None:
             if len(self._strips) > _STRIPS:

@@ -340,7 +340,7 @@ class CallBlock(Block):
             for line in clean(error.message[: LINE_CHARACTERS * 2]).split("\n"):
                 yield _text_line(f"  {line}", "error")
             for fault in error.faults:
-                yield _text_line(f"  • {clean_line(fault.path or '/')}  {clean_line(fault.message)}", "error")
+                yield _text_line(f"  • {clean_line(fault.where or 'arguments')}  {clean_line(fault.message)}", "error")
             if hint := advice(error):
                 yield _text_line(f"  {hint}", "muted")
             if self.result.data is None:

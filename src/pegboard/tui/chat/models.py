@@ -144,6 +144,14 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command(
+            "models.setup",
+            "f2",
+            "set_up",
+            "Set up",
+            "Enter provider, base URL and key of the marked model, and test it.",
+            footer=True,
+        ),
         Command("models.close", "escape", "close", "Close", "Close and keep the current model.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -246,6 +254,18 @@ class ModelsScreen(Dialog[ModelChoice | None]):
         else:
             self.dismiss(choice)
 
+    @work(exclusive=True, group="take")
+    async def action_set_up(self) -> None:
+        """Set up the marked model, and return it once it is saved."""
+        from pegboard.tui.chat.model_setup import ModelSetup
+
+        row = self._list.row
+        choice = row.choice if row is not None else ModelChoice("", None)
+        name = choice.name.removesuffix(_ANY)
+        saved = await self.app.push_screen_wait(ModelSetup(self._runtime, name, choice.base_url))
+        if saved is not None:
+            self.dismiss(ModelChoice(saved, self._runtime.settings.base_url_of(saved)))
+
     def action_close(self) -> None:
         """Close without a choice."""
         self.dismiss(None)
@@ -255,8 +275,7 @@ class ModelsScreen(Dialog[ModelChoice | None]):
     @on(PickList.Filtered)
     def _filtered(self, event: PickList.Filtered) -> None:
         event.stop()
-        listed = event.total - 1
-        self.query_one(FilterLine).show(event.query, f"{event.found - bool(self._list.typed):,} of {listed:,}")
+        self.query_one(FilterLine).show(event.query, f"{event.found:,} of {event.total:,}")
 
     @on(PickList.Marked)
     def _marked(self, event: PickList.Marked) -> None:

@@ -24,7 +24,9 @@ class AskLine(Lines):
     PAGE = "Message"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("ask.send", "enter", "send", "Send", "Send the message.", footer=True),
-        Command("ask.newline", "shift+enter,ctrl+j,alt+enter", "newline", "New line", "Insert a line break."),
+        Command(
+            "ask.newline", "ctrl+j,shift+enter,ctrl+enter,alt+enter", "newline", "New line", "Insert a line break."
+        ),
         Command("ask.earlier", "up", "recall(-1)", "Earlier", "In the first row: recall the previous message."),
         Command("ask.later", "down", "recall(1)", "Later", "In the last row: recall the next message."),
     )

@@ -22,6 +22,7 @@ from pegboard.tui.chat.approval_cards import ApprovalCards
 from pegboard.tui.chat.ask_runner import AskRunner
 from pegboard.tui.chat.blocks import UserBlock
 from pegboard.tui.chat.call_block import CallBlock
+from pegboard.tui.chat.chat_commands import CHAT_COMMANDS
 from pegboard.tui.chat.open_session import OFFLINE, OpenSession, new_id
 from pegboard.tui.chat.prompt import AskLine
 from pegboard.tui.chat.status import ChatStatus, ChatStatusLine
@@ -68,19 +69,7 @@ class ChatScreen(PageScreen):
     }
     """
 
-    ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("chat.interrupt", "escape", "interrupt", "Interrupt", "Stop the running turn.", True, priority=True),
-        Command("chat.back", "escape", "back", "Message", "Focus the prompt."),
-        Command("chat.new", "ctrl+n", "new", "New", "Start a new session; the current one is kept.", footer=True),
-        Command("chat.sessions", "ctrl+s", "sessions", "Sessions", "Open, rename, export or delete a session.", True),
-        Command("chat.model", "f2", "model", "Model", "Choose the model that answers.", footer=True),
-        Command("chat.tools", "ctrl+t", "tools", "Tools", "Choose the tools that the model sees.", footer=True),
-        Command("chat.retry", "ctrl+r", "retry", "Ask again", "Remove the last answer and resend the message."),
-        Command("chat.edit_last", "ctrl+up", "edit_last", "Edit last", "Edit your last message and resend it."),
-        Command("chat.system", "", "system", "System prompt", "Edit the system prompt of this session."),
-        Command("chat.drop_queue", "", "drop_queue", "Drop queue", "Move queued messages to the prompt."),
-        Command("chat.maximise", "f10", "maximise", "Maximise", "Maximize the conversation; esc restores it."),
-    )
+    ACTIONS: ClassVar[tuple[Command, ...]] = CHAT_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     running: reactive[bool] = reactive(False, init=False)
@@ -356,6 +345,35 @@ class ChatScreen(PageScreen):
             self.minimize()
         else:
             self.maximized = self._transcript
+
+    # Conversation
+
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the conversation."""
+        return self._transcript.has_focus
+
+    def focus_result(self) -> bool:
+        """Focus the conversation, and mark its last block; return False while it is empty."""
+        if not self.open_session.story.blocks:
+            return False
+        self._transcript.focus()
+        self._transcript.enter()
+        return True
+
+    def focus_work(self) -> None:
+        """Focus the prompt."""
+        self._prompt.focus()
+
+    @work(exclusive=True, group="dialog")
+    async def action_save(self) -> None:
+        """Save the open session to a file."""
+        from pegboard.tui.chat.sessions import export_session
+
+        if self.open_session.record is None:
+            self.notify("The session is empty. Send a message first.", markup=False)
+        else:
+            await export_session(self.app, self._runtime, self.open_session.record, self._prompt.region)
 
     # Blocks
 

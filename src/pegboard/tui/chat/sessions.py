@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from textual import on, work
+from textual.app import App
 from textual.binding import BindingType
 from textual.content import Content
+from textual.geometry import Region
 
 from pegboard.errors import SessionError, StoreError
 from pegboard.models.conversation import Message, ModelMessage, SystemMessage, ToolMessage, UserMessage
@@ -134,7 +136,6 @@ class SessionsScreen(ListDialog[str | None]):
     """
 
     PAGE = "Sessions"
-    AUTO_FOCUS = "SessionList"
     FILTER_HINT = "type to search names and messages"
 
     DEFAULT_CSS = """
@@ -150,8 +151,17 @@ class SessionsScreen(ListDialog[str | None]):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command("sessions.rename", "f2", "rename", "Rename", "Rename the marked session.", footer=True),
         Command("sessions.delete", "delete", "delete", "Delete", "Delete the marked session.", footer=True),
-        Command("sessions.export", "ctrl+e", "export", "Export", "Export the marked session to a file.", footer=True),
-        Command("sessions.copy", "ctrl+y", "copy", "Copy", "Copy the marked session as Markdown.", footer=True),
+        Command(
+            "sessions.export", "ctrl+s,ctrl+e", "export", "Export", "Export the marked session to a file.", footer=True
+        ),
+        Command(
+            "sessions.copy",
+            "ctrl+right_square_bracket,ctrl+y",
+            "copy",
+            "Copy",
+            "Copy the marked session as Markdown.",
+            footer=True,
+        ),
         Command("sessions.close", "escape", "close", "Close", "Close and stay in the open session.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -197,13 +207,13 @@ class SessionsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked session."""
-        from pegboard.tui.dialogs.ask_name import AskName
+        from pegboard.tui.dialogs.ask_name import ask_new_name
 
         session = self._sessions.session
         if session is None:
             return
-        name = await self.app.push_screen_wait(AskName("Rename session to", session.name))
-        if name is None or name == session.name:
+        name = await ask_new_name(self.app, "Rename session to", session.name)
+        if name is None:
             return
         if await self._run_in_thread(self._runtime.sessions.rename, session.id, name) is not None:
             self._read(session.id)
@@ -230,19 +240,9 @@ class SessionsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_export(self) -> None:
         """Export the marked session to a file in the working directory."""
-        from pegboard.tui.form.popups import PickOne
-
         session = self._sessions.session
-        if session is None:
-            return
-        ways = PickOne(self._about.region, "Export as", [line for *_, line in _EXPORTS])
-        picked = await self.app.push_screen_wait(ways)
-        if picked is None:
-            return
-        kind, suffix, _ = _EXPORTS[picked]
-        file = await self._run_in_thread(self._write_export, session, kind, suffix)
-        if file is not None:
-            self.notify(f"Exported to {clean_line(str(file))}", markup=False)
+        if session is not None:
+            await export_session(self.app, self._runtime, session, self._about.region)
 
     @work(exclusive=True, group="change")
     async def action_copy(self) -> None:
@@ -270,17 +270,16 @@ class SessionsScreen(ListDialog[str | None]):
 
     # Display
 
+    def describe_found(self, event: PickList.Filtered) -> str:
+        """Return how many sessions match."""
+        return super().describe_found(event) if self._sessions.is_search_complete else "searching…"
+
     @on(PickList.Filtered)
-    def _search_messages(self) -> None:
+    def _filtered(self) -> None:
         if self._sessions.is_search_complete:
             self.workers.cancel_group(self, "search")
         else:
             self._search(self._sessions.sought)
-
-    def count_of(self, event: PickList.Filtered) -> str:
-        """Return the number of sessions found by name and in messages."""
-        is_complete = self._sessions.is_search_complete
-        return f"{event.found - 1:,} of {event.total - 1:,}" if is_complete else "searching…"
 
     @work(exclusive=True, group="search")
     async def _search(self, sought: str) -> None:
@@ -320,6 +319,33 @@ class SessionsScreen(ListDialog[str | None]):
             facts = " · ".join(clean_line(fact) for fact in (session.model, session.id) if fact)
             about = Content.assemble((where, "bold"), (f"  {facts}", "$text-muted"))
         self.show_preview(about, text, at_end=is_end)
+
+
+async def export_session(app: App[object], runtime: Runtime, session: Session, beside: Region) -> None:
+    """Export a session to a new file in the working directory, in the format that the user picks.
+
+    Args:
+        app: The running app.
+        runtime: Runtime with the session.
+        session: The session.
+        beside: Region next to which the list of formats opens.
+    """
+    from pegboard.tui.form.popups import PickOne
+
+    picked = await app.push_screen_wait(PickOne(beside, "Export as", [line for *_, line in _EXPORTS]))
+    if picked is None:
+        return
+    kind, suffix, _ = _EXPORTS[picked]
+
+    def write() -> Path:
+        return write_new(Path.cwd(), session.name or session.id, suffix, runtime.sessions.export(session.id, kind))
+
+    try:
+        file = await asyncio.to_thread(write)
+    except (SessionError, StoreError, OSError) as error:
+        app.notify(clean_line(str(error)), severity="error", markup=False)
+    else:
+        app.notify(f"Exported to {clean_line(str(file))}", markup=False)
 
 
 _NEW: Final = PickLine("+ new session", pinned=True)

@@ -16,6 +16,7 @@ from pegboard.tui.chat.blocks import Block, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import ANSWERS, CallBlock
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.messages import Copy
+from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import AnswerGuard
 
@@ -37,28 +38,7 @@ class Transcript(BlockLines):
         Command("talk.page_down", "pagedown", "page_down", "Page down", "Scroll down one page."),
         Command("talk.first", "home,g", "move_to(0)", "First", "Move to the first block."),
         Command("talk.last", "end,G", "move_to(-1)", "Last", "Move to the end and follow it."),
-        Command("talk.approve_once", "a", "answer('once')", "Once", "Approve the selected call once.", True),
-        Command(
-            "talk.approve_session",
-            "s",
-            "answer('session')",
-            "Session",
-            "Approve the tool for this session; a destructive tool only with these arguments.",
-            True,
-        ),
-        Command(
-            "talk.approve_always", "A", "answer('always')", "Always", "Add a rule with arguments and a duration.", True
-        ),
-        Command("talk.reject", "r", "answer('reject')", "Reject", "Reject the selected call.", True),
-        Command(
-            "talk.reject_why",
-            "R",
-            "answer('reject_why')",
-            "Reject, why",
-            "Reject the call with a reason.",
-            True,
-        ),
-        Command("talk.edit_call", "e", "answer('edit')", "Edit", "Edit the arguments in the form, then run.", True),
+        *APPROVAL_COMMANDS,
         Command("talk.unfold", "space", "unfold", "Unfold", "Expand or collapse the marked block.", True),
         Command("talk.unfold_all", "z", "unfold_all", "Unfold all", "Expand or collapse all calls.", True),
         Command("talk.open", "enter", "open", "Result", "Open the full result of the marked call.", True),

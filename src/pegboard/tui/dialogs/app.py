@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +11,20 @@ from typing import TYPE_CHECKING
 from textual import on, work
 from textual.widget import Widget
 
+from pegboard.results.clean import clean_line
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.themed_app import ThemedApp
 from pegboard.tui.state.app_state import AppState
+from pegboard.tui.state.recent_commands import RecentCommands
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.rule_undo import RuleUndo
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
+
+
+_CHECK_SECONDS = 1.0
+"""Interval at which the files of the configuration are checked for changes."""
 
 
 class DialogApp(ThemedApp, AppState):
@@ -31,6 +39,7 @@ class DialogApp(ThemedApp, AppState):
         self.runtime = runtime
         self.remembered = Remembered.read(runtime.paths.interface)
         super().__init__(theme_folders, runtime.paths.state / "theme", runtime.settings)
+        self.recent_commands = RecentCommands(runtime.paths.state / "recent-commands")
         self.rule_undo = RuleUndo(self, runtime)
         self.wants_reload = False
         """Whether to start the app again after it ends, with the new configuration."""
@@ -54,11 +63,57 @@ class DialogApp(ThemedApp, AppState):
 
         await show_problems(self.app, self.problems)
 
+    # Settings
+
+    @work(group="settings")
+    async def follow_settings(self) -> None:
+        """Apply the configuration whenever one of its files changes; never return."""
+        files = (self.runtime.paths.config_file, Path.cwd() / "pegboard.toml")
+        seen = await asyncio.to_thread(_fingerprint, files)
+        while True:
+            await asyncio.sleep(_CHECK_SECONDS)
+            found = await asyncio.to_thread(_fingerprint, files)
+            if found != seen:
+                seen = found
+                await self.reload_settings()
+
+    async def reload_settings(self) -> None:
+        """Read the configuration again, apply what can change now, and name what can't."""
+        change = await asyncio.to_thread(self.runtime.reload)
+        settings = self.runtime.settings
+        if change.blocked is not None:
+            message = f"The configuration was not applied: {clean_line(str(change.blocked))}"
+            self.notify(message, severity="error", markup=False)
+            return
+        if any(key.startswith("keys.") for key in change.applied):
+            self.set_keymap(settings.keys)
+        if "ui.theme" in change.applied:
+            self.apply_configured_theme(settings)
+        if "ui.animations" in change.applied and "TEXTUAL_ANIMATIONS" not in os.environ:
+            self.animation_level = "full" if settings.ui.animations else "none"
+        if change.applied:
+            self.notify(f"Applied {clean_line(', '.join(change.applied))}.", markup=False)
+        if change.restart:
+            names = clean_line(", ".join(change.restart))
+            self.notify(f"Restart Pegboard to apply {names}.", severity="warning", markup=False)
+
+    def action_settings(self) -> None:
+        """Open the settings."""
+        from pegboard.tui.dialogs.settings import SettingsScreen
+
+        self.push_screen(SettingsScreen(self.runtime, self.reload_settings))
+
     def action_help(self) -> None:
         """Show the keys of the focused pane."""
         from pegboard.tui.shell.help import HelpScreen
 
         self.push_screen(HelpScreen.of(self.screen, self.runtime.settings.keys))
+
+    def action_guide(self) -> None:
+        """Read the guide."""
+        from pegboard.tui.dialogs.guide import GuideScreen
+
+        self.push_screen(GuideScreen())
 
     async def action_undo_rule(self) -> None:
         """Remove the rule that the last approval added."""
@@ -87,3 +142,16 @@ class DialogApp(ThemedApp, AppState):
         target = await self.push_screen_wait(JumpScreen(self.screen.focus_chain))
         if isinstance(target, Widget):
             target.focus()
+
+
+def _fingerprint(files: Sequence[Path]) -> Sequence[tuple[int, int] | None]:
+    """Return the time and size of files; None for a file that can't be read."""
+    found: list[tuple[int, int] | None] = []
+    for file in files:
+        try:
+            status = file.stat()
+        except (OSError, ValueError):
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size))
+    return found

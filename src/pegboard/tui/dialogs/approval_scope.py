@@ -19,6 +19,7 @@ from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.confirm import Confirm
 from pegboard.tui.state.approvals import ApprovalRequest
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.question import QuestionScreen
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ _ARGUMENTS: tuple[tuple[_Arguments, str], ...] = (
     ("any", "Any arguments"),
 )
 _LONGEST_PREVIEW = 1_000
+
+
+class _Option(RadioButton):
+    """Radio button whose shape shows whether it is chosen; Textual's differs only by colour."""
+
+    @property
+    def BUTTON_INNER(self) -> str:  # type: ignore[override]  # noqa: N802 - Textual's class variable
+        """Character of the button."""
+        return "●" if self.value else "○"
 
 
 class ApprovalScope(QuestionScreen[Approval | None]):
@@ -56,6 +66,8 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         #choices Vertical { height: auto; }
         RadioSet, RadioSet:focus { border: none; padding: 0; background: transparent; width: 1fr; }
         RadioButton { background: transparent; padding: 0 1 0 0; }
+        RadioSet > RadioButton > .toggle--button { color: $text-muted; background: $surface; }
+        RadioSet > RadioButton.-on > .toggle--button { color: $text-success; }
         .title { color: $text-muted; }
         #patterns { height: auto; max-height: 7; display: none; scrollbar-size-vertical: 1; }
         &.-pattern #patterns { display: block; }
@@ -95,15 +107,15 @@ class ApprovalScope(QuestionScreen[Approval | None]):
         with Horizontal(id="choices"):
             with Vertical():
                 yield Label("Which calls", classes="title")
-                yield RadioSet(*(RadioButton(Content(text)) for _, text in _ARGUMENTS), id="arguments")
+                yield RadioSet(*(_Option(Content(text)) for _, text in _ARGUMENTS), id="arguments")
             with Vertical():
                 yield Label("For how long", classes="title")
-                yield RadioSet(RadioButton("This session"), RadioButton("Permanently"), id="duration")
+                yield RadioSet(_Option("This session"), _Option("Permanently"), id="duration")
         with VerticalScroll(id="patterns", can_focus=False):
             for name, pattern in self._suggested:
                 with Horizontal():
                     yield Label(Content(clean_line(name)))
-                    yield Input(pattern, select_on_focus=False, placeholder="any value")
+                    yield Input(pattern, "any value", ControlPictures(), select_on_focus=False)
         yield Static(id="preview")
         yield Static(id="state")
         with Horizontal(id="answers"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog
 
 
@@ -48,7 +49,7 @@ class AskName(Dialog[str | None]):
 
     def compose_body(self) -> ComposeResult:
         """Compose the input and the note."""
-        yield Input(self._initial, select_on_focus=False)
+        yield Input(self._initial, highlighter=ControlPictures(), select_on_focus=False)
         if self._note:
             yield Static(Content(clean(self._note)), id="note")
 
@@ -57,3 +58,15 @@ class AskName(Dialog[str | None]):
         event.stop()
         if event.value.strip():
             self.dismiss(event.value.strip())
+
+
+async def ask_new_name(app: App[None], title: str, name: str) -> str | None:
+    """Ask for another name; return None if the user keeps it or closes the dialog.
+
+    Args:
+        app: The app.
+        title: Title of the dialog; plain text.
+        name: Current name.
+    """
+    answer = await app.push_screen_wait(AskName(title, name))
+    return None if answer == name else answer

@@ -29,6 +29,7 @@ from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form import FormPane
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import Dialog, ListDialog
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 
@@ -123,11 +124,12 @@ class RulesScreen(ListDialog[None]):
             with Horizontal():
                 yield Label("Tool")
                 suggester = SuggestFromList(names, case_sensitive=False)
-                yield Input(clean_line(call.name) if call else "", id="tool", suggester=suggester)
+                name = clean_line(call.name) if call else ""
+                yield Input(name, highlighter=ControlPictures(), id="tool", suggester=suggester)
             with Horizontal():
                 yield Label("Arguments")
                 arguments = write(call.args) if call and call.args else ""
-                yield Input(arguments, placeholder='name=value …, or JSON: {"name": …}', id="arguments")
+                yield Input(arguments, 'name=value …, or JSON: {"name": …}', ControlPictures(), id="arguments")
             yield Static(id="answer")
 
     def on_mount(self) -> None:

@@ -80,6 +80,8 @@ class FormBody(Widget):
         super().__init__()
         self._viewport = viewport
         self._is_filled = False
+        self._added: Field | None = None
+        """The row that was just added, until the focus leaves it."""
         self._column = _ColumnLayout()
         self._items = ItemList(form, folds, space)
         self._views = ViewPool(self, self._items)
@@ -128,6 +130,16 @@ class FormBody(Widget):
         """Return the region of a view, relative to the body."""
         top, height = self._items.lines_at(view.item.key)
         return Region(0, top, self._items.space.width, height)
+
+    def lines_to_reveal(self, view: FieldView) -> Region:
+        """Return the region to scroll to for a focused view: that of the whole row in a row that was just added."""
+        row = self._added
+        if row is None or not _is_inside(view.item.field, row):
+            self._added = None
+            return self.lines_at(view)
+        lines = [self._items.lines_at(item.key) for item in self._items.items if _is_inside(item.field, row)]
+        top, bottom = lines[0][0], max(first + height for first, height in lines)
+        return Region(0, top, self._items.space.width, bottom - top)
 
     def field_at(self, path: str) -> Field | None:
         """Return the field at or around a JSON Pointer."""
@@ -407,6 +419,7 @@ class FormBody(Widget):
 
     def _show_row(self, holder: Container, row: Field) -> None:
         """Show and focus a row that was added."""
+        self._added = row
         self._items.folds.set_open(holder, True)
         self._items.folds.set_open(row, True)
         self._show_rows(holder)
@@ -434,6 +447,12 @@ class _ColumnLayout(Layout):
         """Place the items."""
         assert isinstance(parent, FormBody), "used by FormBody only"
         return parent.place(children)
+
+
+def _is_inside(field: Field, row: Field) -> bool:
+    while field is not row and field.parent is not None:
+        field = field.parent
+    return field is row
 
 
 def _row_of(item: FormItem) -> tuple[ListField | MapField, int]:

@@ -33,7 +33,12 @@ class Choices(Widget, can_focus=True):
         Command("choice.previous", "left", "step(-1)", "Previous", "Choose the previous option."),
         Command("choice.next", "right", "step(1)", "Next", "Choose the next option."),
         Command(
-            "choice.open", "enter,space,ctrl+f", "open", "Choose", "List all options, or choose the next of a few."
+            "choice.open",
+            "enter,space,ctrl+f",
+            "open",
+            "Choose",
+            "List all options, or choose the next of a few.",
+            meaning="Pick",
         ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)

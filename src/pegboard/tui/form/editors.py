@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from pydantic import JsonValue
-from rich.highlighter import Highlighter
-from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
@@ -25,14 +23,17 @@ from pegboard.data.json_text import write
 from pegboard.forms import Field, TextField
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.form.lines import Lines, with_control_pictures
+from pegboard.tui.form.lines import SELECT_ALL, Lines
 from pegboard.tui.form.messages import ConvertToBox, Edited, LineSubmitted
-from pegboard.tui.form.offers import PastedCall, has_offers, offer
+from pegboard.tui.form.offers import PastedCall, RecentArguments, has_offers, offer, recent_of
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.paste import may_be_call
 
 _LONGEST_LINE = 10_000
 """Most characters of a text in one line; a longer one gets a box."""
-_OFFER = Command("field.offer", "ctrl+f", "offer", "Pick", "Pick the default, an example, a file or a folder.", True)
+_OFFER = Command(
+    "field.offer", "ctrl+f", "offer", "Pick", "Pick the default, an example, a recent value, a file or a folder.", True
+)
 
 
 class CallPasted(Message):
@@ -61,16 +62,6 @@ class CallPastedAsText(Message):
         super().__init__()
         self.text = text
         self.editor = editor
-
-
-class ControlPictures(Highlighter):
-    """Highlighter that makes control characters visible, so that they never reach the terminal."""
-
-    def highlight(self, text: Text) -> None:
-        """Replace control characters by visible ones."""
-        plain = with_control_pictures(text.plain).replace("\t", "␉").replace("\n", "⏎")
-        if plain != text.plain:
-            text.plain = plain
 
 
 def placeholder_for(field: Field) -> str:
@@ -122,9 +113,9 @@ class TextLine(Input):
     PAGE = "Line"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         _OFFER,
-        Command("field.reveal", "ctrl+f", "reveal", "Reveal", "Show or hide the secret.", True),
+        Command("field.reveal", "ctrl+f", "reveal", "Reveal", "Show or hide the secret.", True, meaning="Pick"),
     )
-    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+    BINDINGS: ClassVar[list[BindingType]] = [SELECT_ALL, *bindings(ACTIONS)]
     DEFAULT_CSS = """
     TextLine {
         height: 1;
@@ -235,7 +226,7 @@ class TextLine(Input):
         """Enable the commands that apply to the field."""
         match action:
             case "offer":
-                return self._fill_from_paste is not None or has_offers(self.field)
+                return self._fill_from_paste is not None or has_offers(self)
             case "reveal":
                 return self.is_secret
         return True
@@ -246,6 +237,11 @@ class TextLine(Input):
             self._fill_from_paste()
         else:
             offer(self)
+
+    @property
+    def recent(self) -> RecentArguments | None:
+        """The form with the arguments of recent calls, or None."""
+        return recent_of(self)
 
     @property
     def _fill_from_paste(self) -> Callable[[], object] | None:
@@ -359,7 +355,7 @@ class TextBox(Lines):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the commands that apply to the field."""
-        return action != "offer" or self._fill_from_paste is not None or has_offers(self.field)
+        return action != "offer" or self._fill_from_paste is not None or has_offers(self)
 
     def action_offer(self) -> None:
         """Fill the form with the pasted call, or list the values to pick from."""
@@ -367,6 +363,11 @@ class TextBox(Lines):
             self._fill_from_paste()
         else:
             offer(self)
+
+    @property
+    def recent(self) -> RecentArguments | None:
+        """The form with the arguments of recent calls, or None."""
+        return recent_of(self)
 
     @property
     def _fill_from_paste(self) -> Callable[[], object] | None:

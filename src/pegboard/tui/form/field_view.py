@@ -56,11 +56,13 @@ class FieldView(Widget):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
             "field.state",
-            "ctrl+n",
+            "ctrl+k",
             "next_state",
             "Unset/null",
             "Switch between unset, empty, null and the typed value.",
-            True,
+            footer=True,
+            priority=True,
+            meaning="Unset",
         ),
         Command("field.unset", "", "unset", "Unset", "Leave the argument out."),
         Command("field.empty", "", "empty", "Send empty", "Send the empty text, list or object."),
@@ -250,7 +252,8 @@ class FieldView(Widget):
         target = self._state_field
         match action:
             case "next_state":
-                return len(self._states()) > 1
+                # the key of an entry has a command of its own on the same key
+                return len(self._states()) > 1 and (self.key is None or not self.key.has_focus)
             case "unset":
                 return not target.required and not target.in_list
             case "empty":
@@ -335,8 +338,8 @@ class RowView(FieldView):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *FieldView.ACTIONS,
         Command("row.remove", "ctrl+delete", "remove_row", "Remove row", "Remove this row.", True),
-        Command("row.up", "ctrl+up,alt+up", "move_row(-1)", "Row up", "Move this row up."),
-        Command("row.down", "ctrl+down,alt+down", "move_row(1)", "Row down", "Move this row down."),
+        Command("row.up", "alt+up", "move_row(-1)", "Row up", "Move this row up."),
+        Command("row.down", "alt+down", "move_row(1)", "Row down", "Move this row down."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS[len(FieldView.ACTIONS) :])
 

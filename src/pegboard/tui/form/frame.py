@@ -94,7 +94,7 @@ def above(item: FormItem, space: Space, *, has_focus: bool) -> list[Content]:
     lines = [Content("")] if _has_gap(item, space) else []
     if item.is_named and item.part in ("field", "choice"):
         label = _label(item)
-        if sum(cell_len(text) for text, _ in label) > width and _editor_shows_default(item.field):
+        if _editor_shows_default(item.field):
             label = [*label[:-1], ("  unset", _STATE)]
         lines += _wrap([label], width, _MOST_NOTES)
         lines += _wrap(_notes(item, has_focus=has_focus), width, _note_limit(space, has_focus=has_focus))

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from pegboard.forms import Field, Form, MapField, SectionField
 from pegboard.models import Fault
+from pegboard.models.readable_path import readable
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.form.frame import Space, lines_of
 from pegboard.tui.form.items import Folds, FormItem, ItemKey, is_folding, items_of
@@ -179,5 +180,5 @@ class ItemList:
 
 
 def _message(fault: Fault, path: str) -> str:
-    inner = fault.path.removeprefix(path).removeprefix("/") if fault.path != path else ""
+    inner = readable(fault.path.removeprefix(path)) if fault.path != path else ""
     return f"{clean_line(inner)}: {clean(fault.message)}" if inner else clean(fault.message)

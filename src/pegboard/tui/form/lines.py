@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual.actions import SkipAction
@@ -14,6 +15,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import EditResult, Location
 
 from pegboard.tui.commands import key_in_reach
+from pegboard.tui.widgets.control_pictures import with_control_pictures
 
 MOST_IN_PLACE, _LONGEST_LINE = 60_000, 20_000
 """Most characters of a text, and of one of its lines, that is edited in place; wrapping more is too slow."""
@@ -24,23 +26,20 @@ _HEAD, _HEAD_LINES = 300, 6
 _EDITORS = ("field.editor", "form.text_editor", "script.editor")
 """Commands that open the user's editor."""
 
-_PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if code not in {0x09, 0x0A}} | {0x7F: "␡"}
-_PICTURES |= dict.fromkeys([*range(0x80, 0xA0), 0x00AD, 0x061C, 0x180E, 0x200B, *range(0x200E, 0x2010)], "\ufffd")
-_PICTURES |= dict.fromkeys(range(0x2028, 0x202F), "\ufffd")
-_PICTURES |= dict.fromkeys([*range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)], "\ufffd")
+SELECT_ALL: Final = Binding("ctrl+a", "select_all", "Select all", show=False)
+"""Binding of every text editor."""
 
 
 def _own_bindings() -> Iterator[BindingType]:
     """Yield the bindings of `TextArea`, except for keys that switch pages."""
     for binding in TextArea.BINDINGS:
-        if not isinstance(binding, Binding) or binding.key not in {"f6", "f7"}:
+        if not isinstance(binding, Binding):
             yield binding
-    yield Binding("alt+a", "select_all", "Select all", show=False)
-
-
-def with_control_pictures(text: str) -> str:
-    """Replace control characters by visible ones; the length, on which cursors depend, stays the same."""
-    return text.translate(_PICTURES)
+        elif binding.key not in {"f6", "f7"}:
+            keys = [key for key in binding.key.split(",") if key != "ctrl+a"]
+            yield replace(binding, key=",".join(keys))
+    yield SELECT_ALL
+    yield Binding("ctrl+j,shift+enter,ctrl+enter,alt+enter", "line_break", "New line", show=False)
 
 
 class Lines(TextArea, inherit_bindings=False):
@@ -126,6 +125,11 @@ class Lines(TextArea, inherit_bindings=False):
         super().action_undo()
         if self.document.text == before:
             raise SkipAction
+
+    def action_line_break(self) -> None:
+        """Insert a line break."""
+        if not self.read_only:
+            self._replace_via_keyboard("\n", *self.selection)
 
     def on_mount(self) -> None:
         """Redraw an excerpt, whose first line names a key that is known only now."""

@@ -35,7 +35,9 @@ class MultiChoices(Widget, can_focus=True):
         Command("multi.toggle", "space,enter", "tick", "Tick", "Tick or untick the marked value, or open the list."),
         Command("multi.more", "plus", "change(1)", "Add again", "Add the marked value once more."),
         Command("multi.less", "minus", "change(-1)", "Remove one", "Remove the marked value once."),
-        Command("multi.list", "ctrl+f", "list", "List all", "Open a list of all values to filter and tick."),
+        Command(
+            "multi.list", "ctrl+f", "list", "List all", "Open a list of all values to filter and tick.", meaning="Pick"
+        ),
         Command("multi.left", "left", "move(-1)", "Left", "Mark the previous value."),
         Command("multi.right", "right", "move(1)", "Right", "Mark the next value."),
         Command("multi.up", "up", "row(-1)", "Up", "Mark the value above."),

@@ -1,22 +1,41 @@
-"""Values offered for a field: its default, its examples, files and folders, or a call that was pasted."""
+"""Values offered for a field: its default, its examples, recently used ones, files and folders, or a pasted call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from pydantic import JsonValue
 from textual.app import App
 from textual.geometry import Region
+from textual.widget import Widget
 
 from pegboard.data.json_text import same, write
+from pegboard.data.pointer import steps
 from pegboard.forms import Field, TextField
+from pegboard.models import JsonObject
 from pegboard.tui.form.popups import PickOne, label
 from pegboard.tui.widgets.pick_list import PickLine
+
+_HIDDEN = "«secret "
+"""Start of what the history stores instead of a secret."""
+_MOST_RECENT = 8
+"""Most recently used values that are offered for a field."""
+
+
+class RecentArguments(Protocol):
+    """Form with the arguments of recent calls."""
+
+    recent: Sequence[JsonObject]
+    """Arguments of the user's last calls of the tool, the newest first."""
 
 
 class OfferEditor(Protocol):
     """Editor that accepts an offered value."""
+
+    @property
+    def recent(self) -> RecentArguments | None:
+        """The form around it, or None."""
 
     field: Field
     """The field that it edits."""
@@ -56,18 +75,28 @@ class PastedCall:
         return self._fill if text == self._text else None
 
 
-def has_offers(field: Field) -> bool:
-    """Return whether values can be picked for a field."""
-    return bool(_picks(field)) or bool(_values(field))
+def recent_of(widget: Widget) -> RecentArguments | None:
+    """Return the form around a widget."""
+    return next((node for node in widget.ancestors if hasattr(node, "recent")), None)
+
+
+def has_offers(editor: OfferEditor) -> bool:
+    """Return whether values can be picked for the field of an editor."""
+    return bool(_picks(editor.field)) or bool(_values(editor.field)) or bool(_recent(editor))
 
 
 def offer(editor: OfferEditor) -> None:
     """Open a list of the values offered for a field, next to its editor."""
-    values, title = _values(editor.field), label(editor.field.label)
+    recent = _recent(editor)
+    values, title = [*_values(editor.field), *recent], label(editor.field.label)
     if not values:
         _browse(editor)
         return
-    lines = [PickLine(label(text), note) for text, note in (_line(editor.field, value) for value in values)]
+    used = range(len(values) - len(recent), len(values))
+    lines = [
+        PickLine(label(text), "recent" if index in used else note)
+        for index, (text, note) in enumerate(_line(editor.field, value) for value in values)
+    ]
     if _picks(editor.field):
         lines.append(PickLine("browse…", pinned=True))
 
@@ -94,6 +123,37 @@ def _values(field: Field) -> list[JsonValue]:
         if value is not None and not any(same(value, other) for other in found):
             found.append(value)
     return found
+
+
+def _recent(editor: OfferEditor) -> list[JsonValue]:
+    """Return the values that were used in a field recently, without those that are offered anyway."""
+    one = editor.field
+    if editor.recent is None or (isinstance(one, TextField) and one.secret):
+        return []
+    found: list[JsonValue] = []
+    known = _values(one)
+    for arguments in editor.recent.recent:
+        for value in _values_at(arguments, one):
+            is_new = value not in (None, "") and not any(same(value, other) for other in (*known, *found))
+            if is_new and _HIDDEN not in write(value):
+                found.append(value)
+                if len(found) == _MOST_RECENT:
+                    return found
+    return found
+
+
+def _values_at(arguments: JsonObject, field: Field) -> Iterator[JsonValue]:
+    """Yield the values of a field in arguments; for the row of a list, those of all rows."""
+    values: list[JsonValue] = [arguments]
+    for step in steps(field.path):
+        inner: list[JsonValue] = []
+        for value in values:
+            if isinstance(value, dict) and step in value:
+                inner.append(value[step])
+            elif isinstance(value, list):
+                inner += value
+        values = inner
+    yield from values
 
 
 def _line(field: Field, value: JsonValue) -> tuple[str, str]:

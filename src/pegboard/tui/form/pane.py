@@ -23,6 +23,7 @@ from pegboard.results.clean import clean
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.editors import JsonBox
+from pegboard.tui.form.form_commands import FORM_COMMANDS
 from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.form.scroll import FormScroll
 from pegboard.tui.form.store import FormStore, KeptForm
@@ -52,28 +53,7 @@ class FormPane(Widget):
     """
 
     PAGE = "Arguments"
-    ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("form.text", "ctrl+t", "text", "Edit JSON", "Show and edit the arguments as JSON.", True),
-        Command(
-            "form.drop_text",
-            "",
-            "drop_text",
-            "Discard JSON",
-            "Discard invalid JSON and go back to the last valid text.",
-        ),
-        Command("form.reset", "", "reset", "Reset form", "Clear the form and restore its defaults."),
-        Command("form.bring_back", "ctrl+z", "bring_back", "Undo fill", "Undo the last fill or reset of the form."),
-        Command("form.tab", "tab", "next(1)", "Next", "Focus the next field.", priority=True),
-        Command("form.back_tab", "shift+tab", "next(-1)", "Previous", "Focus the previous field.", priority=True),
-        Command("form.next", "down", "next(1)", "Next field", "Focus the next field."),
-        Command("form.previous", "up", "next(-1)", "Previous field", "Focus the previous field."),
-        Command("form.page_down", "pagedown", "page(1)", "Page down", "Scroll the form down."),
-        Command("form.page_up", "pageup", "page(-1)", "Page up", "Scroll the form up."),
-        Command("form.top", "ctrl+home,home", "end(-1)", "Top", "Scroll to the top of the form."),
-        Command("form.bottom", "ctrl+end,end", "end(1)", "Bottom", "Scroll to the end of the form."),
-        Command("form.fold_all", "", "fold_all", "Fold all", "Fold every section, list and map."),
-        Command("form.unfold_all", "", "unfold_all", "Unfold all", "Unfold every section, list and map."),
-    )
+    ACTIONS: ClassVar[tuple[Command, ...]] = FORM_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     DEFAULT_CSS = """
     FormPane {
@@ -93,6 +73,9 @@ class FormPane(Widget):
         def __init__(self, faults: tuple[Fault, ...]) -> None:
             super().__init__()
             self.faults = faults
+
+    recent: var[Sequence[JsonObject]] = var((), init=False)
+    """Arguments of the user's last calls of the tool, the newest first."""
 
     most: var[int] = var(0, init=False)
     """Maximum height in lines, within which the pane is as high as its fields; 0 to be as high as its container."""
@@ -293,12 +276,17 @@ class FormPane(Widget):
         form = self.form
         if self._box is not None and form is not None and form.has_text_fault:
             if self._rejected == self._box.text:
-                self.action_drop_text()
+                self._discard_text()
+                self._leave_text()
                 return
             self._rejected = self._box.text
             self._check()
             self.app.bell()
             return
+        self._leave_text()
+
+    def _leave_text(self) -> None:
+        """Switch between fields and JSON text."""
         self._save_position()
         self._build(as_text=self._box is None, focus=True)
         self._check()
@@ -307,10 +295,16 @@ class FormPane(Widget):
         """Replace invalid JSON by the last valid text; undo restores it."""
         form, box = self.form, self._box
         if form is not None and box is not None:
-            form.drop_text()
+            self._discard_text()
             box.replace(form.text(masked=True), (0, 0), box.document.end)
             box.shown = box.text
             self._check()
+
+    def _discard_text(self) -> None:
+        kept, box = self._forms.current, self._box
+        if kept is not None and box is not None:
+            kept.discarded = box.text
+            kept.form.drop_text()
 
     def action_reset(self) -> None:
         """Reset the form; `bring_back` undoes it."""
@@ -326,12 +320,12 @@ class FormPane(Widget):
     def can_bring_back(self) -> bool:
         """Whether a fill or reset can be undone."""
         kept = self._forms.current
-        return kept is not None and kept.earlier is not None
+        return kept is not None and kept.can_restore
 
     def action_bring_back(self) -> None:
-        """Undo the last fill or reset, or redo it."""
+        """Show the discarded JSON again; else undo the last fill or reset, or redo it."""
         kept = self._forms.current
-        if kept is not None and kept.earlier is not None:
+        if kept is not None and self.can_bring_back:
             self.settle()
             self._save_position()
             kept.restore()
@@ -504,7 +498,8 @@ class FormPane(Widget):
         lines = [f"✗ {clean(str(fault))}" for fault in faults]
         if form is not None and form.has_text_fault:
             key = key_of(self, "form.text")
-            lines.append(f"  Fix it to return to the form, or press {key} twice to discard it.")
+            times = "again" if self._box is not None and self._rejected == self._box.text else "twice"
+            lines.append(f"  Fix it to return to the form, or press {key} {times} to discard it.")
         self._errors.update(Content("\n".join(lines)))
         self._errors.display = bool(lines)
         if self._box is not None:

@@ -28,11 +28,13 @@ from pegboard.forms.fields import FieldFacts, FieldPosition
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.choices import Choices
-from pegboard.tui.form.editors import ControlPictures, TextBox, TextLine
+from pegboard.tui.form.editors import TextBox, TextLine
 from pegboard.tui.form.frame import add_line, header
 from pegboard.tui.form.items import FormItem
+from pegboard.tui.form.lines import SELECT_ALL
 from pegboard.tui.form.messages import Edited, LineSubmitted
 from pegboard.tui.form.multi import MultiChoices
+from pegboard.tui.widgets.control_pictures import ControlPictures
 
 Editor: TypeAlias = TextLine | TextBox | Choices | MultiChoices
 
@@ -215,9 +217,17 @@ class KeyLine(Input):
 
     PAGE = "Key"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("key.empty", "ctrl+n", "name_empty", "Empty key", "Use the empty text as the key, or undo that.", True),
+        Command(
+            "key.empty",
+            "ctrl+k",
+            "name_empty",
+            "Empty key",
+            "Use the empty text as the key, or undo that.",
+            footer=True,
+            meaning="Unset",
+        ),
     )
-    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+    BINDINGS: ClassVar[list[BindingType]] = [SELECT_ALL, *bindings(ACTIONS)]
     DEFAULT_CSS = """
     KeyLine {
         height: 1;

@@ -91,8 +91,11 @@ class FormScroll:
         if fields is None or view is None:
             return
         fields.measure()
-        region = fields.lines_at(view)
-        top, height = region.y + self._lines_above, self._pane.scrollable_content_region.height
+        height = self._pane.scrollable_content_region.height
+        region = fields.lines_to_reveal(view)
+        if region.height > height:
+            region = fields.lines_at(view)
+        top = region.y + self._lines_above
         if region.height > height:
             region = view.main.region
             top = round(self._pane.scroll_y) + region.y - self._pane.scrollable_content_region.y

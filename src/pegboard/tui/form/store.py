@@ -23,6 +23,8 @@ class KeptForm:
     form: Form
     earlier: Form | None = None
     """The form before it was last filled or reset."""
+    discarded: str = ""
+    """Invalid JSON that the user discarded."""
     folds: Folds = field(default_factory=Folds)
     top: int = 0
     """The first visible line."""
@@ -32,9 +34,14 @@ class KeptForm:
     """Whether all errors are shown, even those of untouched fields, since the user tried to run the tool."""
 
     @property
+    def can_restore(self) -> bool:
+        """Whether there is something to restore."""
+        return self.earlier is not None or bool(self.discarded)
+
+    @property
     def was_used(self) -> bool:
         """Whether the user changed anything that is worth keeping."""
-        if self.top or self.was_run or self.earlier is not None or self.folds.were_changed or self.form.has_text_fault:
+        if self.top or self.was_run or self.can_restore or self.folds.were_changed or self.form.has_text_fault:
             return True
         return any(one.touched for one in self.form.walk())
 
@@ -50,8 +57,11 @@ class KeptForm:
         self.was_run = False
 
     def restore(self) -> None:
-        """Swap the form with the one before it was last filled or reset."""
-        if self.earlier is not None:
+        """Load the discarded JSON; else swap the form with the one before it was last filled or reset."""
+        if self.discarded:
+            self.form.load_text(self.discarded)
+            self.discarded = ""
+        elif self.earlier is not None:
             self._replace(self.earlier)
 
     def take_over(self, before: KeptForm) -> None:
@@ -61,7 +71,7 @@ class KeptForm:
         self.top, self.focused, self.was_run = before.top, before.focused, before.was_run
 
     def _replace(self, form: Form) -> None:
-        self.form, self.earlier = form, self.form
+        self.form, self.earlier, self.discarded = form, self.form, ""
         folds = Folds()
         folds.take_over(self.folds, form)
         folds.forget_defaults()

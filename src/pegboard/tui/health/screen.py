@@ -82,12 +82,28 @@ class HealthScreen(PageScreen):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("health.recheck", "ctrl+r", "recheck", "Recheck", "Check the selected requirement again.", footer=True),
-        Command("health.recheck_all", "ctrl+a", "recheck_all", "Recheck all", "Check every requirement again.", True),
+        Command(
+            "health.recheck",
+            "ctrl+r",
+            "recheck",
+            "Recheck",
+            "Check the selected requirement again.",
+            footer=True,
+            meaning="Run",
+        ),
+        Command("health.recheck_all", "alt+r", "recheck_all", "Recheck all", "Check every requirement again.", True),
         Command("health.view", "ctrl+t", "view", "Switch view", "List by tool or by requirement.", footer=True),
         Command("health.open", "enter", "open", "Open", "Go to the selected tool, tools or file."),
-        Command("health.copy", "ctrl+y", "copy", "Copy fix", "Copy the command that fixes the problem.", footer=True),
-        Command("health.source", "f4", "source", "Source", "Open the selected pack in your editor."),
+        Command(
+            "health.copy",
+            "ctrl+right_square_bracket",
+            "copy",
+            "Copy fix",
+            "Copy the command that fixes the problem.",
+            footer=True,
+            meaning="Copy as",
+        ),
+        Command("health.source", "f4", "source", "Source", "Open the selected pack in your editor.", meaning="Editor"),
         Command("health.back", "escape", "back", "Back", "Return to the report."),
         Command("health.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
     )

@@ -104,7 +104,8 @@ class ErrorView(VerticalScroll, can_focus=True):
         file, line, function = self._source
         at = f"{clean_line(Path(file).name)}:{line}"
         inside = f", in {clean_line(function)}" if function else ""
-        hint = f"Press {key_of(self, 'result.error.open')} to open the line, fix it, and run the tool again."
+        key = key_of(self, "result.error.open")
+        hint = f"Click here or press {key} in this pane to open the line. Fix it, then run the tool again."
         return Content.assemble("Failed at ", (at, "bold"), f"{inside}. ", (hint, "$text-muted"))
 
     @property
@@ -151,7 +152,7 @@ class ErrorView(VerticalScroll, can_focus=True):
 
 
 def _fault(fault: Fault) -> Content:
-    return Content.assemble("• ", (clean_line(fault.path or "/"), "bold"), "  ", clean_line(fault.message))
+    return Content.assemble("• ", (clean_line(fault.where or "arguments"), "bold"), "  ", clean_line(fault.message))
 
 
 def _bounded(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len, set_cell_size
 from textual import events
 from textual.geometry import Size
 
@@ -78,8 +79,11 @@ class MarkedView(MarkedLines):
         return len(self._rows)
 
     def row(self, index: int) -> tuple[str, Sequence[Span]]:
-        """Return a row and its styled spans."""
+        """Return a row and its styled spans; the last visible one ends in an ellipsis if rows are hidden below it."""
         row = self._rows[index]
+        if index + 1 < len(self._rows) and index == self.scroll_offset.y + self.page - 1:
+            shown = set_cell_size(row.text.rstrip(), min(cell_len(row.text.rstrip()), max(self.row_width - 2, 0)))
+            return f"{shown} …", row.pieces
         return row.text, row.pieces
 
     def row_style(self, index: int) -> str | None:

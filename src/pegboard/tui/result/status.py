@@ -21,6 +21,7 @@ from pegboard.models import Progress, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import duration, size
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.control_pictures import ControlPictures
 
 _GAP = "  "
 
@@ -197,7 +198,7 @@ class ResultPrompt(Horizontal):
     def compose(self) -> ComposeResult:
         """Yield the label and the input."""
         yield Label("", markup=False)
-        yield Input(compact=True, select_on_focus=False)
+        yield Input(compact=True, select_on_focus=False, highlighter=ControlPictures())
 
     def ask(self, kind: PromptKind, question: str, text: str = "") -> None:
         """Show the line with a label and an initial text, which is selected for a search but not for a file name."""

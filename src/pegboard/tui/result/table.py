@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import ClassVar
 
 from pydantic import JsonValue
 from rich.cells import cell_len, set_cell_size
-from textual import events
+from textual import events, work
 from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import var
@@ -43,6 +44,7 @@ class TableView(LineView):
         Command("result.table.page_down", "pagedown", "page(1)", "Page down", "Move down a page."),
         Command("result.table.home", "home", "edge(-1)", "Top", "Move to the first row."),
         Command("result.table.end", "end", "edge(1)", "Bottom", "Move to the last row."),
+        Command("result.table.sort", "o", "sort", "Sort", "Sort by this column; again: descending, then unsorted."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     ALLOW_SELECT = False
@@ -62,7 +64,9 @@ class TableView(LineView):
 
     def __init__(self, table: Table) -> None:
         super().__init__()
-        self._table = table
+        self._table = self._unsorted = table
+        self._sorting: tuple[int, bool] | None = None
+        """Column by which the rows are sorted, and whether they are in descending order."""
         columns = range(len(table.columns))
         self._widths = [table.width(column) for column in columns]
         self._numeric = [table.is_numeric(column) for column in columns]
@@ -92,10 +96,17 @@ class TableView(LineView):
 
     def header(self) -> str:
         """Return the titles of the visible columns, and the number of keys without a column."""
-        names = [_fitted(clean_line(self._table.columns[column]), self._widths[column]) for column in self._columns()]
+        names = [self._heading(column) for column in self._columns()]
         if self._columns().stop == len(self._widths):
             names.append(self._rest)
         return " " + _GAP.join(names)
+
+    def _heading(self, column: int) -> str:
+        name, width = clean_line(self._table.columns[column]), self._widths[column]
+        if self._sorting is None or self._sorting[0] != column:
+            return _fitted(name, width)
+        sign = "▼" if self._sorting[1] else "▲"
+        return f"{sign}{_fitted(name, width - 1)}" if width > 1 else sign
 
     def row(self, index: int) -> tuple[str, list[Span]]:
         """Return the visible cells of a row."""
@@ -136,8 +147,12 @@ class TableView(LineView):
         self._show_cursor()
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor to the cell; show it in the tree on a second click."""
+        """Move the cursor to the cell, show it in the tree on a second click, or sort by the clicked heading."""
         offset = event.get_content_offset(self)
+        if offset is not None and offset.y == 0:
+            event.stop()
+            self._click_heading(offset.x)
+            return
         if offset is None or not 1 <= offset.y <= self.row_count - self.scroll_offset.y:
             return
         event.stop()
@@ -150,6 +165,28 @@ class TableView(LineView):
                 break
         if event.chain > 1:
             self.action_open()
+
+    def _click_heading(self, x: int) -> None:
+        end = 1
+        for column in self._columns():
+            end += self._widths[column] + len(_GAP)
+            if x < end:
+                self._sort_by(column)
+                return
+
+    @work(exclusive=True, group="sort")
+    async def _sort_by(self, column: int) -> None:
+        """Sort by a column: ascending, then descending, then as in the result."""
+        before = self._sorting
+        descending = before is not None and before[0] == column
+        table, sorting = self._unsorted, None
+        if before != (column, True):
+            table = await asyncio.to_thread(self._unsorted.sorted_by, column, descending=descending)
+            sorting = (column, descending)
+        self._table, self._sorting = table, sorting
+        self.cursor = (0, column)
+        self.refresh()
+        self.post_message(self.CursorMoved())
 
     def watch_cursor(self) -> None:
         """Keep the cursor visible and post `CursorMoved`."""
@@ -165,6 +202,10 @@ class TableView(LineView):
     def action_open(self) -> None:
         """Post `CellChosen` for the cell at the cursor."""
         self.post_message(self.CellChosen(self.path))
+
+    def action_sort(self) -> None:
+        """Sort by the column at the cursor."""
+        self._sort_by(self.cursor[1])
 
     def action_move(self, rows: int, columns: int) -> None:
         """Move the cursor by rows and columns."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pegboard.models import ExpectedCall, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.text import preview
 from pegboard.tui.script.api import Orchestrator, ScriptCommand, spec_of
+from pegboard.tui.script.completion import Known
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.findings import ScriptFinding, findings
 
@@ -52,6 +54,11 @@ class ScriptAnalyzer:
     def command_at_cursor(self) -> ScriptCommand | None:
         """The command at the editor's cursor, or None."""
         return self._commands.get(self.names.get(self._editor.command_here(), ""))
+
+    def known(self, script: str) -> Known:
+        """Return what the open script can name."""
+        tools = {name: spec_of(self._commands[command]) for name, command in self.names.items()}
+        return Known(tools, self._editor.functions, script, Path.cwd())
 
     async def load_commands(self) -> Sequence[ScriptCommand]:
         """Load and return the available commands."""

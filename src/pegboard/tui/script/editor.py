@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from rich.style import Style
@@ -10,11 +10,14 @@ from rich.text import Text
 from textual import events
 from textual.binding import BindingType
 from textual.content import Content
+from textual.message import Message
 from textual.widgets.text_area import Edit, EditResult, Location, Selection
 
+from pegboard.results.clean import without_halves
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.form.lines import Lines
 from pegboard.tui.script.bash import KEYWORDS, NOTHING, PLACEHOLDER, SHELL, Scanned, ShellState, pieces, scan
+from pegboard.tui.script.completion_popup import CompletionPopup
 
 _INDENT = 2
 _OWN = ("script.indent", "script.leave")
@@ -38,6 +41,16 @@ class ScriptEditor(Lines):
             "Select the next placeholder, or indent by two spaces.",
         ),
         Command("script.leave", "escape", "leave", "Leave", "Focus the next pane."),
+        Command(
+            "script.complete",
+            "ctrl+f",
+            "complete",
+            "Complete",
+            "List what can follow: commands, flags, values and paths.",
+            footer=True,
+            meaning="Pick",
+            words="completion suggest",
+        ),
         Command("script.editor", "f4", "editor", "Editor", "Edit the script in $EDITOR.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -52,6 +65,7 @@ class ScriptEditor(Lines):
         "script-editor--placeholder",
         "script-editor--tool",
         "script-editor--unknown",
+        "script-editor--finding",
     }
     DEFAULT_CSS = """
     ScriptEditor {
@@ -67,11 +81,23 @@ class ScriptEditor(Lines):
         & .script-editor--placeholder { color: $text-warning; text-style: bold italic; }
         & .script-editor--tool { color: $text-primary; text-style: bold; }
         & .script-editor--unknown { color: $text-error; text-style: underline; }
+        & .script-editor--finding { color: $text-error; text-style: underline bold; }
     }
     """
 
+    class Typed(Message):
+        """The user typed a character, or asked for completions."""
+
+        def __init__(self, *, is_request: bool) -> None:
+            super().__init__()
+            self.is_request = is_request
+
     def __init__(self, text: str = "") -> None:
-        super().__init__(text)
+        super().__init__(without_halves(text))
+        self.popup = CompletionPopup()
+        """The list of completions; the page mounts it."""
+        self._marks: dict[int, list[tuple[int, int]]] = {}
+        """Columns of findings by line, from 0."""
         self.set_reactive(Lines.show_line_numbers, True)
         self.set_reactive(Lines.indent_width, _INDENT)
         self.example = ""
@@ -82,6 +108,15 @@ class ScriptEditor(Lines):
         """Scanner states at the starts of lines, as far as they were computed."""
         self._text_styles: dict[str, Style] = {}
 
+    # Text; lone surrogates can neither be run nor saved
+
+    def replace(
+        self, insert: str, start: Location, end: Location, *, maintain_selection_offset: bool = True
+    ) -> EditResult:
+        """Replace the text between two locations."""
+        insert = without_halves(insert)
+        return super().replace(insert, start, end, maintain_selection_offset=maintain_selection_offset)
+
     # Analysis
 
     def set_tools(self, tools: frozenset[str]) -> None:
@@ -89,6 +124,11 @@ class ScriptEditor(Lines):
         self._tools = tools
         self.notify_style_update()
         self.refresh()
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """Names of the functions that the script defines."""
+        return self._functions
 
     def update_functions(self) -> None:
         """Update the functions defined in the script."""
@@ -127,6 +167,8 @@ class ScriptEditor(Lines):
                 text.stylize(self._style_of("tool"), word.start, word.end)
             elif word.is_command and self._is_unknown(word.text) and (line_index, word.end) != self.cursor_location:
                 text.stylize(self._style_of("unknown"), word.start, word.end)
+        for start, end in self._marks.get(line_index, ()):
+            text.stylize(self._style_of("finding"), start, min(end, len(line)))
         return text
 
     def _is_unknown(self, word: str) -> bool:
@@ -156,6 +198,75 @@ class ScriptEditor(Lines):
         self._text_styles.clear()
         super().notify_style_update()
 
+    def mark_findings(self, marks: Iterable[tuple[int, int, int]]) -> None:
+        """Underline findings.
+
+        Args:
+            marks: Line from 0, first column and the column after the last of each.
+        """
+        found: dict[int, list[tuple[int, int]]] = {}
+        for line, start, end in marks:
+            found.setdefault(line, []).append((start, end))
+        if found != self._marks:
+            self._marks = found
+            self.notify_style_update()
+            self.refresh()
+
+    # Completion
+
+    def action_complete(self) -> None:
+        """Ask the page for completions."""
+        self.post_message(self.Typed(is_request=True))
+
+    def before_cursor(self) -> tuple[str, ShellState]:
+        """Return the line up to the cursor, and the scanner state at its start."""
+        row, column = self.cursor_location
+        return self._line(row)[:column], self._state_at(row)
+
+    def accept_completion(self) -> None:
+        """Replace the word at the cursor by the marked suggestion."""
+        completion, suggestion = self.popup.completion, self.popup.marked
+        self.popup.close()
+        row, column = self.cursor_location
+        if completion is None or suggestion is None or not self._line(row)[:column].endswith(completion.word):
+            return
+        text = suggestion.text
+        if text.endswith(" ") and self._line(row)[column : column + 1] == " ":
+            text = text[:-1]
+        self.history.checkpoint()
+        result = self.replace(text, (row, completion.start), (row, column), maintain_selection_offset=False)
+        self.move_cursor(result.end_location)
+        self.post_message(self.Typed(is_request=False))
+
+    def _use_popup(self, event: events.Key) -> bool:
+        """Let the open list of completions handle a key; return whether it did."""
+        popup = self.popup
+        if popup.completion is None:
+            return False
+        match event.key:
+            case "tab":
+                self.accept_completion()
+            case "enter" if popup.is_moved:
+                self.accept_completion()
+            case "down" | "up":
+                popup.move(1 if event.key == "down" else -1)
+            case "escape":
+                popup.close()
+            case _:
+                popup.close()
+                return False
+        event.stop()
+        event.prevent_default()
+        return True
+
+    def on_blur(self) -> None:
+        """Close the list of completions."""
+        self.popup.close()
+
+    def on_mouse_down(self) -> None:
+        """Close the list of completions."""
+        self.popup.close()
+
     # Edits
 
     def edit(self, edit: Edit) -> EditResult:
@@ -166,7 +277,7 @@ class ScriptEditor(Lines):
     def load_text(self, text: str) -> None:
         """Replace the text and clear the undo history."""
         self._states = [NOTHING]
-        super().load_text(text)
+        super().load_text(without_halves(text))
 
     def action_undo(self) -> None:
         """Undo the last edit."""
@@ -219,6 +330,10 @@ class ScriptEditor(Lines):
 
     async def _on_key(self, event: events.Key) -> None:
         """Handle moving and editing keys in the order of typing, which bindings would not keep."""
+        if self._use_popup(event):
+            return
+        if event.is_printable or event.key == "backspace":
+            self.post_message(self.Typed(is_request=False))
         own = {key: binding.action for key, binding in self._bindings if not binding.id or binding.id in _OWN}
         wanted = own.get(event.key)
         if wanted is not None:
@@ -231,6 +346,11 @@ class ScriptEditor(Lines):
             self._begin_line()
         else:
             await super()._on_key(event)
+
+    def action_line_break(self) -> None:
+        """Insert a line break and keep the indentation."""
+        if not self.read_only:
+            self._begin_line()
 
     def _begin_line(self) -> None:
         """Insert a line break and keep the indentation."""

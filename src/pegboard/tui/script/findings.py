@@ -10,9 +10,11 @@ from typing import Final, Literal
 
 from pegboard.models import ScriptAnalysis
 from pegboard.results.clean import clean_line
-from pegboard.tui.script.bash import PLACEHOLDER, Scanned
+from pegboard.tui.script.bash import PLACEHOLDER, Scanned, Word
 
 _LINE: Final = re.compile(r"\bline (\d+)")
+_COLUMN: Final = re.compile(r"\bcolumn (\d+)")
+_FLAG: Final = re.compile(r"--[\w-]+")
 _MOST_TOOLS: Final = 20
 
 
@@ -24,6 +26,13 @@ class ScriptFinding:
     text: str
     line: int | None = None
     """Line number from 1, if known."""
+    columns: tuple[int, int] | None = None
+    """First column and the column after the last, from 0, if known."""
+
+
+def _at(line: int, columns: tuple[int, int], text: str, kind: Literal["unknown", "error"] = "error") -> ScriptFinding:
+    """Return a finding that starts with its line and column, from 1."""
+    return ScriptFinding(kind, clean_line(f"line {line}, column {columns[0] + 1}: {text}"), line, columns)
 
 
 def findings(
@@ -37,28 +46,45 @@ def findings(
         names: Main names of commands by all their names.
         script: Text of the script.
     """
-    lines = _lines_of(scanned, names)
-    placeholders = [*_placeholders(script, {number for numbers in lines.values() for number in numbers})]
-    unreadable = [] if placeholders or analysis.error is None else [_unreadable(analysis.error)]
+    lines = [*scanned]
+    words = _words_of(lines, names)
+    texts = script.split("\n")
+    placeholders = [*_placeholders(texts, {number for places in words.values() for number, _ in places})]
+    unreadable = [] if placeholders or analysis.error is None else [_unreadable(analysis.error, texts)]
     unknown = [] if placeholders else [ScriptFinding("unknown", clean_line(sentence)) for sentence in analysis.unknown]
-    missing = [ScriptFinding("error", clean_line(str(command))) for command in analysis.missing]
+    missing = [_missing(str(command), command.name, lines) for command in analysis.missing]
     errors = sorted(
-        [*placeholders, *unreadable, *missing, *_errors(analysis, lines)], key=lambda finding: finding.line or 0
+        [*placeholders, *unreadable, *missing, *_errors(analysis, words, texts)],
+        key=lambda finding: (finding.line or 0, finding.columns or (0, 0)),
     )
     return [*errors, *_calls(analysis), *unknown]
 
 
-def _placeholders(script: str, lines: Collection[int]) -> Iterator[ScriptFinding]:
+def _placeholders(texts: Sequence[str], lines: Collection[int]) -> Iterator[ScriptFinding]:
     """Yield the placeholders in calls, which bash would take for redirections."""
-    for number, line in enumerate(script.split("\n"), 1):
-        placeholders = [match[0] for match in PLACEHOLDER.finditer(line)] if number in lines else []
-        if placeholders:
-            yield ScriptFinding("error", clean_line(f"line {number}: fill in {', '.join(placeholders)}"), number)
+    for number, line in enumerate(texts, 1):
+        found = [*PLACEHOLDER.finditer(line)] if number in lines else []
+        if found:
+            yield _at(number, found[0].span(), f"fill in {', '.join(match[0] for match in found)}")
 
 
-def _unreadable(error: str) -> ScriptFinding:
+def _unreadable(error: str, texts: Sequence[str]) -> ScriptFinding:
     line = _LINE.search(error)
-    return ScriptFinding("error", clean_line(error), int(line[1]) if line else None)
+    if line is None:
+        return ScriptFinding("error", clean_line(error))
+    number = int(line[1])
+    column = _COLUMN.search(error)
+    text = texts[number - 1] if 0 < number <= len(texts) else ""
+    start = int(column[1]) - 1 if column else len(text) - len(text.lstrip())
+    return ScriptFinding("error", clean_line(error), number, (max(0, min(start, len(text))), max(len(text), 1)))
+
+
+def _missing(text: str, name: str, lines: Sequence[Scanned]) -> ScriptFinding:
+    for number, line in enumerate(lines, 1):
+        for word in line.words:
+            if word.text == name:
+                return _at(number, (word.start, word.end), text)
+    return ScriptFinding("error", clean_line(text))
 
 
 def _calls(analysis: ScriptAnalysis) -> Iterator[ScriptFinding]:
@@ -71,23 +97,41 @@ def _calls(analysis: ScriptAnalysis) -> Iterator[ScriptFinding]:
         yield ScriptFinding("calls", "calls no tools")
 
 
-def _errors(analysis: ScriptAnalysis, lines: dict[str, list[int]]) -> Iterator[ScriptFinding]:
-    """Yield the validation errors of calls, with the line if it is unambiguous."""
+def _errors(
+    analysis: ScriptAnalysis, words: Mapping[str, Sequence[tuple[int, Word]]], texts: Sequence[str]
+) -> Iterator[ScriptFinding]:
+    """Yield the validation errors of calls, with line and column if they are unambiguous."""
     calls = Counter(call.tool for call in analysis.calls)
     seen: Counter[str] = Counter()
     for call in analysis.calls:
-        known = lines.get(call.tool, [])
-        line = known[seen[call.tool]] if len(known) == calls[call.tool] else None
+        known = words.get(call.tool, [])
+        place = known[seen[call.tool]] if len(known) == calls[call.tool] else None
         seen[call.tool] += 1
-        where = f"line {line}: " if line is not None else ""
         for fault in call.faults:
-            yield ScriptFinding("error", clean_line(f"{where}{call.tool}: {fault}"), line)
+            text = f"{call.tool}: {fault}"
+            if place is None:
+                yield ScriptFinding("error", clean_line(text))
+            else:
+                number, word = place
+                yield _at(number, _span(fault, word, texts[number - 1]), text)
 
 
-def _lines_of(scanned: Iterable[Scanned], names: Mapping[str, str]) -> dict[str, list[int]]:
-    found: defaultdict[str, list[int]] = defaultdict(list)
+def _span(fault: str, word: Word, line: str) -> tuple[int, int]:
+    """Return the columns of the flag that an error names, else those of the command."""
+    flag = _FLAG.match(fault)
+    if flag is not None:
+        for name in (flag[0], flag[0].replace("_", "-")):
+            found = re.compile(rf"(?<!\S){re.escape(name)}(?=[\s=]|$)").search(line, word.end)
+            if found is not None:
+                return found.span()
+    return word.start, word.end
+
+
+def _words_of(scanned: Iterable[Scanned], names: Mapping[str, str]) -> dict[str, list[tuple[int, Word]]]:
+    """Return the lines and words of the calls of each tool."""
+    found: defaultdict[str, list[tuple[int, Word]]] = defaultdict(list)
     for number, line in enumerate(scanned, 1):
         for word in line.words:
             if word.text in names:
-                found[names[word.text]].append(number)
+                found[names[word.text]].append((number, word))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
@@ -26,17 +27,39 @@ class FindingsLine(Static):
     """
 
     class Clicked(Message):
-        """The user clicked the findings."""
+        """The user clicked a finding."""
+
+        def __init__(self, row: int) -> None:
+            super().__init__()
+            self.row = row
 
     def __init__(self, editor: Widget) -> None:
         super().__init__(id="findings")
         self._editor = editor
         self._found: Sequence[ScriptFinding] = ()
+        self._lines_shown = 0
 
     @property
     def first_line(self) -> int | None:
         """Number of the first line with a finding, or None."""
         return next((finding.line for finding in self._found if finding.line is not None), None)
+
+    @property
+    def marks(self) -> Sequence[tuple[int, int, int]]:
+        """Line and columns, from 0, of each error with a known place."""
+        return [
+            (one.line - 1, *one.columns)
+            for one in self._found
+            if one.line is not None and one.columns is not None and one.kind == "error"
+        ]
+
+    def place_at(self, row: int) -> tuple[int, int] | None:
+        """Return line and column, from 0, of the finding in a row of the widget, or of the first with a line."""
+        shown = self._found[row : row + 1] if 0 <= row < self._lines_shown else ()
+        for one in (*shown, *self._found):
+            if one.line is not None:
+                return one.line - 1, one.columns[0] if one.columns is not None else 0
+        return None
 
     def show(self, found: Sequence[ScriptFinding]) -> None:
         """Show findings."""
@@ -49,6 +72,7 @@ class FindingsLine(Static):
         if not self.is_attached:
             return
         most = _SHOWN_NARROW if self.screen.has_class("-narrow") else _SHOWN
+        self._lines_shown = min(most, len(found))
         lines = []
         for number, finding in enumerate(found[:most], 1):
             sign, style = _SIGNS[finding.kind]
@@ -59,6 +83,6 @@ class FindingsLine(Static):
         self.display = bool(lines)
         self.update(Content("\n").join(lines))
 
-    def on_click(self) -> None:
+    def on_click(self, event: events.Click) -> None:
         """Report the click to the page."""
-        self.post_message(self.Clicked())
+        self.post_message(self.Clicked(event.y))

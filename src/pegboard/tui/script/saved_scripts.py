@@ -110,13 +110,13 @@ class SavedScriptsScreen(ListDialog[str | None]):
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the marked script."""
-        from pegboard.tui.dialogs.ask_name import AskName
+        from pegboard.tui.dialogs.ask_name import ask_new_name
 
         script = self._marked
         if script is None:
             return
-        name = await self.app.push_screen_wait(AskName(f"Rename {clean_line(script.name)} to", script.name))
-        if name is None or name == script.name:
+        name = await ask_new_name(self.app, f"Rename {clean_line(script.name)} to", script.name)
+        if name is None:
             return
         if await self._run_in_thread(self._runtime.scripts.saved.rename, script.name, name):
             if self._script.name == script.name:
@@ -154,10 +154,6 @@ class SavedScriptsScreen(ListDialog[str | None]):
         self.notify(clean_line(str(error)), severity="error", markup=False)
 
     # Display
-
-    def count_of(self, event: PickList.Filtered) -> str:
-        """Return the number of saved scripts."""
-        return f"{event.found - 1:,} of {event.total - 1:,}"
 
     @on(PickList.Marked)
     def _show_marked(self, event: PickList.Marked) -> None:

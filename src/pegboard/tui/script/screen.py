@@ -23,6 +23,8 @@ from pegboard.tui.script.analyzer import ScriptAnalyzer
 from pegboard.tui.script.api import ScriptCommand, call_to_fill_in
 from pegboard.tui.script.calls import CallsTree
 from pegboard.tui.script.commands import CommandsPane
+from pegboard.tui.script.completion import complete
+from pegboard.tui.script.completion_popup import CompletionPopup
 from pegboard.tui.script.document import ScriptDocument
 from pegboard.tui.script.editor import ScriptEditor
 from pegboard.tui.script.findings_line import FindingsLine
@@ -102,14 +104,41 @@ class ScriptScreen(PageScreen):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("script.run", "ctrl+r,ctrl+j", "run", "Run", "Run the script.", footer=True, priority=True),
+        Command("script.run", "ctrl+r", "run", "Run", "Run the script.", footer=True, priority=True),
         Command("script.cancel", "escape", "cancel", "Cancel", "Cancel the running script.", True, priority=True),
         Command("script.back", "escape", "back", "Editor", "Focus the editor."),
         Command("script.save", "ctrl+s", "save", "Save", "Save the script.", footer=True),
-        Command("script.saved", "ctrl+l", "saved", "Scripts", "Open, rename or delete a saved script.", footer=True),
+        Command(
+            "script.saved",
+            "ctrl+l",
+            "saved",
+            "Scripts",
+            "Open, rename or delete a saved script.",
+            footer=True,
+            meaning="Open saved",
+            words="open load",
+        ),
+        Command(
+            "script.result",
+            "ctrl+d",
+            "result",
+            "Result",
+            "Go to the output; again, back.",
+            footer=True,
+            priority=True,
+            words="output calls log",
+        ),
         Command("script.save_as", "", "save_as", "Save as", "Save the script under another name."),
         Command("script.new", "ctrl+n", "new", "New", "Start a new script."),
-        Command("script.past", "ctrl+t", "past", "From history", "Insert past calls into the script."),
+        Command(
+            "script.past",
+            "ctrl+up",
+            "past",
+            "From history",
+            "Insert past calls into the script.",
+            meaning="Reuse",
+            words="recent calls",
+        ),
         Command(
             "script.copy_as",
             "ctrl+right_square_bracket",
@@ -117,8 +146,24 @@ class ScriptScreen(PageScreen):
             "Copy as",
             "Copy the script as command line, JSON or Python.",
         ),
-        Command("script.about", "f2", "about", "About", "Show the help of the marked command.", True),
-        Command("script.commands", "ctrl+b,ctrl+backslash", "commands", "Sidebar", "Show or hide the commands.", True),
+        Command(
+            "script.about",
+            "f2",
+            "about",
+            "About",
+            "Show the help of the marked command.",
+            footer=True,
+            meaning="Details",
+            words="help usage",
+        ),
+        Command(
+            "script.commands",
+            "ctrl+b,ctrl+backslash",
+            "commands",
+            "Sidebar",
+            "Show or hide the commands.",
+            meaning="Tool list",
+        ),
         Command("script.fault", "", "fault", "Go to error", "Move to the first line with an error."),
         Command("script.maximise", "f10", "maximise", "Maximise", "Maximize the focused pane; esc restores it."),
     )
@@ -152,6 +197,7 @@ class ScriptScreen(PageScreen):
             with Vertical(id="desk"):
                 with Vertical(id="writing"):
                     yield self._editor
+                    yield self._editor.popup
                     yield self._findings
                 with Container(id="results"):
                     yield self._calls
@@ -287,6 +333,26 @@ class ScriptScreen(PageScreen):
         )
         await self.app.push_screen_wait(copy_script(text, packs))
 
+    # Result
+
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the calls or the output."""
+        return self._calls.has_focus_within or self._output.has_focus_within
+
+    def focus_result(self) -> bool:
+        """Focus the output of the last run; return False and say so if the script was not run."""
+        if not self.has_class("-ran"):
+            key = key_of(self, "script.run")
+            self.notify(f"The script has no output yet. Press {key} to run it.", markup=False)
+            return False
+        self._output.focus()
+        return True
+
+    def focus_work(self) -> None:
+        """Focus the editor."""
+        self._editor.focus()
+
     # Analysis
 
     @work(exclusive=True, group="analyze")
@@ -294,18 +360,52 @@ class ScriptScreen(PageScreen):
         """Show the findings of the script once typing stops."""
         await asyncio.sleep(_PAUSE_SECONDS)
         self._findings.show(await self.analyzer.analyze())
+        self._editor.mark_findings(self._findings.marks)
 
-    def action_fault(self) -> None:
-        """Move to the first line with an error."""
-        line = self._findings.first_line
-        if line is not None:
+    def action_fault(self, row: int = -1) -> None:
+        """Move to a finding.
+
+        Args:
+            row: Its row below the editor; -1 for the first one with a line.
+        """
+        place = self._findings.place_at(row)
+        if place is not None:
             self._editor.focus()
-            self._editor.move_cursor((line - 1, 0), center=True)
+            self._editor.move_cursor(place, center=True)
 
     @on(FindingsLine.Clicked)
     def _findings_clicked(self, event: FindingsLine.Clicked) -> None:
         event.stop()
-        self.action_fault()
+        self.action_fault(event.row)
+
+    # Completion
+
+    @on(ScriptEditor.Typed)
+    def _typed(self, event: ScriptEditor.Typed) -> None:
+        event.stop()
+        self._complete(is_request=event.is_request)
+
+    @work(exclusive=True, group="complete")
+    async def _complete(self, *, is_request: bool) -> None:
+        """Show what can complete the word at the cursor; without a word only on request or for a flag's value."""
+        editor = self._editor
+        text, cursor = editor.text, editor.cursor_location
+        if editor.is_cut or editor.selection.start != editor.selection.end:
+            return
+        found = await asyncio.to_thread(complete, *editor.before_cursor(), self.analyzer.known(text))
+        if (text, cursor) != (editor.text, editor.cursor_location) or not editor.has_focus:
+            return
+        if found is not None and (is_request or found.word or found.is_value_of_flag):
+            editor.popup.open(found, editor.cursor_screen_offset)
+        else:
+            editor.popup.close()
+            if is_request:
+                self.notify("No completions here.")
+
+    @on(CompletionPopup.Accepted)
+    def _accepted(self, event: CompletionPopup.Accepted) -> None:
+        event.stop()
+        self._editor.accept_completion()
 
     def on_resize(self) -> None:
         """Fit the findings to the new width and keep the focus visible."""

@@ -1,29 +1,34 @@
-"""The help dialog: the commands available from the focused widget, and a legend of the marks."""
+"""The help dialog: the commands available from the focused widget, approvals, and a legend of the marks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from textwrap import wrap
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.keys import format_key
+from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Static
 
 from pegboard.tui.commands import Command, bindings, in_reach
+from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.filter_line import FilterLine
 
 _KEYS_WIDTH, _KEYS_WIDTH_NARROW, _NARROW = 19, 16, 75
 _LEAST_HELP = 16
 """Minimum columns for a help line beside its keys and id; with fewer, it goes below them."""
 _WIDTH, _SHARE, _EDGES = 92, 0.94, 7
 """Width of the box, its maximum share of the screen, and its border, padding and scrollbar."""
+_LONGEST_FILTER = 200
 
 
 class HelpScreen(Dialog[None]):
@@ -48,9 +53,15 @@ class HelpScreen(Dialog[None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("help.close", "escape,f1,q,question_mark", "dismiss", "Close", "Close this dialog."),
+        Command("help.guide", "f2", "guide", "Guide", "Read the guide; type to search it."),
+        Command("help.close", "f1,escape", "close", "Close", "Clear the filter, or close this dialog."),
+        Command("help.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
+        Command("help.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    sought: reactive[str] = reactive("", init=False)
+    """The filter."""
 
     def __init__(
         self,
@@ -58,24 +69,82 @@ class HelpScreen(Dialog[None]):
         keymap: Mapping[str, str],
         legend: Iterable[tuple[str, str]] = (),
     ) -> None:
-        super().__init__("Help", "esc closes · [keys] in the config remaps by id")
+        super().__init__("Help", "f2 guide · esc closes · [keys] in the config remaps by id")
         self._reach = reach
         self._keymap = keymap
         self._legend = list(legend)
+        self._filter_line = FilterLine("type to filter")
+        self._text = Static()
 
     @classmethod
     def of(cls, screen: Screen[Any], keymap: Mapping[str, str]) -> HelpScreen:
-        """Return the help for the focused widget of a screen."""
+        """Return the help for the focused widget of a screen, and for calls awaiting approval."""
         reach = [(help_title(owner), command) for owner, command in in_reach(screen.focused or screen)]
+        listed = {command.id for _, command in reach}
+        reach += [("Selected call awaiting approval", one) for one in APPROVAL_COMMANDS if one.id not in listed]
         return cls(reach, keymap, getattr(screen, "LEGEND", ()))
 
     def compose_body(self) -> ComposeResult:
-        """Compose one block of keys per widget, then the legend."""
+        """Compose the filter, one block of keys per widget, and the legend."""
+        yield self._filter_line
         with VerticalScroll(id="help"):
-            for title, commands in groupby(self._reach, key=lambda pair: pair[0]):
-                yield Static(self._block(title, [command for _, command in commands]))
-            if self._legend:
-                yield Static(_marks(self._legend))
+            yield self._text
+
+    def on_mount(self) -> None:
+        """Show everything."""
+        self.watch_sought()
+
+    def watch_sought(self) -> None:
+        """Show what contains every word of the filter."""
+        words = self.sought.lower().split()
+        keymap = self._keymap
+
+        def matches(*texts: str) -> bool:
+            return all(word in " ".join(texts).lower() for word in words)
+
+        shown = [
+            (title, one)
+            for title, one in self._reach
+            if matches(title, one.title, one.help, one.id, one.words, shown_keys(keymap.get(one.id, one.keys)))
+        ]
+        marks = [(mark, meaning) for mark, meaning in self._legend if matches("marks", mark, meaning)]
+        blocks = [
+            self._block(title, [command for _, command in commands])
+            for title, commands in groupby(shown, key=lambda pair: pair[0])
+        ]
+        if marks:
+            blocks.append(_marks(marks))
+        self._text.update(Content("\n").join(blocks) if blocks else Content("No matches."))
+        self._filter_line.show(self.sought, f"{len(shown):,} of {len(self._reach):,}")
+        self.query_one("#help", VerticalScroll).scroll_home(animate=False)
+
+    def on_key(self, event: events.Key) -> None:
+        """Append printable keys to the filter."""
+        if event.is_printable and event.character is not None:
+            event.stop()
+            event.prevent_default()
+            if self.sought or event.character != " ":
+                self.sought = (self.sought + event.character)[:_LONGEST_FILTER]
+
+    def action_erase(self) -> None:
+        """Delete the last character of the filter."""
+        self.sought = self.sought[:-1]
+
+    def action_erase_all(self) -> None:
+        """Clear the filter."""
+        self.sought = ""
+
+    def action_close(self) -> None:
+        """Clear the filter, or close."""
+        if self.sought:
+            self.sought = ""
+        else:
+            self.dismiss()
+
+    async def action_guide(self) -> None:
+        """Close, and open the guide."""
+        await self.dismiss()
+        await self.app.run_action("guide", self.app)
 
     def _block(self, title: str, commands: Sequence[Command]) -> Content:
         width = min(_WIDTH, int(self.app.size.width * _SHARE)) - _EDGES
@@ -87,12 +156,13 @@ class HelpScreen(Dialog[None]):
             if rest < _LEAST_HELP:
                 lines += _stacked(keys, command, max(width, 1))
                 continue
-            first, *others = wrap(command.help, rest) or [""]
-            padded = f"{first:<{rest + 2}}"
-            lines.append(
-                Content.assemble((f"{keys:<{keys_width}}", "$text-secondary"), padded, (command.id, "$text-disabled"))
-            )
-            lines += [Content(" " * keys_width + line) for line in others]
+            texts = (wrap(keys, keys_width - 1, break_long_words=False), wrap(command.help, rest), [command.id])
+            for key, help_, id_ in zip_longest(*texts, fillvalue=""):
+                lines.append(
+                    Content.assemble(
+                        (f"{key:<{keys_width}}", "$text-secondary"), f"{help_:<{rest + 2}}", (id_, "$text-disabled")
+                    )
+                )
         return Content("\n").join(lines)
 
 

@@ -1,13 +1,39 @@
-"""An app that observes the user's input and drops clicks on removed widgets."""
+"""An app that observes the user's input, and ends clicks and workers of removed widgets."""
 
 from __future__ import annotations
 
 from textual import events
 from textual.app import ScreenStackError
+from textual.await_remove import AwaitRemove
+from textual.dom import DOMNode
 from textual.errors import NoWidget
+from textual.notifications import Notification, Notify
+from textual.widget import Widget
+from textual.worker import active_worker
 
 from pegboard.tui.shell.idle_collector import IdleCollector
 from pegboard.tui.shell.signals import EndingApp
+
+_SHORTEST_TOAST = 0.05
+"""Least seconds of a toast."""
+
+
+class LateNotification(Notification):
+    """A notification whose toast always has time left.
+
+    A notification may expire between Textual's check and the start of its toast. Textual's timers never end, and block
+    the app, if their time is negative.
+    """
+
+    @property
+    def time_left(self) -> float:
+        """Seconds until the toast is removed."""
+        return max(super().time_left, _SHORTEST_TOAST)
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether no toast is shown anymore."""
+        return super().time_left <= 0
 
 
 class InputApp(EndingApp):
@@ -20,6 +46,10 @@ class InputApp(EndingApp):
     async def on_unmount(self) -> None:
         """Restore the garbage collector's settings."""
         self._collector.stop()
+
+    def on_notify(self, event: Notify) -> None:
+        """Keep the toast from starting with a negative time."""
+        event.notification = LateNotification(**vars(event.notification))
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event, unless it is a click on a removed widget."""
@@ -38,3 +68,15 @@ class InputApp(EndingApp):
         except (NoWidget, ScreenStackError):
             return False
         return not widget.is_attached and widget is not self.screen
+
+    def _prune(self, *nodes: Widget, parent: DOMNode | None = None) -> AwaitRemove:
+        """Cancel the workers of widgets before they are removed.
+
+        Textual cancels them after it removed the widget's children, so that they could fail to find those.
+        """
+        current = active_worker.get(None)
+        removed = {child for node in nodes for child in node.walk_children(with_self=True)} if self.workers else set()
+        for worker in list(self.workers):
+            if worker.node in removed and worker is not current:
+                worker.cancel()
+        return super()._prune(*nodes, parent=parent)

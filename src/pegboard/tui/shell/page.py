@@ -15,6 +15,9 @@ class PageScreen(Screen[None]):
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """Textual's attribute without `repaint`, which would repaint the whole screen with every focus change."""
 
+    _before_result: Widget | None = None
+    """Widget that had the focus before the result."""
+
     @property
     def panes(self) -> Sequence[Widget]:
         """Panes that can be maximised."""
@@ -27,6 +30,31 @@ class PageScreen(Screen[None]):
             self.minimize()
         else:
             self.maximized = pane
+
+    def action_result(self) -> None:
+        """Focus the result; if it has the focus, return to where the focus was before."""
+        if not self.has_result_focus:
+            before = self.focused
+            if self.maximized is not None:
+                self.minimize()
+            if self.focus_result():
+                self._before_result = before
+        elif self._before_result is not None and self._before_result in self.focus_chain:
+            self.set_focus(self._before_result)
+        else:
+            self.focus_work()
+
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the result."""
+        return False
+
+    def focus_result(self) -> bool:
+        """Focus the result; return False if there is none."""
+        return False
+
+    def focus_work(self) -> None:
+        """Focus what the user works in."""
 
     def pane_of(self, widget: Widget | None) -> Widget | None:
         """Return the pane that contains a widget, or None."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from functools import partial
 
 from textual import events
@@ -32,6 +33,7 @@ from pegboard.tui.messages import OpenTool
 from pegboard.tui.shell.help import help_title, shown_keys
 from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.fuzzy import FuzzyQuery, match_positions
+from pegboard.tui.widgets.control_pictures import ControlPictures
 from pegboard.tui.widgets.dialog import is_topmost
 
 _TOOLS_SHOWN = 50
@@ -71,10 +73,30 @@ class Palette(CommandPalette):
                 icon = SearchIcon()
                 icon.icon = "›"  # a character of every font
                 yield icon
-                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+                yield CommandInput(placeholder=self._placeholder, highlighter=ControlPictures(), select_on_focus=False)
             with Vertical(id="--results"):
                 yield _Commands()
                 yield LoadingIndicator()
+
+    # A search may start, and end, while the palette closes, after its list was removed.
+
+    def _gather_commands(self, search_value: str) -> None:  # type: ignore[override]  # its worker is not used
+        """Search, unless the palette is closing."""
+        if self._has_list:
+            super()._gather_commands(search_value)
+
+    def _watch__list_visible(self) -> None:
+        """Show or hide the list, unless the palette is closing."""
+        if self._has_list:
+            super()._watch__list_visible()
+
+    def _watch__show_busy(self) -> Coroutine[object, object, None] | None:  # type: ignore[override]  # may be None
+        """Show or hide the loading indicator, unless the palette is closing."""
+        return super()._watch__show_busy() if self._has_list else None
+
+    @property
+    def _has_list(self) -> bool:
+        return bool(self.query(CommandList) and self.query(LoadingIndicator))
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close the palette if it is the topmost screen; see `Dialog`."""
@@ -95,8 +117,11 @@ class CommandProvider(Provider):
     """The commands available from the focused widget."""
 
     async def discover(self) -> Hits:
-        """Yield every command."""
-        for node, command in self._commands():
+        """Yield every command, those that were run last first."""
+        recent = await asyncio.to_thread(_state(self.app).recent_commands.read)
+        found = self._commands()
+        found.sort(key=lambda pair: recent.index(pair[1].id) if pair[1].id in recent else len(recent))
+        for node, command in found:
             shown, help_ = Content(_title(node, command)), self._help(command)
             yield DiscoveryHit(shown, self._runner(node, command), command.title, help_)  # type: ignore[arg-type]
 
@@ -117,7 +142,11 @@ class CommandProvider(Provider):
         return sorted(seen.values(), key=lambda pair: _BREADTH.index(_kind(pair[0])))
 
     def _runner(self, node: DOMNode, command: Command) -> Callable[[], object]:
-        return partial(self.app.run_action, command.action, node)
+        async def run() -> None:
+            await self.app.run_action(command.action, node)
+            await asyncio.to_thread(_state(self.app).recent_commands.add, command.id)
+
+        return run
 
     def _help(self, command: Command) -> Content:
         # Content instead of the declared str, which Textual would parse as markup
@@ -174,10 +203,16 @@ def _kind(node: DOMNode) -> type[DOMNode]:
 
 
 def _score(query: str, title: str, command: Command) -> float:
-    """Return the score of a command: title words rank before every tool; title letters and help words after."""
+    """Return the score of a command.
+
+    Words of the title and synonyms rank before every tool; letters of the title and words of the help line after.
+    """
     words = query.lower().split()
     if all(word in title.lower() for word in words):
         return 3.0
+    synonyms = command.words.split()
+    if all(word in title.lower() or any(one.startswith(word) for one in synonyms) for word in words):
+        return 2.5
     if match_positions(query, command.title):
         return 0.6
     return 0.4 if all(word in command.help.lower() for word in words) else 0.0

@@ -10,6 +10,7 @@ from textual import work
 from textual.app import App
 
 from pegboard.config import Settings
+from pegboard.config.theme_choice import ThemeChoice
 from pegboard.models import Problem
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.input_app import InputApp
@@ -35,7 +36,8 @@ class ThemedApp(InputApp):
         # Textual caches 64 parsed styles and parses all of them again for each further widget class.
         self.stylesheet._parse_cache.grow(_PARSED_STYLES)  # noqa: SLF001 - nothing public sets the size
         self._themes = themes.Themes(folders)
-        self._choice = themes.ThemeChoice(choice, settings.ui.theme)
+        self._choice_file = choice
+        self._choice = ThemeChoice(choice, settings.ui.theme)
         self._missing: dict[str, Problem] = {}
         self._register_themes()
         self._apply_first(self._choice.get(), settings)
@@ -79,6 +81,21 @@ class ThemedApp(InputApp):
                 self._apply_found()
                 self.show_problems()
                 self._watch_theme(self.theme)
+
+    def apply_configured_theme(self, settings: Settings) -> None:
+        """Apply a theme that was configured while the app runs.
+
+        Args:
+            settings: The new configuration.
+        """
+        name = settings.ui.theme
+        self._choice = ThemeChoice(self._choice_file, name)
+        self._missing.clear()
+        if name in self.available_themes:
+            self.theme = name
+        else:
+            self._missing[name] = settings.warning("ui.theme", f"The theme `{name}` was not found.")
+        self.show_problems()
 
     def _apply_found(self) -> None:
         """Apply the configured theme once its file exists, unless the user has chosen another theme meanwhile."""

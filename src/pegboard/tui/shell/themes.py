@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
-from pegboard import storage
 from pegboard.models import Problem
 
 _TEXT_STYLES = frozenset(
@@ -161,36 +160,6 @@ class Themes:
         themes, problems = load(self._folders)
         self.themes, self.problems = themes, tuple(problems)
         return True
-
-
-class ThemeChoice:
-    """The theme chosen in the interface; a theme that is configured later takes precedence.
-
-    Args:
-        file: File that stores the choice.
-        configured: The configured theme.
-    """
-
-    def __init__(self, file: Path, configured: str) -> None:
-        self._file = file
-        self._configured = configured
-
-    def get(self) -> str:
-        """Return the theme to start with."""
-        try:
-            chosen, _, configured = self._file.read_text("utf-8").partition("\n")
-        except (OSError, UnicodeDecodeError):
-            return self._configured
-        return chosen if chosen and configured.strip() == self._configured else self._configured
-
-    def save(self, theme: str) -> None:
-        """Save the chosen theme for the next start.
-
-        Raises:
-            OSError: The file can't be written.
-        """
-        storage.make_folder(self._file.parent)
-        storage.write(self._file, f"{theme}\n{self._configured}\n".encode())
 
 
 def _files(folders: Iterable[Path]) -> Sequence[Path]:

@@ -12,6 +12,7 @@ from textual.widget import AwaitMount
 from pegboard.models import Problem
 from pegboard.tui.messages import Asking, Scripting
 from pegboard.tui.state.health_checks import HealthState
+from pegboard.tui.state.recent_commands import RecentCommands
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.state.tool_scan import ToolScan
 
@@ -28,6 +29,9 @@ class AppState(App[None]):
     remembered: Remembered
     """State that is kept between starts."""
 
+    recent_commands: RecentCommands
+    """Commands that were run last from the palette."""
+
     tool_scan: reactive[ToolScan] = reactive(ToolScan, init=False)
     """Result of the last scan."""
     health: reactive[HealthState] = reactive(HealthState, init=False)
@@ -38,6 +42,8 @@ class AppState(App[None]):
     """Whether a model turn is running."""
     scripting: reactive[bool] = reactive(False, init=False)
     """Whether a script is running."""
+    session: str = ""
+    """ID of the chat session of the last model turn of this run."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
     """The problem that prevents calls from being recorded, if there is one."""
 

@@ -1,4 +1,4 @@
-"""What the interface remembers between starts. Independent of Textual."""
+"""State of the interface that is kept between starts. Independent of Textual."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from pegboard.tui.result.markdown_lines import MarkedView
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.definition import token_weight
 from pegboard.tui.tools.tool_list import STATE_SYMBOLS
+from pegboard.tui.widgets.cut_text import CutText
 from pegboard.tui.widgets.problem_text import problem_line
 from pegboard.tui.widgets.signature import coloured_signature
 
@@ -47,14 +48,14 @@ class DetailPane(Vertical):
     uses: var[ToolUses | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
 
-    _signature = query_one("#signature", Static)
+    _signature = query_one("#signature", CutText)
     _facts = query_one("#facts", Static)
     _trouble = query_one("#trouble", Static)
     _about = query_one("#about", MarkedView)
 
     def compose(self) -> ComposeResult:
         """Yield the signature, facts, problems and description."""
-        yield Static(id="signature")
+        yield CutText(id="signature")
         yield Static(id="facts")
         yield Static(id="trouble")
         yield MarkedView(id="about")
@@ -67,14 +68,14 @@ class DetailPane(Vertical):
         """Show the selected row."""
         match self.subject:
             case ToolEntry(spec=spec):
-                self._signature.update(coloured_signature(clean_line(spec.signature or spec.name)))
+                self._signature.text = coloured_signature(clean_line(spec.signature or spec.name))
                 self._show_problems((*self.unmet, *spec.problems))
             case PackEntry() as pack:
                 where = clean_line(Path(pack.file).name) if pack.file else ""
-                self._signature.update(Content(f"{count(len(pack.entries), 'tool')} in {where}" if where else ""))
+                self._signature.text = Content(f"{count(len(pack.entries), 'tool')} in {where}" if where else "")
                 self._show_problems(pack.problems)
             case None:
-                self._signature.update("")
+                self._signature.text = Content()
                 self._show_problems(())
         self.border_title = self.title
         self.watch_uses()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
+from textual.app import App
 from textual.binding import BindingType
 from textual.content import Content
 
@@ -90,63 +91,34 @@ class PresetsScreen(ListDialog[Preset | None]):
     @work(exclusive=True, group="change")
     async def action_save(self) -> None:
         """Save the form's arguments under a name; confirm before replacing a preset."""
-        from pegboard.tui.dialogs.ask_name import AskName
-
-        arguments = self._form.draft()
-        asked = AskName("Save current arguments as", self.list.sought, _warning(self._form))
-        name = await self.app.push_screen_wait(asked)
-        if name is None:
-            return
-        taken = next((preset for preset in self._presets if preset.name == name), None)
-        if taken is not None and not await self._confirmed("Overwrite", taken):
-            return
-        if await self._changed(self._runtime.presets.save, self._spec.name, name, arguments):
+        name = await save_preset(self.app, self._runtime, self._spec, self._form, self.list.sought)
+        if name is not None:
             self._read(marked=name)
 
     @work(exclusive=True, group="change")
     async def action_rename(self) -> None:
         """Rename the selected preset."""
-        from pegboard.tui.dialogs.ask_name import AskName
+        from pegboard.tui.dialogs.ask_name import ask_new_name
 
         preset = self._marked
         if preset is None:
             return
-        name = await self.app.push_screen_wait(AskName(f"Rename {clean_line(preset.name)} to", preset.name))
-        if name is None or name == preset.name:
+        name = await ask_new_name(self.app, f"Rename {clean_line(preset.name)} to", preset.name)
+        if name is None:
             return
-        if await self._changed(self._runtime.presets.rename, self._spec.name, preset.name, name):
+        if await _changed(self.app, self._runtime.presets.rename, self._spec.name, preset.name, name):
             self._read(marked=name)
 
     @work(exclusive=True, group="change")
     async def action_delete(self) -> None:
         """Delete the selected preset after confirmation."""
         preset = self._marked
-        if preset is None or not await self._confirmed("Delete", preset):
+        if preset is None or not await _confirmed(self.app, "Delete", preset):
             return
-        if await self._changed(self._runtime.presets.delete, self._spec.name, preset.name):
+        if await _changed(self.app, self._runtime.presets.delete, self._spec.name, preset.name):
             self._read()
 
-    async def _confirmed(self, verb: str, preset: Preset) -> bool:
-        from pegboard.tui.dialogs.confirm import Confirm
-
-        name = clean_line(preset.name)
-        question = f"Arguments: {_summary(preset.arguments)}\n\nThis can't be undone."
-        return await self.app.push_screen_wait(Confirm(f"{verb} the preset {name}?", question, verb)) is True
-
-    async def _changed(self, change: Callable[..., object], *words: object) -> bool:
-        """Apply a change in a thread; return False after reporting a failure."""
-        try:
-            await asyncio.to_thread(change, *words)
-        except PresetError as error:
-            self.notify(clean_line(str(error)), severity="error", markup=False)
-            return False
-        return True
-
     # Display
-
-    def count_of(self, event: PickList.Filtered) -> str:
-        """Return the number of presets."""
-        return f"{event.found - 1:,} of {event.total - 1:,}"
 
     @on(PickList.Marked)
     def _show_marked(self, event: PickList.Marked) -> None:
@@ -162,6 +134,55 @@ class PresetsScreen(ListDialog[Preset | None]):
         of = "Current arguments" if preset is None else clean_line(preset.name)
         trouble = f"  ✗ {count(errors, 'error')}" if errors else ""
         self.show_preview(Content.assemble((of, "bold"), (trouble, "$text-warning")), Content(text))
+
+
+async def save_preset(
+    app: App[object], runtime: Runtime, spec: ToolSpec, form: Form, suggested: str = ""
+) -> str | None:
+    """Save the arguments of a form under a name that the user types; confirm before replacing a preset.
+
+    Args:
+        app: The running app.
+        runtime: Runtime with the presets.
+        spec: The tool.
+        form: Its form.
+        suggested: Name to start with.
+
+    Returns:
+        The name, or None if nothing was saved.
+    """
+    from pegboard.tui.dialogs.ask_name import AskName
+
+    arguments = form.draft()
+    name = await app.push_screen_wait(AskName("Save current arguments as", suggested, _warning(form)))
+    if name is None:
+        return None
+    presets = await asyncio.to_thread(runtime.presets.list, spec.name)
+    taken = next((preset for preset in presets if preset.name == name), None)
+    if taken is not None and not await _confirmed(app, "Overwrite", taken):
+        return None
+    if not await _changed(app, runtime.presets.save, spec.name, name, arguments):
+        return None
+    app.notify(f"Saved the preset {clean_line(name)}.", markup=False)
+    return name
+
+
+async def _confirmed(app: App[object], verb: str, preset: Preset) -> bool:
+    from pegboard.tui.dialogs.confirm import Confirm
+
+    name = clean_line(preset.name)
+    question = f"Arguments: {_summary(preset.arguments)}\n\nThis can't be undone."
+    return await app.push_screen_wait(Confirm(f"{verb} the preset {name}?", question, verb)) is True
+
+
+async def _changed(app: App[object], change: Callable[..., object], *words: object) -> bool:
+    """Apply a change in a thread; return False after reporting a failure."""
+    try:
+        await asyncio.to_thread(change, *words)
+    except PresetError as error:
+        app.notify(clean_line(str(error)), severity="error", markup=False)
+        return False
+    return True
 
 
 def _previewed(spec: ToolSpec, arguments: JsonObject) -> tuple[str, int]:

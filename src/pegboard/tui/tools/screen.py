@@ -73,19 +73,52 @@ class ToolsScreen(PageScreen):
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         Command(
             "tools.run",
-            "ctrl+r,ctrl+j",
+            "ctrl+r,ctrl+j,ctrl+enter,alt+enter",
             "run",
             "Run",
             "Run the tool with the arguments in the form.",
-            True,
+            footer=True,
             priority=True,
+            words="call execute start",
+        ),
+        Command(
+            "tools.result",
+            "ctrl+d",
+            "result",
+            "Result",
+            "Go to the result; again, back.",
+            footer=True,
+            priority=True,
+            words="output log",
         ),
         Command("tools.cancel", "escape", "cancel", "Cancel", "Cancel the running call.", footer=True, priority=True),
         Command("tools.back", "escape", "show_tools", "Back", "Return to the tool list if no call is running."),
         Command(
-            "tools.last_arguments", "ctrl+l", "last_arguments", "Last arguments", "Reuse the last call's arguments."
+            "tools.last_arguments",
+            "ctrl+up",
+            "last_arguments",
+            "Last arguments",
+            "Reuse the last call's arguments.",
+            meaning="Reuse",
+            words="history recent previous earlier",
         ),
-        Command("tools.presets", "ctrl+s", "presets", "Presets", "Load, save, rename or delete named arguments."),
+        Command(
+            "tools.save",
+            "ctrl+s",
+            "save_preset",
+            "Save",
+            "Save the form's arguments as a preset.",
+            words="preset store",
+        ),
+        Command(
+            "tools.presets",
+            "ctrl+l",
+            "presets",
+            "Presets",
+            "Load, rename or delete named arguments.",
+            meaning="Open saved",
+            words="open saved load",
+        ),
         Command(
             "tools.copy_as",
             "ctrl+right_square_bracket",
@@ -93,14 +126,35 @@ class ToolsScreen(PageScreen):
             "Copy as",
             "Copy the call as a command, JSON, Python or MCP.",
         ),
-        Command("tools.definition", "f2", "definition", "Schema", "Show the raw schema that models receive.", True),
-        Command("tools.source", "f4", "source", "Source", "Open the tool's file in your editor, at its line."),
-        Command("tools.sidebar", "ctrl+b,ctrl+backslash", "sidebar", "Sidebar", "Hide or show the tool list."),
-        Command("tools.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
         Command(
-            "tools.larger_form", "alt+plus,alt+equals_sign", "divide(1)", "Larger form", "Give the form more space."
+            "tools.definition",
+            "f2",
+            "definition",
+            "Schema",
+            "Show the raw schema that models receive.",
+            meaning="Details",
+            words="definition json",
         ),
-        Command("tools.smaller_form", "alt+minus", "divide(-1)", "Smaller form", "Give the result more space."),
+        Command(
+            "tools.source",
+            "f4",
+            "source",
+            "Source",
+            "Open the tool's file in your editor, at its line.",
+            meaning="Editor",
+            words="code edit open",
+        ),
+        Command(
+            "tools.sidebar",
+            "ctrl+b,ctrl+backslash",
+            "sidebar",
+            "Sidebar",
+            "Hide or show the tool list.",
+            meaning="Tool list",
+        ),
+        Command("tools.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
+        Command("tools.larger_form", "alt+pagedown", "divide(1)", "Larger form", "Enlarge the form."),
+        Command("tools.smaller_form", "alt+pageup", "divide(-1)", "Smaller form", "Shrink the form."),
         Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
         Command("tools.reconnect", "alt+r", "reconnect", "Reconnect", "Connect to the MCP server again.", footer=True),
         Command("tools.log_in", "alt+l", "log_in", "Log in", "Log in to the MCP server in the browser.", footer=True),
@@ -293,6 +347,12 @@ class ToolsScreen(PageScreen):
             self._settle()
             self._page.show_presets()
 
+    def action_save_preset(self) -> None:
+        """Save the arguments of the form as a preset."""
+        if self._page is not None:
+            self._settle()
+            self._page.save_preset()
+
     def action_copy_as(self) -> None:
         """Open the dialog that copies the call in several formats."""
         if self._page is not None:
@@ -326,6 +386,28 @@ class ToolsScreen(PageScreen):
         if self.tool_list.list.select(event.tool) and self._page is not None:
             self._settle()
             self._page.fill(event.arguments, event.source)
+
+    # Result
+
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the result."""
+        return self._page is not None and self._page.has_result_focus
+
+    def focus_result(self) -> bool:
+        """Focus the result of the selected tool; return False and say so if it has none."""
+        if self._page is not None and self._page.focus_result():
+            return True
+        key = shown_key(self._key("tools.run"))
+        self.notify(f"This tool has no result yet. Press {key} to run it.", markup=False)
+        return False
+
+    def focus_work(self) -> None:
+        """Focus the form, or the list of tools."""
+        if self._page is not None and self._page.has_fields:
+            self._page.focus_form()
+        else:
+            self.action_show_tools()
 
     # Views
 

@@ -61,7 +61,7 @@ class ToolPage(Vertical):
             border-subtitle-color: $text-muted;
             &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
         }
-        FormPane { scrollbar-size-vertical: 1; }
+        FormPane { scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; }
         DetailPane { height: auto; max-height: 14; border-title-color: $foreground; border-title-style: bold; }
         &.-compact {
             DetailPane, FormPane, ResultPane {
@@ -70,11 +70,12 @@ class ToolPage(Vertical):
                 &:focus-within { border: none; border-top: solid $border; }
             }
             DetailPane { max-height: 5; }
+            DetailPane #signature { max-height: 1; }
             DetailPane Static { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
             DetailPane #about { max-height: 1; }
         }
         DetailPane.-maximized { height: 1fr; max-height: 100%; }
-        DetailPane.-maximized Static { max-height: 100%; text-wrap: wrap; }
+        DetailPane.-maximized Static, DetailPane.-maximized #signature { max-height: 100%; text-wrap: wrap; }
         DetailPane.-maximized #about { height: 1fr; max-height: 100%; }
     }
     """
@@ -126,23 +127,27 @@ class ToolPage(Vertical):
 
     def _welcome(self) -> str:
         return (
-            f"Press {self._key('tools.run')} to run this tool. Its result appears here.\n"
-            "Write your own tools: run `pegboard new NAME` in a terminal.\n"
+            f"Press {self._key('tools.run')} to run this tool.\n"
+            "Write your own tools: `pegboard new NAME`.\n"
             f"Connect a model or a model server: {key_of(self.app, 'mode.chat')}, then f2."
         )
 
     def show_titles(self) -> None:
         """Show the titles of the panes; that of the maximised one names the tool, its state and how to leave."""
-        name = self._shown.name if self._shown is not None else ""
+        name = clean_line(self._shown.name) if self._shown is not None else ""
         state = self.subject.state if isinstance(self.subject, ToolEntry) else ""
-        facts = " · ".join(filter(None, [clean_line(name), state, f"{self._key('tools.maximise')} restores"]))
+        leave = f"{self._key('tools.maximise')} restores"
         for pane, title, hints in (
             (self._detail, self._detail.title, Content()),
             (self._form, Content("Arguments"), self._hints),
             (self._result, Content("Result"), Content()),
         ):
+            facts = [state, leave] if pane is self._detail else [name, state, leave]
             is_maximised = self.screen.maximized is pane
-            pane.border_title = title + (Content(f" · {facts}") if is_maximised else hints)
+            parts: list[str | Content] = [title, hints]
+            if is_maximised:
+                parts = [title, *(f" · {fact}" for fact in facts if fact)]
+            pane.border_title = Content.assemble(*parts)
 
     def update_panes(self) -> None:
         """Arrange the panes again, because one was maximised or restored."""
@@ -201,6 +206,18 @@ class ToolPage(Vertical):
         if self.has_fields:
             self._form.focus_field()
 
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the result."""
+        return self._result.has_focus_within
+
+    def focus_result(self) -> bool:
+        """Focus the result; return False if there is none."""
+        if self._result.state == "empty":
+            return False
+        self._result.focus()
+        return True
+
     def _show_result(self, spec: ToolSpec | None) -> None:
         kept = self._results.get(spec.name) if spec is not None else None
         self._work_area.was_tried = kept is not None
@@ -216,6 +233,10 @@ class ToolPage(Vertical):
             self.uses = await asyncio.to_thread(self._runtime.history.uses, tool)
         except StoreError:
             self.uses = None
+        try:
+            self._form.recent = await asyncio.to_thread(self._runtime.history.recent_arguments, tool)
+        except StoreError:
+            self._form.recent = ()
         presets = len(await asyncio.to_thread(self._runtime.presets.list, tool))
         self.post_message(HistoryRead())
         offered = self.has_fields and self.uses is not None and self.uses.calls > 0
@@ -256,11 +277,15 @@ class ToolPage(Vertical):
         if self.screen.maximized not in {None, self._result}:
             self.screen.minimize()
         self._result.start(call)
+        focused = self.screen.focused
         try:
             async for event in self._runtime.call(call):
                 self._result.feed(event)
                 if isinstance(event, Finished) and event.call.id == call.id:
                     self._remember_result(event)
+                    moves = self._runtime.settings.ui.focus == "result"
+                    if moves and self.app.screen is self.screen and self.screen.focused is focused:
+                        self._result.focus()
         finally:
             self.running = None
             if spec.requirements:
@@ -349,6 +374,15 @@ class ToolPage(Vertical):
         if preset is not None and self._shown is not None and self._shown.name == spec.name:
             self.fill(preset.arguments, f"from the preset {clean_line(preset.name)}")
         self._read_history(spec.name)
+
+    @work(exclusive=True, group="arguments")
+    async def save_preset(self) -> None:
+        """Save the arguments of the form as a preset."""
+        from pegboard.tui.tools.presets import save_preset
+
+        filled = self._tool_and_form()
+        if filled is not None and await save_preset(self.app, self._runtime, *filled) is not None:
+            self._read_history(filled[0].name)
 
     def copy_as(self) -> None:
         """Open the dialog that copies the call in several formats."""

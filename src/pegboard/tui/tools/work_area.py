@@ -50,6 +50,8 @@ class WorkArea(Container):
         self._result = result
         self._remembered = remembered
         self._is_dragging = False
+        self._columns = 0
+        """Width of the form beside the result."""
 
     async def on_mount(self) -> None:
         """Mount the panes one by one, so that keys are processed in between."""
@@ -62,7 +64,7 @@ class WorkArea(Container):
         self.place_panes()
 
     def watch_was_tried(self) -> None:
-        """Give the result more space."""
+        """Enlarge the result."""
         self.place_panes()
 
     def watch_has_fields(self) -> None:
@@ -86,8 +88,8 @@ class WorkArea(Container):
         elif self.is_beside:
             self.styles.layout = "horizontal"
             share = _BESIDE if remembered.beside is None else remembered.beside
-            columns = _within(round(share * width), _LEAST_COLUMNS, width - _LEAST_COLUMNS)
-            self._form.styles.width = columns
+            self._columns = _within(round(share * width), _LEAST_COLUMNS, width - _LEAST_COLUMNS)
+            self._form.styles.width = self._columns
             self._form.most, self._form.fixed = 0, False
         else:
             self.styles.layout = "vertical"
@@ -103,9 +105,10 @@ class WorkArea(Container):
             steps: Number of steps; negative to make it smaller.
         """
         if self.is_beside:
-            self._divide_at(self._form.outer_size.width + steps * _STEP_COLUMNS)
+            self._divide_at(self._columns + steps * _STEP_COLUMNS)
         else:
-            self._divide_at(self._form.outer_size.height + steps * _STEP_LINES)
+            lines = self._form.most if self._form.fixed else self._form.outer_size.height
+            self._divide_at(lines + steps * _STEP_LINES)
 
     def fit(self) -> None:
         """Fit the panes to their content again."""

@@ -140,14 +140,14 @@ class ListDialog(Dialog[ResultT]):
         scroll = self._preview.scroll_end if at_end else self._preview.scroll_home
         scroll(animate=False)
 
+    def describe_found(self, event: PickList.Filtered) -> str:
+        """Return how many lines match the filter."""
+        return f"{event.found:,} of {event.total:,}"
+
     @on(PickList.Filtered)
     def _show_filter(self, event: PickList.Filtered) -> None:
         event.stop()
-        self.filter_line.show(event.query, self.count_of(event))
-
-    def count_of(self, event: PickList.Filtered) -> str:
-        """Return the number of matches, as the filter line shows it."""
-        return f"{event.found:,} of {event.total:,}"
+        self.filter_line.show(event.query, self.describe_found(event))
 
 
 def is_topmost(screen: Screen[ResultT]) -> bool:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
 from textual import events
+from textual.app import App
+from textual.binding import Binding
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
+
+_EVERYWHERE = 2
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class _FooterKey:
     title: str
     tooltip: str
     enabled: bool
+    rank: tuple[int, int]
+    """0 for what the page is for, such as to run, in declared order; 1 for other keys; 2 for keys of every page."""
 
     @property
     def columns(self) -> int:
@@ -34,6 +41,8 @@ class _FooterKey:
 
 class KeysLine(Widget, can_focus=False):
     """The keys that are available from the focused widget, rendered as one line.
+
+    Those that are available everywhere are at the right end and always visible.
 
     In a form, the focus moves with almost every key. Textual's footer has a widget per key, and mounting those takes
     longer than updating the form.
@@ -83,28 +92,40 @@ class KeysLine(Widget, can_focus=False):
         if not screen.app.app_focus or not self.is_attached or screen is not self.screen:
             return
         found: dict[str, _FooterKey] = {}
-        for _, binding, enabled, tooltip in screen.active_bindings.values():
+        declared = [command.id for command in getattr(type(screen), "ACTIONS", ())]
+        for node, binding, enabled, tooltip in screen.active_bindings.values():
             if binding.show and binding.action not in found:
                 label = self.app.get_key_display(binding)
-                found[binding.action] = _FooterKey(binding.key, label, binding.description, tooltip, enabled)
-        keys = tuple(found.values())
+                found[binding.action] = _FooterKey(
+                    binding.key, label, binding.description, tooltip, enabled, _rank(node, binding, declared)
+                )
+        keys = tuple(sorted(found.values(), key=lambda key: key.rank))
         if keys != self._keys:
             self._keys, self.hovered = keys, None
             self.refresh()
 
-    def _visible(self) -> Iterator[tuple[int, _FooterKey]]:
-        """Yield the keys that fit into the line, each with its column."""
-        column = 0
-        for key in self._keys:
-            if column + key.columns - 1 > self.size.width:
+    def _visible(self) -> Iterator[tuple[int, int, _FooterKey]]:
+        """Yield the keys that fit into the line, each with its index and column."""
+        everywhere = sum(key.columns for key in self._keys if key.rank[0] == _EVERYWHERE)
+        column, right = 0, max(0, self.size.width - everywhere)
+        for index, key in enumerate(self._keys):
+            column = max(column, right) if key.rank[0] == _EVERYWHERE else column
+            end = column + key.columns
+            if right and key.rank[0] != _EVERYWHERE and end > right:
+                column = right  # nothing less important is shown in the gap
+            elif end - 1 > self.size.width:
                 return
-            yield column, key
-            column += key.columns
+            else:
+                yield index, column, key
+                column = end
 
     def render(self) -> Content:
         """Render the keys and their titles."""
         pieces: list[Content] = []
-        for index, (_, key) in enumerate(self._visible()):
+        end = 0
+        for index, column, key in self._visible():
+            pieces.append(Content(" " * (column - end)))
+            end = column + key.columns
             kinds = ("hover", "hover") if index == self.hovered else ("key", "title")
             texts = (f" {key.label} ", f"{key.title} ")
             for kind, text in zip(kinds, texts, strict=True):
@@ -116,8 +137,7 @@ class KeysLine(Widget, can_focus=False):
     # The mouse
 
     def _index_at(self, x: int) -> int | None:
-        visible = enumerate(self._visible())
-        return next((index for index, (column, key) in visible if column <= x < column + key.columns), None)
+        return next((index for index, column, key in self._visible() if column <= x < column + key.columns), None)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Show the help line of the key under the mouse."""
@@ -140,3 +160,12 @@ class KeysLine(Widget, can_focus=False):
             self.app.simulate_key(self._keys[index].key)
         else:
             self.app.bell()
+
+
+def _rank(node: DOMNode, binding: Binding, declared: Sequence[str]) -> tuple[int, int]:
+    """Return the rank of a key by the node that declares it."""
+    if isinstance(node, App):
+        return _EVERYWHERE, 0
+    if binding.priority and isinstance(node, Screen) and binding.id in declared:
+        return 0, declared.index(binding.id)
+    return 1, 0

@@ -60,7 +60,8 @@ class PickList(FilterList):
         *navigation("pick"),
         Command("pick.choose", "enter", "choose", "Choose", "Choose the selected line.", footer=True),
         Command("pick.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
-        Command("pick.erase_all", "ctrl+u,ctrl+w", "erase_all", "Erase all", "Clear the filter."),
+        Command("pick.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),
+        Command("pick.erase_word", "ctrl+w", "erase_word", "Erase word", "Delete the last word."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
@@ -130,6 +131,12 @@ class PickList(FilterList):
         else:
             cursor = next((at for at, index in enumerate(self._shown) if index == marked), 0)
         self.rows_changed(cursor, keeps_offset=False)
+
+    def post_filtered(self) -> None:
+        """Post the filter and the number of its matches; no filter hides a pinned line, so they don't count."""
+        found = sum(not self._lines[index].pinned for index in self._shown)
+        total = sum(not line.pinned for line in self._lines)
+        self.post_message(self.Filtered(self.sought, found, total, self.typing))
 
     def post_selected(self) -> None:
         """Post the marked line."""

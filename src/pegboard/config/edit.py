@@ -1,0 +1,84 @@
+"""Changes of single values in the user's configuration file, which keep its comments and order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pegboard.config.files import read_text, shown, write_private
+from pegboard.config.layer import drop_errors, file_layer
+from pegboard.models import Problem
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+_WITH_DOTTED_NAMES = ("keys", "tools.timeouts")
+"""Tables whose keys contain dots."""
+
+
+def set_values(file: Path, values: Mapping[str, JsonValue]) -> Problem | None:
+    """Set or remove values in a configuration file; nothing is written if one of them is invalid.
+
+    Args:
+        file: The file; it is created if it doesn't exist.
+        values: Dotted keys, such as `model.name`, with their new values; None removes the value.
+
+    Returns:
+        Why nothing was written, or None.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    text = read_text(file)
+    if isinstance(text, Problem):
+        return text
+    try:
+        document = tomlkit.parse(text)
+        for key, value in values.items():
+            _set(document, _steps(key), value)
+        changed = tomlkit.dumps(document)
+    except (TOMLKitError, TypeError, ValueError) as error:
+        return Problem(message=f"The configuration was not changed: {error}.", file=shown(file))
+    known = {problem.message for problem in _problems(file, text)}
+    wrong = next((problem for problem in _problems(file, changed) if problem.message not in known), None)
+    if wrong is not None:
+        return Problem(message=f"The configuration was not changed: {wrong.message}")
+    try:
+        write_private(file.resolve(), changed.encode())
+    except OSError as error:
+        return Problem(message=f"The configuration was not changed: {error.strerror or error}.", file=shown(file))
+    return None
+
+
+def _problems(file: Path, text: str) -> list[Problem]:
+    layer = file_layer(file, text)
+    drop_errors(layer)
+    return layer.problems
+
+
+def _steps(key: str) -> list[str]:
+    """Return the tables and the name of a dotted key."""
+    for table in _WITH_DOTTED_NAMES:
+        if key.startswith(f"{table}."):
+            return [*table.split("."), key.removeprefix(f"{table}.")]
+    return key.split(".")
+
+
+def _set(document: MutableMapping[str, object], steps: list[str], value: JsonValue) -> None:
+    import tomlkit
+
+    table = document
+    for step in steps[:-1]:
+        if step not in table:
+            if value is None:
+                return
+            table[step] = tomlkit.table()
+        inner = table[step]
+        if not isinstance(inner, MutableMapping):
+            raise TypeError(f"`{step}` is not a table")
+        table = cast("MutableMapping[str, object]", inner)
+    if value is None:
+        table.pop(steps[-1], None)
+    else:
+        table[steps[-1]] = value

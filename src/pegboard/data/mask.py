@@ -1,0 +1,5 @@
+"""The replacement for a secret."""
+
+from typing import Final
+
+MASK: Final = "••••••••"

@@ -1,0 +1,102 @@
+"""Recognition of syntax that only a newer Python can read, for the problem of a file with a syntax error."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from typing import Final, NamedTuple
+
+_TYPE_PARAMETERS: Final = re.compile(r"^(\s*(?:async\s+)?(?:def|class)\s+\w+)\s*\[[^\n]*?\](?=\s*[(:])", re.MULTILINE)
+
+
+class _Syntax(NamedTuple):
+    """Syntax of a newer Python, and how to write it for older ones."""
+
+    version: tuple[int, int]
+    pattern: re.Pattern[str]
+    older: str
+    """Replacement that is valid in older versions."""
+    advice: str
+
+
+_NEW: Final = (
+    _Syntax(
+        (3, 12),
+        re.compile(r"^(\s*)type\s+(\w+)\s*(?:\[[^=\n]*\])?\s*=", re.MULTILINE),
+        r"\1\2 =",
+        "write `X: TypeAlias = …` instead of `type X = …`",
+    ),
+    _Syntax((3, 12), _TYPE_PARAMETERS, r"\1", "use `TypeVar` instead of type parameters in brackets"),
+    _Syntax(
+        (3, 14),
+        re.compile(r"^(\s*except\*?\s+)([\w.]+(?:\s*,\s*[\w.]+)+)\s*:", re.MULTILINE),
+        r"\1(\2):",
+        "put parentheses around the exceptions of `except`",
+    ),
+    _Syntax(
+        (3, 14),
+        re.compile(r"(?<![\w\"'])(?:[tT]([rR]?)|([rR])[tT])(?=[\"'])"),
+        r"f\1\2",
+        "use f-strings instead of template strings",
+    ),
+)
+"""Syntax by version, the oldest first."""
+_LONGEST: Final = 1_000_000
+"""Limit of the sources to examine, in bytes."""
+
+
+def newer_python(source: str | bytes, error: SyntaxError) -> str:
+    """Return how to make a file with a syntax error readable, or an empty text if no newer Python is known to read it.
+
+    A file is valid in a newer Python if it can be parsed once its newer syntax is replaced.
+
+    Args:
+        source: The source.
+        error: The error of the running Python.
+    """
+    running = sys.version_info[:2]
+    text = _decoded(source)
+    if text is None:
+        return ""
+    if running < (3, 12) and (error.msg or "").startswith("f-string expression part cannot include"):
+        return _sentence((3, 12), "assign the part to a variable first")
+    needed = running
+    advice: list[str] = []
+    for syntax in _NEW:
+        if syntax.version <= running or not syntax.pattern.search(text):
+            continue
+        text = syntax.pattern.sub(syntax.older, text)
+        needed = syntax.version
+        advice.append(syntax.advice)
+        if _is_valid(text):
+            return _sentence(needed, ", and ".join(advice))
+    return ""
+
+
+def _sentence(version: tuple[int, int], advice: str) -> str:
+    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+    needed = ".".join(map(str, version))
+    return (
+        f"It needs Python {needed} or later, and Pegboard runs on Python {ours}."
+        f" Install Pegboard with a newer Python, or {advice}."
+    )
+
+
+def _decoded(source: str | bytes) -> str | None:
+    if len(source) > _LONGEST:
+        return None
+    if isinstance(source, str):
+        return source
+    try:
+        return source.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_valid(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

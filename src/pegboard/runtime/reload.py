@@ -1,0 +1,68 @@
+"""Changes of the configuration while Pegboard runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pydantic import BaseModel
+
+from pegboard.config import Settings
+from pegboard.models import Problem
+
+_KEPT: Final = ("packs", "tools", "scripts", "mcp")
+"""Sections that apply only after a restart: workers, limits and rights are built from them once."""
+_NOT_LIVE: Final = frozenset({"ask.cache", "ui.vim_keys"})
+
+
+@dataclass(frozen=True)
+class SettingsChange:
+    """Result of reading the configuration again."""
+
+    applied: tuple[str, ...] = ()
+    """Dotted keys that changed and apply now."""
+    restart: tuple[str, ...] = ()
+    """Dotted keys that changed and apply after a restart."""
+    blocked: Problem | None = None
+    """Why nothing changed: a part that limits tools or models can't be read."""
+
+
+def changed_settings(before: Settings, after: Settings) -> tuple[Settings, SettingsChange]:
+    """Return the settings to use from now on, and what changed.
+
+    Limits and rights of tools stay those of the start, with their origins: whether a folder set them decides which
+    secrets a pack may read.
+
+    Args:
+        before: The settings in use.
+        after: The settings that were read.
+    """
+    old, new = before.loaded, after.loaded
+    blocked = new.blocked or new.model_blocked
+    if blocked is not None and (new.blocked, new.model_blocked) != (old.blocked, old.model_blocked):
+        return before, SettingsChange(blocked=blocked)
+    first, second = _leaves(before), _leaves(after)
+    changed = sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
+    kept = [key for key in changed if key.partition(".")[0] in _KEPT or key in _NOT_LIVE]
+    if old.blocked is not None and new.blocked is None:
+        kept.append("tools")
+    origins = {key: origin for key, origin in new.origins.items() if key.partition(".")[0] not in _KEPT}
+    origins |= {key: origin for key, origin in old.origins.items() if key.partition(".")[0] in _KEPT}
+    loaded = replace(new, origins=origins, blocked=old.blocked, folder_file=new.folder_file or old.folder_file)
+    settings = after.model_copy(update={name: getattr(before, name) for name in _KEPT}).with_loaded(loaded)
+    return settings, SettingsChange(tuple(key for key in changed if key not in kept), tuple(dict.fromkeys(kept)))
+
+
+def _leaves(settings: Settings) -> dict[str, object]:
+    found: dict[str, object] = {}
+    waiting: list[tuple[str, object]] = [(name, value) for name, value in settings]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, BaseModel):
+            waiting += [(f"{key}.{name}", inner) for name, inner in value]
+        elif isinstance(value, Mapping) and value:
+            waiting += [(f"{key}.{name}", inner) for name, inner in value.items()]
+        else:
+            found[key] = value
+    return found

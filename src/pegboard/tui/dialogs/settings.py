@@ -1,0 +1,176 @@
+"""Dialog that shows every setting, where it is set, and changes or resets it in the user's file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import JsonValue
+from textual import on, work
+from textual.binding import BindingType
+from textual.content import Content
+
+from pegboard.config import Redactor, Secrets, ShownSetting, set_values, shown_settings
+from pegboard.results.clean import clean_line
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.pick_list import PickLine, PickList
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_STATUS: Final = {
+    "used": "",
+    "trusted": "set by this trusted folder",
+    "untrusted": "not used: the folder is not trusted",
+    "unknown": "not used: unknown setting",
+}
+
+
+class SettingsScreen(ListDialog[None]):
+    """All settings with their values and origins.
+
+    Args:
+        runtime: Provides the settings.
+        reload: Applies the changed configuration.
+    """
+
+    PAGE = "Settings"
+    DEFAULT_CSS = """
+    SettingsScreen > #box { height: 36; #preview { height: 5; } }
+    """
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("settings.reset", "delete", "reset", "Reset", "Remove the setting from your file.", footer=True),
+        Command("settings.file", "f4", "file", "File", "Open your configuration file in your editor.", footer=True),
+        Command("settings.close", "escape", "close", "Close", "Close the settings.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime, reload: Callable[[], Awaitable[None]]) -> None:
+        super().__init__("Settings", "enter changes · delete resets")
+        self._runtime = runtime
+        self._reload = reload
+        self._settings: Sequence[ShownSetting] = ()
+
+    def on_mount(self) -> None:
+        """Read the settings."""
+        self.list.empty = "Reading…"
+        self._read()
+
+    @work(exclusive=True, group="read")
+    async def _read(self, marked: str = "") -> None:
+        """List the settings and mark one."""
+        settings = await asyncio.to_thread(self._load)
+        self._settings = settings
+        keys = [setting.key for setting in settings]
+        lines = [
+            PickLine(
+                clean_line(f"{'●' if setting.origin != 'default' else ' '} {setting.key} = {_written(setting.value)}")
+            )
+            for setting in settings
+        ]
+        self.list.empty = "No matches."
+        self.list.show(lines, keys.index(marked) if marked in keys else 0, sought=self.list.sought)
+
+    def _load(self) -> Sequence[ShownSetting]:
+        return [*shown_settings(self._runtime.settings, Redactor(Secrets(self._runtime.paths).known()))]
+
+    @property
+    def _marked(self) -> ShownSetting | None:
+        index = self.list.marked
+        return self._settings[index] if index is not None and index < len(self._settings) else None
+
+    @on(PickList.Marked)
+    def _show_marked(self, event: PickList.Marked) -> None:
+        event.stop()
+        setting = self._marked
+        if setting is None:
+            self.show_preview(Content(), Content())
+            return
+        lines = [f"Value: {_written(setting.value)}", f"Set in: {setting.origin}"]
+        if _STATUS[setting.status]:
+            lines.append(_STATUS[setting.status])
+        if why := self._why_fixed(setting):
+            lines.append(why)
+        about = Content.styled(clean_line(setting.key), "bold")
+        self.show_preview(about, Content("\n".join(clean_line(line) for line in lines)))
+        self.refresh_bindings()
+
+    def _why_fixed(self, setting: ShownSetting) -> str:
+        """Return why a setting can't be changed here; empty if it can."""
+        file = str(self._runtime.paths.config_file)
+        if setting.masked:
+            return "It may contain a secret. Press f4 to change it in the file."
+        if setting.status != "used":
+            return "Press f4 to change your file."
+        if setting.origin != "default" and not setting.origin.startswith(file):
+            return f"It is overridden by {setting.origin}."
+        return ""
+
+    # Changes
+
+    @on(PickList.Chosen)
+    def _chosen(self, event: PickList.Chosen) -> None:
+        event.stop()
+        self._change()
+
+    @work(exclusive=True, group="change")
+    async def _change(self) -> None:
+        """Ask for a value as JSON or text, and write it."""
+        from pegboard.tui.dialogs.ask_name import AskName
+
+        setting = self._marked
+        if setting is None:
+            return
+        if why := self._why_fixed(setting):
+            self.notify(why, severity="warning", markup=False)
+            return
+        before = setting.value if isinstance(setting.value, str) else _written(setting.value)
+        typed = await self.app.push_screen_wait(AskName(clean_line(setting.key), "" if before == "null" else before))
+        if typed is not None:
+            await self._write(setting.key, _read(typed, setting.value))
+
+    @work(exclusive=True, group="change")
+    async def action_reset(self) -> None:
+        """Remove the marked setting from the user's file."""
+        setting = self._marked
+        if setting is None or setting.origin == "default":
+            self.notify("This setting already has its default.", markup=False)
+        elif setting.status == "used" and not setting.origin.startswith(str(self._runtime.paths.config_file)):
+            self.notify(f"It is set by {clean_line(setting.origin)}. Remove it there.", markup=False)
+        else:
+            await self._write(setting.key, None)
+
+    async def _write(self, key: str, value: JsonValue) -> None:
+        problem = await asyncio.to_thread(set_values, self._runtime.paths.config_file, {key: value})
+        if problem is not None:
+            self.notify(clean_line(str(problem)), severity="error", markup=False)
+            return
+        await self._reload()
+        self._read(key)
+
+    @work(exclusive=True, group="change")
+    async def action_file(self) -> None:
+        """Open the user's configuration file."""
+        from pegboard.tui.widgets.external_editor import open_in_editor
+
+        await open_in_editor(self.app, str(self._runtime.paths.config_file))
+        await self._reload()
+        self._read()
+
+
+def _written(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _read(typed: str, before: JsonValue) -> JsonValue:
+    """Return a typed value: text stays text where a text was set; anything else is JSON if it can be."""
+    if isinstance(before, str):
+        return typed
+    try:
+        value: JsonValue = json.loads(typed)
+    except ValueError:
+        return typed
+    return value

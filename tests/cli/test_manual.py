@@ -1,0 +1,240 @@
+"""The command line describes itself, and its lists have headings, messages and limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.cli import COMMANDS
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.promise("CLI-7")
+def test_help_as_json_describes_every_command_with_its_options_and_exit_codes(pegboard: Command) -> None:
+    done = pegboard("--help", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    described = json.loads(done.stdout)
+    commands = {command["name"]: command for command in described["commands"]}
+    assert {name.split()[1] for name in commands} == set(COMMANDS)
+    assert described["exitCodes"]["3"] == "unknown tool"
+    invoke = commands["pegboard tools invoke"]
+    assert invoke["arguments"] == [
+        {"name": "NAME", "required": True, "repeatable": False, "help": "A tool, such as fs.read_file."}
+    ]
+    options = {name: option for option in invoke["options"] for name in option["names"]}
+    assert options["--print"]["choices"] == ["cli", "script", "json", "python", "mcp"]
+    assert options["--arg"]["repeatable"]
+    assert options["--data"]["value"] is None
+    assert commands["pegboard deps"]["exitCodes"] == {"1": "a requirement is missing or unsuitable"}
+    assert all(command["help"] for command in commands.values())
+
+
+@pytest.mark.promise("CLI-7")
+@pytest.mark.parametrize(
+    ("words", "name", "inner"),
+    [
+        (["tools", "invoke", "-h", "--json"], "pegboard tools invoke", 0),
+        (["--json", "--help", "sessions"], "pegboard sessions", 5),
+    ],
+)
+def test_one_command_or_group_is_described_alone(pegboard: Command, words: list[str], name: str, inner: int) -> None:
+    described = json.loads(pegboard(*words).stdout)
+    assert (described["name"], len(described["commands"])) == (name, inner)
+
+
+@pytest.mark.promise("CLI-2", "CLI-7")
+def test_an_unknown_command_is_not_described(pegboard: Command) -> None:
+    done = pegboard("tolos", "--help", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Unknown command 'tolos'" in done.stderr
+
+
+def test_arguments_after_two_dashes_are_not_read_as_help(pegboard: Command) -> None:
+    done = pegboard("ask", "--json", "--", "--help")
+    assert json.loads(done.stdout)["sessionId"]
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_help_is_the_same_whether_or_not_the_commands_are_loaded(home: Path, columns: str) -> None:
+    quick, full = (
+        subprocess.run(
+            [sys.executable, "-m", "pegboard", *words, "--help"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "COLUMNS": columns, "TERMINAL_WIDTH": columns},
+            check=True,
+        ).stdout
+        for words in ([], ["--packs", "x"])
+    )
+    assert quick == full
+    assert all(f"\n  {name} " in quick for name in COMMANDS)
+
+
+@pytest.mark.promise("DOC-1")
+def test_the_guide_lists_and_prints_its_pages(pegboard: Command) -> None:
+    listed = pegboard("guide")
+    names = [line.split()[0] for line in listed.stdout.splitlines()[1:]]
+    assert {"tools", "results", "models", "scripts", "health", "packs", "mcp", "configuration"} <= set(names)
+    assert [page["name"] for page in json.loads(pegboard("guide", "--json").stdout)] == names
+    agent = pegboard("guide", "agent")
+    assert (agent.returncode, agent.stderr) == (0, "")
+    assert agent.stdout.startswith("# Use Pegboard as an agent\n")
+    wrong = pegboard("guide", "nowhere")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "agent" in wrong.stderr
+
+
+@pytest.mark.promise("DOC-1")
+def test_the_guide_can_be_searched(pegboard: Command) -> None:
+    found = pegboard("guide", "--search", "EXIT CODE")
+    assert any(line.startswith("commands:") for line in found.stdout.splitlines())
+    assert all("exit code" in line.casefold() for line in found.stdout.splitlines())
+    [hit, *_] = json.loads(pegboard("guide", "packs", "--search", "keyword-only", "--json").stdout)
+    assert hit["page"] == "packs"
+    none = pegboard("guide", "--search", "nowhere to be found")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert "No line" in none.stderr
+
+
+@pytest.mark.promise("DOC-1")
+def test_on_a_terminal_the_page_is_formatted(home: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pegboard", "guide", "health"], stdout=theirs, stdin=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while select.select([ours], [], [], 60)[0]:
+            try:
+                piece = os.read(ours, 10_000)
+            except OSError:
+                break
+            shown += piece
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        os.close(ours)
+    text = re.sub(rb"\x1b\[[0-9;]*m", b"", shown).decode()
+    assert b"\x1b[" in shown
+    assert "## " not in text
+    assert "The Health page shows every program" in text
+
+
+@pytest.mark.promise("CLI-6")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sessions", "list"], "No sessions yet."),
+        (["sessions", "list", "--search", "x"], "No session contains 'x'."),
+        (["history"], "No recorded calls yet."),
+        (["history", "--tool", "fs.x"], "No recorded calls of fs.x."),
+        (["presets", "list"], "No presets."),
+        (["presets", "list", "fs.list_dir"], "No presets of fs.list_dir."),
+        (["script", "list"], "No saved scripts."),
+        (["trust", "--list"], "No trusted folders."),
+        (["auth", "list"], "No secrets"),
+        (["tools", "list", "nowhere"], "No tool matches 'nowhere'."),
+    ],
+)
+def test_an_empty_list_is_a_message_on_stderr(pegboard: Command, words: list[str], message: str) -> None:
+    done = pegboard(*words)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert message in done.stderr
+    assert json.loads(pegboard(*words, "--json").stdout) == []
+
+
+@pytest.mark.promise("CLI-6")
+def test_sessions_and_history_have_headings(pegboard: Command) -> None:
+    pegboard("ask", "tools.echo value=x", "--session", "s")
+    assert pegboard("sessions", "list").stdout.splitlines()[0].split() == ["ID", "CHANGED", "MESSAGES", "NAME"]
+    heading, call = pegboard("history").stdout.splitlines()
+    assert heading.split() == ["TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"]
+    assert call.index("tools.echo") == heading.index("TOOL")
+
+
+@pytest.mark.promise("CLI-6")
+def test_show_prints_the_last_messages_shortened_and_everything_on_request(pegboard: Command) -> None:
+    long = "x" * 9000
+    for value in ("first", long):
+        pegboard("ask", f"tools.echo value={value}", "--session", "s")
+    shown = pegboard("sessions", "show", "s", "--limit", "3")
+    assert len(shown.stdout) < 15_000
+    assert "first" not in shown.stdout.split("\n", 3)[3]
+    assert "… (5,000 more characters)" in shown.stdout
+    assert "note: 5 earlier messages not shown, " in shown.stderr
+    assert "--full" in shown.stderr
+    full = pegboard("sessions", "show", "s", "--full")
+    assert (full.stdout, full.stderr) == (pegboard("sessions", "export", "s").stdout, "")
+    assert long in full.stdout
+    assert pegboard("sessions", "show", "s").stderr.startswith("note: ")
+
+
+@pytest.mark.promise("CLI-3")
+@pytest.mark.parametrize("words", [["--with-tools", "false", "hello"], ["hello", "--with-tools", "FALSE"]])
+def test_tools_are_switched_off_with_a_separate_word(pegboard: Command, words: list[str]) -> None:
+    done = pegboard("ask", *words)
+    assert (done.returncode, "offered no tools" in done.stdout) == (0, True), done.stderr
+    again = pegboard("ask", "--with-tools", "tools.echo value=y")
+    assert "→ tools.echo" in again.stderr
+
+
+@pytest.mark.promise("CLI-3")
+def test_ask_says_how_to_continue_its_session(pegboard: Command) -> None:
+    done = pegboard("ask", "tools.echo value=one")
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("To continue:")]
+    [session] = re.findall(r"--session (\w+)", line)
+    pegboard("ask", "tools.echo value=two", "--session", session)
+    entries = json.loads(pegboard("sessions", "show", session, "--json").stdout)["entries"]
+    assert len(entries) == 8
+    assert "To continue" not in pegboard("ask", "hello", "--session", session).stderr
+
+
+@pytest.mark.promise("CLI-6")
+def test_data_and_messages_appear_in_order(home: Path, tmp_path: Path, write_pack: Callable[[str, str], Path]) -> None:
+    packs = write_pack(
+        "order.py",
+        '''
+        from pegboard.sdk import log, progress
+
+        def talk() -> str:
+            """Print half a line, then report progress."""
+            print("half a line", end="", flush=True)
+            progress(1, 2, "working")
+            return "done"
+        ''',
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pegboard", "--packs", str(packs), "tools", "invoke", "order.talk", "--data"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["half a line", "progress 1/2 working", "done"]
+
+
+@pytest.mark.promise("CLI-1")
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("fs.*", {"fs.list_dir", "fs.read_file"}),
+        ("*.list_dir", {"fs.list_dir"}),
+        ("READ_FILE", {"fs.read_file", "git.read_file"}),
+    ],
+)
+def test_tools_are_listed_by_pattern_or_text(pegboard: Command, pattern: str, expected: set[str]) -> None:
+    listed = {tool["name"] for tool in json.loads(pegboard("tools", "list", pattern, "--json").stdout)}
+    assert listed == expected

@@ -1,0 +1,337 @@
+"""`pegboard mcp` and `--mcp`: servers are added, imported, tested and used without a screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import commands
+import pytest
+from terminals import pegboard as in_terminal
+
+Command = Callable[..., commands.Done]
+
+SDK_SERVER = Path(__file__).parents[1] / "fakes" / "sdk_server.py"
+START = shlex.join([sys.executable, str(SDK_SERVER)])
+"""The command line of a server with tools, resources and prompts."""
+TOKEN = "ghp_abcdefghijklmnopqrstuvwx"
+
+
+@pytest.fixture
+def pegboard(tmp_path: Path) -> Command:
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
+
+    def run(*arguments: str, **env: str) -> commands.Done:
+        done = commands.pegboard(*arguments, cwd=tmp_path, env={**os.environ, **env}, timeout=90)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    """Serve an HTML page for every request, and return its address."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = b"<!doctype html><title>Sign in</title>"
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/mcp"
+    server.shutdown()
+    server.server_close()
+
+
+def config(home: Path) -> str:
+    """Return the text of the configuration file."""
+    return (home / "config.toml").read_text()
+
+
+@pytest.mark.promise("MCP-3")
+def test_a_server_is_added_tested_used_and_removed(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text("# mine\n[ui]\nvim_keys = true  # as in vim\n")
+    before = config(home)
+    done = pegboard("mcp", "add", "memo", "--env", "LEVEL=info", "--", sys.executable, str(SDK_SERVER))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert config(home).startswith(before)
+    assert tomllib.loads(config(home))["mcp"]["servers"]["memo"] == {
+        "command": sys.executable,
+        "args": [str(SDK_SERVER)],
+        "env": {"LEVEL": "info"},
+    }
+    done = pegboard("mcp", "test", "memo", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["state"], report["serverName"], report["protocol"]) == ("ready", "example/fixture", "2026-07-28")
+    assert "resources" in report["capabilities"]
+    assert report["latencyMs"] > 0
+    done = pegboard("tools", "invoke", "memo.add", "--arg", "a=1", "--arg", "b=2", "--data")
+    assert json.loads(done.stdout) == {"total": 3}
+    assert pegboard("mcp", "remove", "memo").returncode == 0
+    assert config(home) == before
+
+
+@pytest.mark.promise("MCP-3")
+@pytest.mark.parametrize(
+    "line",
+    ["--mcp {} tools list --json", "tools --mcp {} list --json", "tools list --json --mcp {}"],
+    ids=["before the group", "between", "after"],
+)
+def test_a_server_of_one_run_is_named_after_what_it_reports(pegboard: Command, line: str) -> None:
+    done = pegboard(*shlex.split(line.format(shlex.quote(START))))
+    assert done.returncode == 0, done.stderr
+    names = {tool["name"] for tool in json.loads(done.stdout)}
+    assert {"fixture.add", "fixture.echo", "time.now"} <= names
+
+
+@pytest.mark.promise("MCP-3")
+def test_the_app_opens_with_a_server_of_one_run() -> None:
+    with in_terminal("--mcp", f"zebra={START}", size=(120, 60)) as screen:
+        screen.read_until("zebra")
+        screen.type("\x11")  # ctrl+q
+        assert screen.read_all() == 0
+
+
+@pytest.mark.promise("MCP-3")
+def test_a_given_name_that_exists_gets_a_suffix(pegboard: Command) -> None:
+    done = pegboard("tools", "list", "--json", "--mcp", f"time={START}", "--mcp", START, "--mcp", START)
+    packs = {tool["pack"] for tool in json.loads(done.stdout)}
+    assert {"time", "time_2", "fixture", "fixture_2"} <= packs
+
+
+@pytest.mark.promise("MCP-3", "MCP-6")
+def test_resources_and_prompts_of_a_server_are_printed(pegboard: Command) -> None:
+    done = pegboard("mcp", "resources", "--mcp", START, "--json")
+    listed = json.loads(done.stdout)
+    assert {one["uri"] for one in listed["resources"]} == {"memo://one", "memo://dot"}
+    assert listed["templates"][0]["variables"] == ["name"]
+    assert pegboard("mcp", "read", "fixture", "memo://of/Ada", "--mcp", START).stdout == "memo Ada\n"
+    saved = pegboard("mcp", "read", "memo://dot", "--mcp", START).stdout.strip()
+    assert Path(saved).read_bytes().startswith(b"\x89PNG")
+    done = pegboard("mcp", "prompts", "--mcp", START)
+    assert done.stdout.split()[:2] == ["review", "topic*"]
+    done = pegboard("mcp", "prompt", "review", "--arg", "topic=tests", "--mcp", START)
+    assert done.stdout == "user:\nReview tests.\n"
+
+
+@pytest.mark.promise("MCP-5")
+@pytest.mark.parametrize(
+    ("answer", "data", "said"),
+    [
+        (["--elicit", '{"name": "Ada"}'], "Ada is 30", "Answered by --elicit: accept."),
+        (["--elicit", "cancel"], "cancel", "Answered by --elicit: cancel."),
+        ([], "decline", "Declined, because there is no terminal to ask on."),
+    ],
+    ids=["a form, defaults filled in", "cancelled", "no terminal"],
+)
+def test_questions_of_servers_are_answered_in_advance_or_declined(
+    pegboard: Command, answer: list[str], data: str, said: str
+) -> None:
+    done = pegboard("tools", "invoke", "fixture.greet", "--data", *answer, "--mcp", START)
+    assert (done.returncode, done.stdout) == (0, f"{data}\n"), done.stderr
+    assert "The MCP server fixture asks during fixture.greet:\nWho are you?" in done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.promise("MCP-5")
+def test_on_a_terminal_a_form_is_filled_in_field_by_field() -> None:
+    with in_terminal("tools", "invoke", "fixture.greet", "--data", "--mcp", START) as screen:
+        screen.read_until("Answer? [y/N/c] ")
+        assert "Who are you?" in screen.output
+        screen.type("y\n")
+        screen.read_until("name (Name; string; required): ")
+        screen.type("Ada\n")
+        screen.read_until("default 30): ")
+        screen.type("old\n")
+        screen.read_until("Correct it? [Y/n] ")
+        screen.type("\n")
+        screen.until(lambda: screen.output.count("default 30): ") == 2, "the wrong field is asked again")
+        screen.type("36\n")
+        assert screen.read_all() == 0
+    assert "Ada is 36" in screen.output
+
+
+@pytest.mark.promise("MCP-3")
+def test_a_wrong_answer_in_advance_is_rejected(pegboard: Command) -> None:
+    for text in ("[1]", "{"):
+        done = pegboard("tools", "invoke", "fixture.greet", "--elicit", text, "--mcp", START)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "--elicit" in done.stderr
+
+
+def _closed_port() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/mcp"
+
+
+BAD = {
+    "a command that doesn't exist": ("no-such-program --x", 1, "was not found on the PATH"),
+    "an empty value": ("", 2, "needs a command or a URL"),
+    "a quote that isn't closed": ("npx 'a", 2, "Check its quotes"),
+    "another scheme": ("ws://localhost/mcp", 2, "doesn't start with http:// or https://"),
+    "a URL without a host": ("https:///mcp", 2, "has no host"),
+    "a password in the URL": ("https://me:hunter22@localhost/mcp", 2, "use `headers` instead"),
+    "a port that is closed": ("CLOSED", 1, "connection refused"),
+    "a page": ("PAGE", 1, "an HTML page"),
+    "a program that isn't a server": (f"{sys.executable} -c 'print(1)'", 1, "ended with exit code 0"),
+}
+
+
+@pytest.mark.promise("MCP-3")
+@pytest.mark.parametrize(("target", "code", "message"), BAD.values(), ids=BAD)
+def test_a_server_that_cannot_be_used_gets_one_message_with_the_next_step(
+    pegboard: Command, page: str, target: str, code: int, message: str
+) -> None:
+    target = {"CLOSED": _closed_port(), "PAGE": page}.get(target, target)
+    command = ["mcp", "test"] if target.startswith("http") else ["tools", "list"]
+    done = pegboard(*command, "--mcp", target)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert "hunter22" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.promise("MCP-3")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x"], "Add a command after `--`"),
+        (["a.b", "--", "x"], "A name has letters"),
+        (["git", "--", "x"], "A pack named git exists"),
+        (["x", "--url", "ftp://host"], "doesn't start with http"),
+        (["x", "--url", "http://host", "--", "y"], "both `command` and `url`"),
+        (["x", "--url", "http://host", "--header", "NoColon"], "separated by `:`"),
+        (["there", "--", "x"], "it exists"),
+    ],
+)
+def test_a_server_that_cannot_be_added_changes_nothing(
+    pegboard: Command, home: Path, arguments: list[str], message: str
+) -> None:
+    (home / "config.toml").write_text('[mcp.servers.there]\ncommand = "x"\n')
+    before = config(home)
+    done = pegboard("mcp", "add", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert config(home) == before
+
+
+@pytest.mark.promise("MCP-3", "MCP-7")
+def test_credentials_become_secrets_unless_the_user_keeps_them(pegboard: Command, home: Path) -> None:
+    header = f"Authorization: Bearer {TOKEN}"
+    done = pegboard("mcp", "add", "hub", "--url", "https://localhost/mcp", "--header", header)
+    assert done.returncode == 0
+    assert "stored as the secret HUB_TOKEN" in done.stderr
+    assert tomllib.loads(config(home))["mcp"]["servers"]["hub"]["headers"] == {"Authorization": "Bearer ${HUB_TOKEN}"}
+    assert TOKEN not in config(home) + done.stdout + done.stderr
+    dotenv = home / ".env"  # this machine has no keyring
+    assert dotenv.read_text() == f"HUB_TOKEN='{TOKEN}'\n"
+    assert dotenv.stat().st_mode & 0o777 == 0o600
+    done = pegboard("mcp", "add", "plain", "--env", f"API_KEY={TOKEN}", "--keep-literals", "--", "x")
+    assert TOKEN in config(home)
+    assert "plain text" in done.stderr
+
+
+@pytest.mark.promise("MCP-3")
+def test_servers_of_other_clients_are_imported_and_the_reasons_for_the_others_shown(
+    pegboard: Command, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "servers.json").write_text("""{
+      // of my editor
+      "mcpServers": {
+        "every thing": {"command": "npx", "args": ["-y", "everything"],
+                        "env": {"KEY": "${env:MY_KEY}", "A": "${B:-c}"}},
+        "git": {"type": "http", "url": "https://localhost/mcp", "disabled": true,},
+        "old": {"type": "sse", "url": "https://localhost/sse"},
+        "secret": {"command": "x", "args": ["${API_TOKEN}"]},
+        "empty": {}
+      }, /* the end */
+    }""")
+    dry = pegboard("mcp", "import", "servers.json", "--dry-run")
+    assert not (home / "config.toml").exists()
+    assert dry.stdout.startswith("would add every_thing: npx -y everything; env: KEY, A\n")
+    done = pegboard("mcp", "import", "servers.json")
+    assert done.returncode == 0
+    assert tomllib.loads(config(home))["mcp"]["servers"] == {
+        "every_thing": {"command": "npx", "args": ["-y", "everything"], "env": {"KEY": "${MY_KEY}", "A": "c"}},
+        "git_2": {"url": "https://localhost/mcp", "enabled": False},
+    }
+    for line in (
+        "  set the secret MY_KEY with `pegboard auth set MY_KEY`",
+        "skipped old: it uses the old HTTP+SSE transport",
+        "skipped secret: its command or URL uses ${API_TOKEN}",
+        "skipped empty: it has neither a command nor a URL",
+    ):
+        assert line in done.stdout
+    again = pegboard("mcp", "import", "servers.json", "--json")
+    assert [one["added"] for one in json.loads(again.stdout)] == [None] * 5
+
+
+@pytest.mark.promise("MCP-3")
+def test_a_clients_file_in_the_working_directory_is_not_read_by_the_clients_name(
+    pegboard: Command, home: Path, tmp_path: Path
+) -> None:
+    entry = '{"mcpServers": {"%s": {"command": "x"}}}'
+    (home / ".claude.json").write_text(entry % "mine")
+    (tmp_path / ".mcp.json").write_text(entry % "evil")
+    done = pegboard("mcp", "import", "claude-code")
+    assert "mine" in done.stdout
+    assert "evil" not in config(home)
+    assert "import it with `pegboard mcp import .mcp.json`" in done.stderr
+
+
+@pytest.mark.promise("MCP-3")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"mcpServers": ', "not JSON"),
+        ('{"other": {}}', "no `mcpServers` or `servers`"),
+        (None, "doesn't exist"),
+    ],
+)
+def test_a_broken_client_file_is_named_with_the_reason(
+    pegboard: Command, tmp_path: Path, text: str | None, message: str
+) -> None:
+    if text is not None:
+        (tmp_path / "servers.json").write_text(text)
+    done = pegboard("mcp", "import", "servers.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+@pytest.mark.promise("MCP-3")
+def test_the_list_shows_each_server_with_its_state_and_no_credential(pegboard: Command, home: Path) -> None:
+    (home / "config.toml").write_text(
+        f"[mcp.servers.good]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(str(SDK_SERVER))}]\n"
+        f'[mcp.servers.bad]\ncommand = "no-such-program"\nargs = ["--token", "{TOKEN}"]\n'
+        '[mcp.servers.off]\ncommand = "x"\nenabled = false\n'
+        '[mcp.servers.lacks]\nurl = "https://localhost/mcp"\nheaders = { Authorization = "Bearer ${NOT_SET}" }\n'
+        '[mcp.servers.wrong]\ncommand = "x"\ntool = ["a"]\n'
+    )
+    done = pegboard("mcp", "list", "--json")
+    assert done.returncode == 0
+    states = {one["name"]: (one["state"], one["reason"]) for one in json.loads(done.stdout)}
+    assert states["good"] == ("ready", "")
+    assert states["bad"] == ("failed", "The command 'no-such-program' was not found on the PATH.")
+    assert states["off"] == ("disabled", "")
+    assert states["lacks"] == ("failed", "NOT_SET is not set. This machine has no keyring.")
+    assert states["wrong"] == ("failed", "Unknown setting `mcp.servers.wrong.tool`.")
+    assert TOKEN not in done.stdout + done.stderr

@@ -1,0 +1,82 @@
+"""Changes of values in the configuration file, and of the settings while Pegboard runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+
+from pegboard.config import Settings, load, set_values
+from pegboard.runtime.reload import changed_settings
+
+TEXT = '# mine\n[model]\nname = "openai:a"  # the model\n\n[keys]\n"tools.run" = "f6"\n'
+
+
+@pytest.mark.promise("CFG-1")
+def test_values_are_changed_without_losing_comments(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(TEXT)
+    assert set_values(file, {"model.name": "ollama:b", "ui.theme": "nord", "keys.tools.run": None}) is None
+    text = file.read_text()
+    assert text.startswith('# mine\n[model]\nname = "ollama:b"  # the model')
+    assert "tools.run" not in text
+    settings, problems = load({"PEGBOARD_CONFIG": str(file)}, tmp_path)
+    assert (settings.model.name, settings.ui.theme) == ("ollama:b", "nord")
+    assert not problems
+
+
+@pytest.mark.promise("CFG-1")
+@pytest.mark.parametrize(
+    ("key", "value"), [("ui.unfold", "sometimes"), ("ui.colour", "red"), ("tools.timeout", -1), ("model.name.x", "y")]
+)
+def test_an_invalid_value_is_refused_and_nothing_is_written(tmp_path: Path, key: str, value: JsonValue) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(TEXT)
+    refused = set_values(file, {key: value})
+    assert refused is not None
+    assert "was not changed" in refused.message
+    assert file.read_text() == TEXT
+
+
+def test_a_missing_file_is_created_and_a_broken_one_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "config.toml"
+    assert set_values(file, {"model.name": "offline"}) is None
+    assert file.read_text() == '[model]\nname = "offline"\n'
+    file.write_text("[model\n")
+    assert set_values(file, {"model.name": "offline"}) is not None
+    assert file.read_text() == "[model\n"
+
+
+@pytest.mark.promise("CFG-1")
+def test_limits_of_tools_stay_until_a_restart_and_a_broken_file_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+
+    def settings_of(text: str) -> Settings:
+        file.write_text(text)
+        return load({"PEGBOARD_CONFIG": str(file)}, tmp_path)[0]
+
+    first = settings_of('[tools]\nallow = ["fs.*"]\n')
+    second, change = changed_settings(first, settings_of('[ui]\ntheme = "nord"\n'))
+    assert second.tools.allow == ("fs.*",)
+    assert (change.applied, change.restart) == (("ui.theme",), ("tools.allow",))
+    third, change = changed_settings(second, settings_of("[tools\n"))
+    assert third is second
+    assert change.blocked is not None
+
+
+@pytest.mark.promise("CFG-1")
+def test_a_folder_that_loses_its_trust_keeps_its_packs_from_the_users_secrets(
+    tmp_path: Path, trust: Callable[[Path], None]
+) -> None:
+    (tmp_path / "pegboard.toml").write_text('[packs.ckan]\nurl = "https://example.org"\n')
+    trust(tmp_path)
+    first, _ = load(os.environ, tmp_path)
+    assert first.packs_of_folder() == {"ckan"}
+    (tmp_path / "pegboard.toml").write_text('[packs.ckan]\nurl = "https://example.com"\n[model]\nname = "x:y"\n')
+    second, _ = changed_settings(first, load(os.environ, tmp_path)[0])
+    assert second.packs.of("ckan") == {"url": "https://example.org"}
+    assert second.packs_of_folder() == {"ckan"}
+    assert second.model.name is None

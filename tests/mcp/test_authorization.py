@@ -1,0 +1,206 @@
+"""Logins to MCP servers: OAuth in the browser, tokens that are kept, refreshed and forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from oauth_server import OAuthServer
+
+from pegboard.models import ServerConfig, ServerStatus, ToolCall, ToolResult
+from pegboard.models.server import Elicitation, ElicitationAnswer, OAuthClient, SamplingRequest
+from pegboard.runtime import Runtime
+
+
+class Person:
+    """A person in front of a browser.
+
+    Args:
+        agrees: Whether they log in when asked.
+    """
+
+    def __init__(self, *, agrees: bool = True) -> None:
+        self.agrees = agrees
+        self.visited: list[str] = []
+
+    async def log_in(self, server: str, url: str) -> bool:
+        self.visited.append(url)
+        if self.agrees:
+            await asyncio.to_thread(self._visit, url)
+        return self.agrees
+
+    def _visit(self, url: str) -> None:
+        redirect = parse_qs(urlsplit(url).query)["redirect_uri"][0]
+        with pytest.raises(urllib.error.HTTPError):  # another program can't end the login
+            urllib.request.urlopen(f"{redirect}?code=stolen&state=guess", timeout=10)
+        with urllib.request.urlopen(url, timeout=10) as page:
+            assert b"Pegboard" in page.read()
+
+    async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
+        raise AssertionError(elicitation)
+
+    async def approve_sampling(self, request: SamplingRequest) -> bool:
+        raise AssertionError(request)
+
+
+@pytest.fixture
+def server() -> Iterator[OAuthServer]:
+    """Serve an MCP endpoint that requires a login."""
+    with OAuthServer().running() as server:
+        yield server
+
+
+class Session:
+    """One run of Pegboard with that server.
+
+    Args:
+        runtime: The runtime.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    async def connect(self) -> ServerStatus:
+        await self.runtime.servers.connect()
+        [status] = self.runtime.servers.all()
+        return status
+
+    async def log_in(self, person: Person) -> str:
+        """Return why the login failed; empty if it didn't."""
+        self.runtime.servers.ask_with(person)
+        problem = await self.runtime.servers.log_in("vault")
+        return str(problem or "")
+
+    async def save(self) -> ToolResult:
+        return (await self.runtime.result(ToolCall(name="vault.save", args={}, source="form")))[1]
+
+
+@pytest.fixture
+async def session(server: OAuthServer) -> AsyncIterator[object]:
+    """Return a function that starts a run of Pegboard."""
+    opened: list[Runtime] = []
+
+    def start(**config: object) -> Session:
+        runtime = Runtime.from_environment()
+        opened.append(runtime)
+        runtime.servers.add(ServerConfig.model_validate({"name": "vault", "url": server.url, **config}))
+        return Session(runtime)
+
+    yield start
+    for runtime in opened:
+        await runtime.close()
+
+
+def stored(home: Path) -> Path:
+    """Return the file of the only login; these tests have no keyring."""
+    [file] = (home / "data" / "logins").glob("*.json")
+    return file
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_login_is_kept_in_a_private_file_and_used_by_later_runs(
+    server: OAuthServer, session: object, home: Path
+) -> None:
+    first = session()  # type: ignore[operator]  # a function
+    status = await first.connect()
+    assert (status.state, status.reason) == ("needs login", "The server requires a login.")
+    assert "pegboard mcp login vault" in status.fix
+    assert server.requests == [], "without the user, nothing is registered"
+    person = Person()
+    assert await first.log_in(person) == ""
+    assert server.paths() == ["/register", "/authorize", "/token"]
+    asked = dict(server.requests)["/authorize"]
+    assert (asked["code_challenge_method"], asked["resource"], asked["scope"]) == ("S256", server.url, "read")
+    assert asked["redirect_uri"].startswith("http://127.0.0.1:")
+    assert stored(home).stat().st_mode & 0o777 == 0o600
+    assert (await first.connect()).state == "ready"
+    assert (await session().connect()).state == "ready"  # type: ignore[operator]  # as above
+    assert server.paths().count("/authorize") == 1
+
+
+@pytest.mark.promise("MCP-7")
+async def test_an_expired_or_revoked_token_is_refreshed_without_the_user(
+    server: OAuthServer, session: object, home: Path
+) -> None:
+    server.expires_in = 1  # less than the time before the expiry at which tokens are refreshed
+    first = session()  # type: ignore[operator]
+    assert await first.log_in(Person()) == ""
+    assert (await session().connect()).state == "ready"  # type: ignore[operator]
+    assert dict(server.requests)["/token"]["grant_type"] == "refresh_token"
+    server.expires_in = 3600
+    assert (await session().connect()).state == "ready"  # type: ignore[operator]
+    server.tokens.clear()
+    assert (await session().connect()).state == "ready"  # type: ignore[operator]
+    assert server.paths().count("/authorize") == 1
+    server.tokens.clear()
+    server.refresh_tokens.clear()
+    status = await session().connect()  # type: ignore[operator]
+    assert (status.state, status.reason) == ("needs login", "The login expired.")
+    assert server.paths().count("/authorize") == 1
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_missing_permission_is_requested_at_the_next_login(server: OAuthServer, session: object) -> None:
+    run = session()  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    await run.connect()
+    result = await run.save()
+    assert result.error is not None
+    assert "The server requires more permissions: write." in result.error.message
+    assert await run.log_in(Person()) == ""
+    assert dict(server.requests)["/authorize"]["scope"] == "read write"
+    await run.connect()
+    assert (await run.save()).data == "saved"
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_login_that_fails_says_why(server: OAuthServer, session: object) -> None:
+    run = session()  # type: ignore[operator]
+    assert "The login was declined" in await run.log_in(Person(agrees=False))
+    server.denies = True
+    assert "access_denied" in await run.log_in(Person())
+    server.denies, server.issuer = False, "http://127.0.0.1:1"
+    assert "issuer mismatch" in await run.log_in(Person())
+    assert server.tokens == {}
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_configured_client_is_used_instead_of_a_registration(server: OAuthServer, session: object) -> None:
+    oauth = OAuthClient(client_id="mine", client_secret="hidden-secret")
+    assert await session(oauth=oauth).log_in(Person()) == ""  # type: ignore[operator]
+    assert "/register" not in server.paths()
+    assert dict(server.requests)["/token"]["authorization"].startswith("Basic ")
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_logout_forgets_the_tokens_and_no_record_has_them(
+    server: OAuthServer, session: object, home: Path
+) -> None:
+    run = session()  # type: ignore[operator]
+    await run.log_in(Person())
+    token = json.loads(stored(home).read_text())["tokens"]["access_token"]
+    assert token not in run.runtime.redacted(f"the token {token} leaked")
+    assert await run.runtime.servers.log_out("vault") is True
+    assert await run.runtime.servers.log_out("vault") is False
+    assert (await session().connect()).state == "needs login"  # type: ignore[operator]
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_bearer_header_is_sent_with_its_secret(
+    server: OAuthServer, session: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.tokens["static-token"] = "read write"
+    monkeypatch.setenv("VAULT_TOKEN", "static-token")
+    run = session(headers={"Authorization": "Bearer ${VAULT_TOKEN}"})  # type: ignore[operator]
+    assert (await run.connect()).state == "ready"
+    assert (await run.save()).data == "saved"
+    monkeypatch.setenv("VAULT_TOKEN", "another-token")
+    status = await session(headers={"Authorization": "Bearer ${VAULT_TOKEN}"}).connect()  # type: ignore[operator]
+    assert status.state == "needs login"
+    assert "`Authorization` header" in status.reason

@@ -1,0 +1,161 @@
+"""The first start, what later starts restore, and the layout of the tool page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from stage import READ_ONLY, TOOLS, GivenRuntime, on_stage, tool
+from textual.geometry import Offset
+
+from pegboard.models import JsonObject
+from pegboard.tui.health.screen import HealthScreen
+from pegboard.tui.state.remembered import Remembered
+from pegboard.tui.tools.screen import ToolsScreen
+
+
+@pytest.mark.promise("TUI-8")
+async def test_the_first_start_opens_a_tool_that_runs_without_arguments_and_welcomes_until_it_ran(
+    tmp_path: Path,
+) -> None:
+    tools = [tool("crm.find", hints=READ_ONLY, words={"type": "string"}), *TOOLS]
+    given = GivenRuntime(tmp_path, tools, first_start=True)
+    async with on_stage(given, size=(80, 24)) as stage:
+        assert stage.marked == "fs.list_dir"
+        welcome = ["Press ctrl+r to run this tool.", "pegboard new NAME", "Connect a model or a model server"]
+        assert all(line in stage.text for line in welcome)
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        await stage.press("home", "end")
+        await stage.until(lambda: stage.screen.settled, "another tool is shown")
+        assert "pegboard new NAME" not in stage.text
+    async with on_stage(given) as stage:
+        await stage.press("home")
+        await stage.until(lambda: stage.screen.settled, "a pack is shown")
+        assert "pegboard new NAME" not in stage.text
+
+
+@pytest.mark.promise("TUI-8")
+async def test_later_starts_restore_page_tool_and_filter(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.type("re")
+        await stage.press("down")
+        marked = stage.marked
+        await stage.press("f8")
+        await stage.until(lambda: isinstance(stage.app.screen, HealthScreen), "the Health page is shown")
+    async with on_stage(given) as stage:
+        await stage.until(lambda: isinstance(stage.app.screen, HealthScreen), "the Health page is restored")
+        await stage.press("f5")
+        await stage.until(lambda: isinstance(stage.app.screen, ToolsScreen), "the Tools page is shown")
+        assert (stage.marked, stage.list.sought) == (marked, "re")
+        await stage.until(lambda: stage.screen.settled, "its form is shown")
+        assert stage.form.form is not None
+        assert [field.name for field in stage.form.form.fields] == ["path", "max_bytes"]
+        await stage.until_seen("max_bytes  integer")
+
+
+async def test_a_damaged_state_counts_as_a_first_start(tmp_path: Path) -> None:
+    file = tmp_path / "interface.json"
+    file.write_text('{"page": 3, "stacked": 77}')
+    assert Remembered.read(file) == Remembered()
+    file.write_text('{"page": "wall", "tool": "fs.list_dir"}')
+    assert Remembered.read(file).page == "tools"
+
+
+@pytest.mark.promise("TUI-8")
+async def test_the_form_is_as_high_as_its_fields_and_the_result_gets_the_rest(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(120, 60)) as stage:
+        await stage.open("list_dir")
+        high = stage.form.outer_size.height
+        await stage.press("escape", "escape")
+        await stage.open("remove")
+        assert stage.form.outer_size.height < high
+        assert stage.form.outer_size.height + stage.result.outer_size.height > 40
+
+
+@pytest.mark.promise("TUI-8")
+async def test_form_and_result_are_side_by_side_if_the_terminal_is_wide(given: GivenRuntime) -> None:
+    async with on_stage(given, size=(150, 40)) as stage:
+        assert stage.form.region.y == stage.result.region.y
+        assert stage.form.region.right == stage.result.region.x
+        await stage.pilot.resize_terminal(120, 40)
+        await stage.until(lambda: stage.form.region.bottom == stage.result.region.y, "they are stacked")
+
+
+@pytest.mark.promise("TUI-8")
+@pytest.mark.parametrize("size", [(120, 40), (160, 40)])
+async def test_keys_and_the_mouse_move_the_divider_and_the_next_start_keeps_it(
+    given: GivenRuntime, size: tuple[int, int]
+) -> None:
+    def extent(stage: object) -> int:
+        form = stage.form.outer_size  # type: ignore[attr-defined]  # a stage
+        return int(form.width if size[0] > 150 else form.height)
+
+    async with on_stage(given, size=size) as stage:
+        before = extent(stage)
+        await stage.press("alt+pagedown", "alt+pagedown")
+        larger = extent(stage)
+        assert larger > before
+        await stage.press("alt+pageup")
+        assert before < extent(stage) < larger
+        corner = stage.result.region.offset
+        target = Offset(corner.x - 9, corner.y + 3) if size[0] > 150 else Offset(corner.x + 3, corner.y - 5)
+        start = Offset(corner.x, corner.y + 3) if size[0] > 150 else Offset(corner.x + 3, corner.y)
+        moved = extent(stage)
+        await stage.pilot.mouse_down(offset=start)
+        await stage.pilot.hover(offset=target)
+        await stage.pilot.mouse_up(offset=target)
+        await stage.pilot.pause()
+        assert moved - extent(stage) in {5, 9}
+        chosen = extent(stage)
+    async with on_stage(given, size=size) as stage:
+        assert extent(stage) == chosen
+
+
+@pytest.mark.promise("TUI-8")
+async def test_a_maximised_form_names_the_tool_and_how_to_leave_and_is_restored_by_a_run(given: GivenRuntime) -> None:
+    async with on_stage(given) as stage:
+        await stage.open("list_dir")
+        await stage.press("f10")
+        await stage.until_seen("Arguments · fs.list_dir · ready · f10 restores")
+        assert stage.form.outer_size.height > 30
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        assert stage.app.screen.maximized is None
+
+
+async def test_a_cut_signature_and_a_cut_description_end_in_an_ellipsis(tmp_path: Path) -> None:
+    names: dict[str, JsonObject] = {f"parameter_{number}": {"type": "string"} for number in range(40)}
+    long = tool("fs.long", "First line.\n\nSecond line.", None, **names)
+    async with on_stage(GivenRuntime(tmp_path, [long]), size=(80, 24)) as stage:
+        signature = next(line for line in stage.lines if "fs.long(*" in line)
+        assert signature.rstrip().endswith("…")
+        assert "First line. …" in stage.text
+        await stage.pilot.resize_terminal(120, 40)
+        await stage.until(lambda: any(line.rstrip("│ ").endswith("…") for line in stage.lines[2:7]), "four lines, cut")
+
+
+@pytest.mark.promise("TUI-7")
+async def test_run_and_cancel_are_clicked_in_the_footer(given: GivenRuntime) -> None:
+    given.go_on.clear()
+    async with on_stage(given) as stage:
+        footer = stage.lines[-1]
+        await stage.pilot.click(offset=(footer.index("Run"), 39))
+        await stage.until_seen("▶ running")
+        await stage.until(lambda: "Cancel" in stage.lines[-1], "the footer offers to cancel")
+        await stage.pilot.click(offset=(stage.lines[-1].index("Cancel"), 39))
+        await stage.until_seen("⊘ cancelled")
+
+
+@pytest.mark.promise("TUI-8")
+async def test_a_new_row_is_scrolled_into_view_as_a_whole(tmp_path: Path) -> None:
+    row: JsonObject = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    guests = tool("crm.invite", guests={"type": "array", "items": row}, last={"type": "string"})
+    async with on_stage(GivenRuntime(tmp_path, [guests]), size=(80, 24)) as stage:
+        await stage.open("invite")
+        await stage.press("enter", "enter", "enter")
+        await stage.until_seen("▾ 1")
+        await stage.press("enter")
+        await stage.until_seen("▾ 2")
+        await stage.until(lambda: re.search(r"▾ 2.*\n.* a  .*\n.*\n.* b  .*\n.*▌", stage.text), "the whole row is seen")

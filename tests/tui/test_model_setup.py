@@ -1,0 +1,135 @@
+"""Set-up of a model in the app, settings, and changes of the configuration without a restart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from provider import FakeProvider, fails, says
+from stage import Stage, on_stage
+from textual.widgets import Input
+
+from pegboard.runtime import Runtime
+from pegboard.tui.chat.model_setup import ModelSetup
+from pegboard.tui.chat.models import ModelsScreen
+from pegboard.tui.chat.screen import ChatScreen
+from pegboard.tui.dialogs.settings import SettingsScreen
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    """Serve a model that fails."""
+    with FakeProvider(fails(500, "Out of order.")).running() as server:
+        yield server
+
+
+def config() -> Path:
+    """Return the user's configuration file."""
+    return Path(os.environ["PEGBOARD_CONFIG"])
+
+
+async def set_up(stage: Stage, provider: str, model: str, url: str) -> ModelSetup:
+    """Open the set-up of a model and fill it in."""
+    await stage.press("f6")
+    await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the page is open")
+    await stage.press("f2")
+    await stage.until(lambda: isinstance(stage.app.screen, ModelsScreen), "the list is open")
+    await stage.press("f2")
+    await stage.until(lambda: isinstance(stage.app.screen, ModelSetup), "the set-up is open")
+    screen = stage.app.screen
+    assert isinstance(screen, ModelSetup)
+    for name, value in (("provider", provider), ("model", model), ("base-url", url)):
+        screen.query_one(f"#{name}", Input).value = value
+    return screen
+
+
+@pytest.mark.promise("CFG-1")
+async def test_a_model_is_tested_and_saved_without_a_restart(provider: FakeProvider) -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        screen = await set_up(stage, "local", "tiny", provider.url)
+        await stage.press("ctrl+r")
+        await stage.until_seen("failed with an internal error")
+        provider.play(says("OK"))
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ local:tiny answers.")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: stage.app.screen is not screen, "it is saved")
+        assert config().read_text() == f'[model]\nname = "local:tiny"\nbase_url = "{provider.url}"\n'
+        assert stage.app.runtime.settings.model.name == "local:tiny"
+        await stage.until_seen("local:tiny")
+
+
+@pytest.mark.promise("SEC-1")
+async def test_a_test_sends_a_stored_key_only_to_the_configured_host(
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-stored-and-secret")
+    provider.play(says("OK"))
+    async with on_stage(Runtime.from_environment()) as stage:
+        screen = await set_up(stage, "openai", "gpt", provider.url)
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ openai:gpt answers.")
+        assert not any("sk-stored" in str(asked) for asked in provider.asked)
+        screen.query_one("#key", Input).value = "sk-typed"
+        await stage.press("ctrl+r")
+        await stage.until(lambda: any("sk-typed" in str(asked) for asked in provider.asked), "the typed key is sent")
+        assert "sk-typed" not in stage.text
+
+
+async def test_a_failed_question_is_retried_with_the_key_that_the_chat_names(provider: FakeProvider) -> None:
+    config().write_text(f'[model]\nname = "local:tiny"\nbase_url = "{provider.url}"\n')
+    async with on_stage(Runtime.from_environment()) as stage:
+        await stage.press("f6")
+        await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the page is open")
+        await stage.press(*"hello", "enter")
+        await stage.until_seen("Press ctrl+r to retry.")
+        assert "failed with an internal error (HTTP 500): Out of order." in " ".join(stage.text.split())
+        provider.play(says("All is well."))
+        await stage.press("ctrl+r")
+        await stage.until_seen("All is well.")
+        assert "Out of order" not in stage.text
+
+
+@pytest.mark.promise("CFG-1")
+async def test_a_changed_file_applies_without_a_restart_and_names_what_does_not() -> None:
+    async with on_stage(Runtime.from_environment()) as stage:
+        config().write_text('[keys]\n"app.help" = "f9"\n[ui]\ntheme = "nord"\n[tools]\ntimeout = 3\n')
+        await stage.until_seen("Restart Pegboard to apply tools.timeout.")
+        assert stage.app.theme == "nord"
+        await stage.press("f9")
+        await stage.until_seen("type to filter")
+        await stage.press(*"reject")
+        await stage.until_seen("Selected call awaiting approval")
+        assert "Reject the selected call." in stage.text
+        assert "Hide or show the tool list." not in stage.text
+        await stage.press("escape", "escape")
+        config().write_text("[keys\n")
+        await stage.until_seen("The configuration was not applied")
+        assert stage.app.theme == "nord"
+
+
+@pytest.mark.promise("CFG-3")
+async def test_settings_are_searched_changed_and_reset() -> None:
+    async with on_stage(Runtime.from_environment(), size=(120, 40)) as stage:
+        await stage.press("ctrl+p", *"preferences")
+        await stage.until_seen("Everywhere: Settings")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, SettingsScreen), "they are open")
+        await stage.until_seen("tools.timeout = 8.0")
+        await stage.press(*"unfold")
+        await stage.until_seen("Set in: default")
+        await stage.press("enter")
+        await stage.until_seen("enter accepts")
+        await stage.press(*["backspace"] * 5, *"always", "enter")
+        await stage.until_seen('● ui.unfold = "always"')
+        assert config().read_text() == '[ui]\nunfold = "always"\n'
+        await stage.until_seen(f"Set in: {config()}:2")
+        await stage.press("enter")
+        await stage.until_seen("enter accepts")
+        await stage.press(*"!", "enter")
+        await stage.until_seen("was not changed")
+        await stage.press("delete")
+        await stage.until_seen('ui.unfold = "never"')
+        assert "unfold" not in config().read_text()
