@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from chat_stage import on_chat
+from models import calls, says
 from servers import HOSTILE_SERVER, SDK_SERVER
 from stage import Stage, on_stage
 
@@ -332,3 +334,19 @@ async def test_only_passive_files_that_pegboard_saved_are_opened(
         for file in (tmp_path / "own.png", folder / "page.html", folder / "link.png", folder / "none.png"):
             await saved_file.open_file(stage.app, folder, str(file))
             await stage.until_seen("Its path is copied.")
+
+
+@pytest.mark.promise("MCP-8", "TUI-7")
+@pytest.mark.parametrize("rule", [False, True], ids=["by default", "by a rule"])
+async def test_the_approval_card_names_the_server(tmp_path: Path, rule: bool) -> None:
+    config = f'[mcp.servers.peer]\ncommand = "{sys.executable}"\nargs = ["{SDK_SERVER}"]\ntimeout = 60.0\n'
+    approvals = Runtime.from_environment().paths.approvals
+    approvals.parent.mkdir(parents=True, exist_ok=True)
+    approvals.write_text('[[rule]]\nask = "peer.add"\n' if rule else "")
+    turns = (calls(("peer_add", {"a": 1, "b": 2})), says("Done"))
+    async with on_chat(tmp_path, *turns, config=config) as stage:
+        await stage.until(lambda: stage.runtime.tools.get("peer.add"), "the server is connected")
+        await stage.say("Add")
+        await stage.asked()
+        assert "MCP server peer" in "\n".join(stage.lines)
+        assert ("A rule of" in "\n".join(stage.lines)) is rule
