@@ -28,6 +28,7 @@ from pegboard.models import (
     Requirement,
     RequirementKey,
     ResultMeta,
+    ServerStatus,
     Started,
     ToolCall,
     ToolResult,
@@ -35,6 +36,7 @@ from pegboard.models import (
     ToolState,
     ToolUses,
 )
+from pegboard.models.server_content import PromptInfo, ResourceInfo, ResourceTemplate
 from pegboard.tui.app import PegboardApp
 from pegboard.tui.form import FormPane
 from pegboard.tui.result import ResultPane
@@ -45,6 +47,7 @@ from pegboard.tui.tools.tool_list import ToolList
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
+    from pegboard.ports import ServerQuestions
     from pegboard.runtime import Runtime
 
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -139,6 +142,7 @@ class GivenRuntime:
         self.health = _GivenHealth(self)
         self.presets = _GivenPresets(self)
         self.history = _GivenHistory(self)
+        self.servers = _GivenServers()
 
     def problems(self) -> Sequence[Problem]:
         """Return the problems of the test."""
@@ -269,6 +273,38 @@ class _GivenHealth:
             error=errors[status],
             requirement=need,
         )
+
+
+class _GivenServers:
+    """The servers facet of a `GivenRuntime`: states and contents set by a test, without connections."""
+
+    def __init__(self) -> None:
+        self.found: tuple[ServerStatus, ...] = ()
+        self.has_resources: tuple[ResourceInfo, ...] = ()
+        self.has_prompts: tuple[PromptInfo, ...] = ()
+
+    def all(self) -> Sequence[ServerStatus]:
+        return self.found
+
+    def status(self, name: str) -> ServerStatus | None:
+        return next((server for server in self.found if server.name == name), None)
+
+    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+        del changed
+        return lambda: None
+
+    def ask_with(self, questions: ServerQuestions | None) -> None:
+        """Do nothing: no server asks anything."""
+
+    async def resources(self, name: str) -> tuple[ResourceInfo, ...]:
+        return self.has_resources if name else ()
+
+    async def templates(self, name: str) -> tuple[ResourceTemplate, ...]:
+        del name
+        return ()
+
+    async def prompts(self, name: str) -> tuple[PromptInfo, ...]:
+        return self.has_prompts if name else ()
 
 
 class _GivenPresets:

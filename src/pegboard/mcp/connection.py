@@ -152,6 +152,15 @@ class Connection:
             self._retry.set()
         await self._settled.wait()
 
+    async def reconnect(self) -> None:
+        """Connect again even if the server is connected, and wait until it is or has failed."""
+        if self._client is not None:
+            self._client = None
+            self._settled.clear()
+            self._retry.set()
+            self._close()
+        await self.settle()
+
     @asynccontextmanager
     async def running(self, call: RunningCall, seconds: float) -> AsyncIterator[anyio.CancelScope]:
         """Yield the time limit of a call; output and questions of the server belong to the call meanwhile."""

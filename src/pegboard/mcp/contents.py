@@ -85,6 +85,17 @@ async def read(client: Client, uri: str, folder: Path) -> tuple[ResourceContents
     return await asyncio.to_thread(convert)
 
 
+async def expand(template: str, variables: dict[str, str]) -> str:
+    """Return the URI that a template means.
+
+    Raises:
+        ValueError: The template is invalid.
+    """
+    from mcp.shared.uri_template import UriTemplate
+
+    return UriTemplate.parse(template).expand(variables)
+
+
 async def prompts(client: Client) -> tuple[PromptInfo, ...]:
     """Return the prompts of a server."""
     if client.server_capabilities.prompts is None:

@@ -131,6 +131,17 @@ class Hub:
             async with asyncio.timeout(seconds):
                 await self.run(lambda: self._settle(name))
 
+    async def reconnect(self, name: str) -> None:
+        """Connect to a server again even if it is connected, and wait until it is or has failed."""
+        self.services.user.is_here()
+
+        async def reconnect() -> None:
+            connection = self.connection(name)
+            if connection is not None:
+                await connection.reconnect()
+
+        await self.run(reconnect)
+
     async def run(self, make: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """Run a coroutine on the connections' thread, and return its result.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.errors import ModelError
@@ -10,7 +11,7 @@ from pegboard.models import Problem, SamplingRequest, ServerConfig, ServerStatus
 
 if TYPE_CHECKING:
     from pegboard.mcp.connection import Connection, Request
-    from pegboard.mcp.services import Sampled
+    from pegboard.mcp.services import Sampled, User
     from pegboard.models.server_content import (
         Completion,
         PromptInfo,
@@ -79,23 +80,43 @@ class Servers:
         await self._parts.hub.connect(name, timeout)
         await asyncio.to_thread(self._parts.registry.scan)
 
+    async def reconnect(self, name: str) -> None:
+        """Connect to a server again even if it is connected, wait until it is or has failed, and scan for its tools."""
+        import asyncio
+
+        if self.config(name) is not None:
+            await self._parts.hub.reconnect(name)
+            await asyncio.to_thread(self._parts.registry.scan)
+
+    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call a function, on another thread, whenever the status of a server changes; return how to stop it."""
+        return self._parts.hub.listen(changed) if self._parts.has_servers else lambda: None
+
     async def close(self) -> None:
         """End all connections and the servers that Pegboard started."""
         if self._parts.is_built("hub"):
             await self._parts.hub.close()
 
     def ask_with(self, questions: ServerQuestions | None) -> None:
-        """Set who answers what servers ask the user; without one, every question is declined."""
-        if questions is not None or self._parts.has_servers:
-            self._parts.hub.services.user.questions = questions
+        """Set who answers what servers ask the user; without one, every question is declined.
+
+        Questions are answered in the running event loop, or else in that of the next call.
+        """
+        import asyncio
+
+        if questions is None and not self._parts.has_servers:
+            return
+        user: User = self._parts.hub.services.user
+        user.questions = questions
+        with suppress(RuntimeError):  # no event loop runs
+            asyncio.get_running_loop()
+            user.is_here()
 
     async def log_in(self, name: str) -> Problem | None:
         """Let the user log in to a server in the browser; return why that failed.
 
         The `ServerQuestions` show the address. Connect to the server again to use the login.
         """
-        from pegboard.mcp.services import User
-
         hub = self._parts.hub
         config = hub.config(name)
         if config is None:
@@ -152,6 +173,12 @@ class Servers:
 
         results = self._parts.paths.results
         return await self._request(name, lambda client: contents.read(client, uri, results))
+
+    async def expand(self, name: str, template: str, variables: dict[str, str]) -> str | Problem:
+        """Return the URI that a template of a server means with these variables, or why it is invalid."""
+        from pegboard.mcp import contents
+
+        return await self._request(name, lambda _: contents.expand(template, variables))
 
     async def prompts(self, name: str) -> tuple[PromptInfo, ...] | Problem:
         """Return the prompts of a server, or why they can't be listed."""

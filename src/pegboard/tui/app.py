@@ -13,7 +13,17 @@ from textual.screen import Screen
 from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import Asking, Called, HistoryRead, OpenCall, OpenTool, TalkAbout
+from pegboard.tui.messages import (
+    Asking,
+    Called,
+    HistoryRead,
+    OpenCall,
+    OpenFile,
+    OpenResource,
+    OpenServer,
+    OpenTool,
+    TalkAbout,
+)
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
@@ -83,6 +93,11 @@ class PegboardApp(DialogApp, inherit_bindings=False):
 
     @work(group="scan")
     async def _scan(self) -> None:
+        if self.runtime.servers.all():
+            from pegboard.tui.dialogs.server_questions import ServerDialogs
+
+            self.runtime.servers.ask_with(ServerDialogs(self))
+            self.run_worker(self._scanner.follow_servers(), group="servers")
         await self._scanner.follow()
 
     @on(HistoryRead)
@@ -138,6 +153,23 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     def _open_tool(self, request: OpenTool) -> None:
         self.switch_mode("tools")
         self._tools_screen.open_tool(request.tool)
+
+    @on(OpenServer)
+    def _open_server(self, request: OpenServer) -> None:
+        self.switch_mode("tools")
+        self._tools_screen.open_server(request.server)
+
+    @on(OpenFile)
+    def _open_file(self, request: OpenFile) -> None:
+        from pegboard.tui.dialogs.saved_file import open_file
+
+        self.run_worker(open_file(self, self.runtime.paths.results, request.file), group="resources")
+
+    @on(OpenResource)
+    def _open_resource(self, request: OpenResource) -> None:
+        from pegboard.tui.dialogs.server_contents import open_resource
+
+        self.run_worker(open_resource(self, self.runtime, request.server, request.uri), group="resources")
 
     @on(OpenCall)
     def _open_call(self, request: OpenCall) -> None:

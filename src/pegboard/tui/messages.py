@@ -65,3 +65,28 @@ class OpenTool(Message):
 
     tool: str
     """Qualified name of the tool."""
+
+
+@dataclass
+class OpenServer(Message):
+    """A request to show the page of an MCP server on the Tools page."""
+
+    server: str
+    """Name of the server's pack."""
+
+
+@dataclass
+class OpenResource(Message):
+    """A request to read a resource of an MCP server and show it."""
+
+    server: str
+    """Name of the server's pack."""
+    uri: str
+
+
+@dataclass
+class OpenFile(Message):
+    """A request to open a file that a result was saved to."""
+
+    file: str
+    """Absolute path; untrusted."""

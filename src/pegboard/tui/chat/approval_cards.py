@@ -72,6 +72,7 @@ class ApprovalCards:
                 block.ask(request.call)
             current = next(one for one in requests if one.call.id == block.asks_about)
             block.is_destructive = bool(current.spec.hints.destructive)
+            block.server = current.spec.location.server or ""
             block.changed()
             self.analyze(current.call)
         self._transcript.renew()

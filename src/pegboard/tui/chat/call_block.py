@@ -77,6 +77,8 @@ class CallBlock(Block):
     unfold: Unfold = "never"
     reason: str = ""
     """Why the call needs approval."""
+    server: str = ""
+    """Name of the MCP server whose tool awaits approval; empty for other tools."""
     asked_for: ToolCall | None = None
     """The call awaiting approval: this one, or one that it makes."""
     is_edited: bool = False
@@ -295,6 +297,9 @@ class CallBlock(Block):
         for inner in [*self.inner.values()][-INNER_LINES:]:
             yield _inner_line(inner)
         if self.state == "asking":
+            server = f"MCP server {clean_line(self.server)}"
+            if self.server and server not in self.reason:
+                yield _text_line(f"  A tool of the {server}.", "warning")
             yield _text_line(f"  {clean_line(self.reason)}", "warning")
             return
         if self._progress is not None:

@@ -24,6 +24,7 @@ class ResultScreen(Dialog[None]):
         call: The call.
         result: Its result.
         folder: Folder for copied text if no clipboard is available.
+        title: Title of the dialog; plain text. By default, it names the tool.
     """
 
     PAGE = "Result"
@@ -38,8 +39,8 @@ class ResultScreen(Dialog[None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, call: ToolCall, result: ToolResult, folder: Path) -> None:
-        super().__init__(f"Result of {clean_line(call.name)}")
+    def __init__(self, call: ToolCall, result: ToolResult, folder: Path, title: str = "") -> None:
+        super().__init__(title or f"Result of {clean_line(call.name)}")
         self._call = call
         self._result = result
         self._pane = ResultPane(folder=folder)

@@ -8,8 +8,9 @@ from textual.binding import BindingType
 from textual.content import Content
 
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.health.report import Key, Report, ReportLine, RequirementLine, sift
+from pegboard.tui.health.report import Key, Report, ReportLine, RequirementLine, ServerLine, sift
 from pegboard.tui.widgets.pick_list import PickLine, PickList
+from pegboard.tui.widgets.server_text import SERVER_SIGNS
 
 SIGNS = {"bad": "✖", "doubtful": "!", "unknown": "…", "good": "✓"}
 """Symbol of each severity."""
@@ -25,7 +26,11 @@ LEGEND = (
     ("✓", "available"),
     ("✖", "missing or outdated and blocks tools; or a pack that can't be read"),
     ("!", "an optional requirement is missing, or its version can't be determined"),
-    ("…", "being checked"),
+    ("…", "being checked, or MCP server that is connecting"),
+    ("●", "MCP server that is ready"),
+    ("◐", "MCP server with a problem"),
+    ("?", "MCP server that needs a login"),
+    ("◌", "MCP server that is disabled"),
 )
 """The symbols and their meaning, for the help screen."""
 
@@ -123,8 +128,9 @@ class HealthList(PickList):
             "version": Content.styled(line.version, muted),
             "note": Content.styled(line.note, muted),
         }
+        sign = SERVER_SIGNS[line.server.state] if isinstance(line, ServerLine) else SIGNS[line.grade]
         name = self.highlighted(line.name, is_selected=is_selected)
-        left = Content.assemble(" ", indent, (SIGNS[line.grade] + " ", style), name)
+        left = Content.assemble(" ", indent, (sign + " ", style), name)
         parts = [_cell(left, width - sum(columns.values()))]
         parts += [_cell(cells[name], column) for name, column in columns.items()]
         return Content("").join(parts)

@@ -24,12 +24,14 @@ from pegboard.tui.health.report import (
     ReportLine,
     RequirementLine,
     RequirementState,
+    ServerLine,
     ToolLine,
     ToolRequirement,
 )
 from pegboard.tui.messages import OpenTool
 from pegboard.tui.widgets.pick_list import PickLine, PickList
 from pegboard.tui.widgets.problem_text import place
+from pegboard.tui.widgets.server_text import server_lines
 
 _PLACES = {"environment": "the environment", "keyring": "the keyring"}
 _LABEL = 9
@@ -140,6 +142,8 @@ def remedy(line: ReportLine | None) -> str:
             return install
         case ProblemLine(problem=problem):
             return str(problem)
+        case ServerLine(server=server):
+            return server.fix or server.reason
         case ToolLine(requirements=requirements):
             return "\n".join(
                 filter(None, map(remedy, [one for one in requirements if one.grade in ("bad", "doubtful")]))
@@ -159,6 +163,9 @@ def _describe(line: ReportLine | None) -> list[Content]:
             return _describe_requirement(line)
         case ToolLine():
             return _describe_tool(line)
+        case ServerLine(server=server):
+            hint = Content.styled("Press enter to open the page of the server.", "$text-muted")
+            return [*server_lines(server), hint]
         case ProblemLine(problem=problem):
             lines = [_state(line), Content(clean(problem.message))]
             if problem.fix:

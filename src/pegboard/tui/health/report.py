@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, overload
 
-from pegboard.models import HealthRow, Problem, Requirement, RequirementKey, ToolSpec
+from pegboard.models import HealthRow, Problem, Requirement, RequirementKey, ServerState, ServerStatus, ToolSpec
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import count
 from pegboard.tui.state.catalogue import Catalogue, ToolEntry
 from pegboard.tui.state.fuzzy import in_order
 from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.widgets.problem_text import place
+from pegboard.tui.widgets.server_text import server_label
 
 Status = Literal["ok", "missing", "outdated", "error", "checking…", "warning", "hint", "ready", "degraded", "blocked"]
 """Status label of a report line."""
@@ -219,7 +220,59 @@ class ProblemLine:
         return place(self.problem)
 
 
-ReportLine: TypeAlias = RequirementLine | ToolLine | ProblemLine
+_SERVER_GRADES: dict[ServerState, Grade] = {
+    ServerState.FAILED: "bad",
+    ServerState.NEEDS_LOGIN: "bad",
+    ServerState.DEGRADED: "doubtful",
+    ServerState.CONNECTING: "unknown",
+    ServerState.READY: "good",
+    ServerState.DISABLED: "good",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServerLine:
+    """Line for an MCP server."""
+
+    server: ServerStatus
+
+    @property
+    def key(self) -> Key:
+        """Identity of the line when the report changes."""
+        return ("server", self.server.name)
+
+    @property
+    def name(self) -> str:
+        """Name of the pack, cleaned."""
+        return server_label(self.server)
+
+    @property
+    def kind(self) -> str:
+        """Label of the kind."""
+        return KINDS["server"]
+
+    @property
+    def status(self) -> str:
+        """Name of the state."""
+        return self.server.state
+
+    @property
+    def grade(self) -> Grade:
+        """Severity."""
+        return _SERVER_GRADES[self.server.state]
+
+    @property
+    def version(self) -> str:
+        """Version that the server reports."""
+        return clean_line(self.server.server_version)
+
+    @property
+    def note(self) -> str:
+        """Number of tools."""
+        return count(self.server.tools, "tool") if self.server.protocol else ""
+
+
+ReportLine: TypeAlias = RequirementLine | ToolLine | ProblemLine | ServerLine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,12 +284,14 @@ class Requirements:
         names: Name of each requirement, cleaned.
         tools: Tools with requirements.
         problems: Problems of packs.
+        servers: The MCP servers.
     """
 
     requirements: Mapping[RequirementKey, tuple[ToolRequirement, ...]]
     names: Mapping[RequirementKey, str]
     tools: tuple[ToolEntry, ...]
     problems: tuple[ProblemLine, ...]
+    servers: tuple[ServerLine, ...]
 
     @classmethod
     def of(cls, catalogue: Catalogue) -> Requirements:
@@ -250,8 +305,24 @@ class Requirements:
             {key: tuple(found) for key, found in requirements.items()},
             {key: clean_line(str(key)) for key in requirements},
             tools,
-            tuple(ProblemLine(clean_line(pack.name), one) for pack in catalogue.packs for one in pack.problems),
+            tuple(
+                ProblemLine(clean_line(pack.name), one)
+                for pack in catalogue.packs
+                for one in pack.problems
+                if pack.server is None or not pack.server.reason or pack.server.reason not in one.message
+            ),
+            tuple(ServerLine(pack.server) for pack in catalogue.packs if pack.server is not None),
         )
+
+    @property
+    def total(self) -> int:
+        """Number of requirements, MCP servers included."""
+        return len(self.requirements) + len(self.servers)
+
+    @property
+    def unusable(self) -> int:
+        """Number of MCP servers that can't be used."""
+        return sum(line.grade == "bad" for line in self.servers)
 
     def states(self, known: HealthState) -> dict[RequirementKey, RequirementState]:
         """Return the state of each requirement."""
@@ -298,6 +369,7 @@ def by_requirement(requirements: Requirements, known: HealthState, ranks: dict[K
     """
     lines: list[ReportLine] = [
         *requirements.problems,
+        *requirements.servers,
         *(RequirementLine(state) for state in requirements.states(known).values()),
     ]
     return Report(sorted(lines, key=lambda line: _order(line, ranks)))
@@ -305,7 +377,7 @@ def by_requirement(requirements: Requirements, known: HealthState, ranks: dict[K
 
 def by_tool(requirements: Requirements, known: HealthState, ranks: dict[Key, int]) -> Report:
     """Return each tool with requirements, followed by its requirements; see `by_requirement`."""
-    groups: list[ToolLine | ProblemLine] = [*requirements.problems]
+    groups: list[ToolLine | ProblemLine | ServerLine] = [*requirements.problems, *requirements.servers]
     states = requirements.states(known)
     for entry in requirements.tools:
         own = dict.fromkeys(requirement.key for requirement in entry.spec.requirements)
@@ -354,7 +426,7 @@ def _matches(line: ReportLine, letters: str, fits: Callable[[str], object]) -> b
     return bool(fits(line.name.lower())) or line.status.startswith(letters) or line.kind.startswith(letters)
 
 
-def _with_requirements(line: ToolLine | ProblemLine) -> Iterator[ReportLine]:
+def _with_requirements(line: ToolLine | ProblemLine | ServerLine) -> Iterator[ReportLine]:
     yield line
     if isinstance(line, ToolLine):
         yield from line.requirements

@@ -25,11 +25,12 @@ from pegboard.tui.health.report import (
     Report,
     RequirementLine,
     Requirements,
+    ServerLine,
     ToolLine,
     by_requirement,
     by_tool,
 )
-from pegboard.tui.messages import Copy, OpenTool
+from pegboard.tui.messages import Copy, OpenServer, OpenTool
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
@@ -41,7 +42,7 @@ from pegboard.tui.widgets.keys_line import KeysLine
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
-_NOTHING_NEEDED = "No tool requires a program, a library or a secret."
+_NOTHING_NEEDED = "No tool requires a program, a library, a secret or a server."
 
 
 class HealthScreen(PageScreen):
@@ -207,14 +208,15 @@ class HealthScreen(PageScreen):
 
     def _summary(self) -> Content:
         """Return the number of requirements and of those that are not met."""
-        total = len(self._requirements.requirements)
+        total = self._requirements.total
+        failing = self._known.failing + self._requirements.unusable
         if not total:
             return Content("")
         if self._known.checking or not self._known.is_complete:
             return Content.styled(f" · checking… {total - len(self._known.checking):,} of {total:,}", "not bold")
-        if not self._known.failing:
+        if not failing:
             return Content.styled(f" · ✓ all {total:,} met", "$text-success not bold")
-        return Content.styled(f" · {self._known.failing:,} of {total:,} not met", "$text-warning not bold")
+        return Content.styled(f" · {failing:,} of {total:,} not met", "$text-warning not bold")
 
     # Actions
 
@@ -246,6 +248,8 @@ class HealthScreen(PageScreen):
                 self.post_message(OpenTool(spec.name))
             case ProblemLine():
                 self.action_source()
+            case ServerLine(server=server):
+                self.post_message(OpenServer(server.name))
 
     def action_view(self) -> None:
         """Switch between tools and requirements."""
@@ -263,6 +267,8 @@ class HealthScreen(PageScreen):
                 self._recheck([state.key])
             case ToolLine(requirements=requirements):
                 self._recheck([line.state.key for line in requirements])
+            case ServerLine(server=server):
+                self.app.run_worker(self._runtime.servers.reconnect(server.name), group="servers")
             case _:
                 self.notify("Select a requirement or a tool to recheck it.", severity="warning")
 

@@ -20,13 +20,14 @@ from textual.widgets import Static
 from pegboard.models import ApprovalRequested, CallEvent, Finished, Log, Progress, Started, ToolCall, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.results.export import suggested_name
+from pegboard.results.links import ResultLink, link_at
 from pegboard.results.paths import jq_path
 from pegboard.results.quotation import quoted
 from pegboard.results.sizes import duration, size
 from pegboard.results.text import as_text
 from pegboard.results.views import views
 from pegboard.tui.commands import Command, bindings, key_of
-from pegboard.tui.messages import TalkAbout
+from pegboard.tui.messages import OpenFile, OpenResource, TalkAbout
 from pegboard.tui.result.call_log import CallLog
 from pegboard.tui.result.export import page_result, save_result
 from pegboard.tui.result.status import ProgressLine, ResultPrompt, StatusLine, ViewBar, outcome
@@ -69,6 +70,7 @@ class ResultPane(Widget):
             words="export file csv",
         ),
         Command("result.talk", "a", "talk", "Add to chat", "Quote the result in the message to the model."),
+        Command("result.open", "o", "open", "Open", "Open the image, audio or resource at the cursor.", footer=True),
         Command("result.pager", "f3", "pager", "Pager", "Open the complete result in $PAGER.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -367,6 +369,8 @@ class ResultPane(Widget):
                 return self._views.search.found
             case "copy":
                 return self._views.shown is not None
+            case "open":
+                return self._link is not None
             case "copy_path":
                 return isinstance(self._views.capable, CursorView)
             case "copy_all" | "save" | "pager" | "talk":
@@ -433,6 +437,22 @@ class ResultPane(Widget):
         if self._result is not None:
             text = self._views.text if self._views.shown in {"error", "log"} else None
             self.run_worker(page_result(self, self._result, text), group="pager", exclusive=True)
+
+    @property
+    def _link(self) -> ResultLink | None:
+        """The saved file or the resource at the cursor."""
+        if self._result is None:
+            return None
+        view = self._views.capable
+        return link_at(self._result.data, view.path if isinstance(view, CursorView) else ())
+
+    def action_open(self) -> None:
+        """Open the saved file or the resource at the cursor."""
+        match self._link:
+            case ResultLink(file=str(file)):
+                self.post_message(OpenFile(file))
+            case ResultLink(uri=str(uri)) if self._call is not None:
+                self.post_message(OpenResource(self._call.name.partition(".")[0], uri))
 
     def copy_text(self, text: str) -> None:
         """Copy a text to the clipboard."""

@@ -104,7 +104,7 @@ class HeaderLine(Horizontal):
         found = f"{scan.hidden:,} not allowed" if scan.hidden else count(packs, "pack")
         found = "looking for tools…" if scan.scanning else found
         self.query_one("#packs", Static).update(Content(found))
-        self._show_problems()
+        self._show_health(getattr(self.app, "health", HealthState()))
 
     def _show_problems(self) -> None:
         """Count every problem, including the requirements that are not met."""
@@ -142,7 +142,9 @@ class HeaderLine(Horizontal):
 
     def _show_health(self, health: HealthState) -> None:
         self._show_problems()
-        if health.failing:
+        app = self.app
+        servers = isinstance(app, AppState) and any(pack.has_unusable_server for pack in app.tool_scan.catalogue.packs)
+        if health.failing or servers:
             self._show_mode("health", "Health", "!", "$text-warning bold")
         elif health.is_complete:
             self._show_mode("health", "Health", "✓", "$text-success")

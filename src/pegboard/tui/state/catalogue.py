@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
 from pegboard.config.paths import BUILT_IN_PACKS
-from pegboard.models import Problem, ToolSpec, ToolState
+from pegboard.models import Problem, ServerState, ServerStatus, ToolSpec, ToolState
 from pegboard.results.clean import clean_line
 from pegboard.tui.state.fuzzy import FuzzyQuery, initials_of
 
@@ -55,6 +55,8 @@ class PackEntry:
     entries: tuple[ToolEntry, ...]
     problems: tuple[Problem, ...]
     file: str | None
+    server: ServerStatus | None = None
+    """The MCP server that the pack is; None for a Python file."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -65,6 +67,11 @@ class PackEntry:
     def broken(self) -> bool:
         """Whether an error hides some of its tools."""
         return any(problem.severity == "error" for problem in self.problems)
+
+    @property
+    def has_unusable_server(self) -> bool:
+        """Whether it is an MCP server that failed or needs a login."""
+        return self.server is not None and self.server.state in {ServerState.FAILED, ServerState.NEEDS_LOGIN}
 
 
 CatalogueRow: TypeAlias = PackEntry | ToolEntry
@@ -128,6 +135,23 @@ class Catalogue:
             packs.append(PackEntry(name, own, tuple(troubles.get(name, ())), files[name]))
         return cls(tuple(packs), tuple(entries))
 
+    def with_servers(self, servers: Sequence[ServerStatus]) -> Catalogue:
+        """Return the same tools with other states of the MCP servers; a server without tools is a pack too.
+
+        Args:
+            servers: The status of every server.
+        """
+        known = {server.name: server for server in servers if server.name}
+        packs: list[PackEntry] = []
+        for pack in self.packs:
+            server = known.pop(pack.name, None) if pack.file is None else None
+            if server is not None or pack.entries or pack.problems:
+                packs.append(pack if server == pack.server else replace(pack, server=server))
+        others = [*known.values(), *(server for server in servers if not server.name)]
+        packs += [PackEntry(server.name, (), (), None, server) for server in others]
+        packs.sort(key=_order)
+        return Catalogue(tuple(packs), self.entries)
+
     def rows(self, folded: frozenset[str]) -> list[CatalogueRow]:
         """Return the rows of the tree.
 
@@ -163,6 +187,10 @@ class Catalogue:
         by_name.sort(key=lambda entry: _rank(fuzzy, entry))
         by_text.sort(key=_POSITION)
         return Hits(tuple(by_name), tuple(by_text))
+
+
+def _order(pack: PackEntry) -> tuple[bool, str]:
+    return _is_built_in(pack.file), pack.name
 
 
 def _rank(fuzzy: FuzzyQuery, entry: ToolEntry) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pegboard.models import Problem
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pegboard.runtime import Runtime
 
 _FREED_AT_ONCE = 100
+_SERVERS_SECONDS = 0.2
+"""Minimum interval between two updates of the states of servers."""
 
 
 class ToolScanner:
@@ -38,6 +41,31 @@ class ToolScanner:
         """Scan, then watch the packs folders; never return."""
         async for _ in self._runtime.tools.watch():
             await self._list()
+
+    async def follow_servers(self) -> None:
+        """Publish the states of the MCP servers whenever one changes; never return."""
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(changed.set)
+
+        ignore = self._runtime.servers.listen(wake)
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                await self.update_servers()
+                await asyncio.sleep(_SERVERS_SECONDS)
+        finally:
+            ignore()
+
+    async def update_servers(self) -> None:
+        """Read the states of the MCP servers again."""
+        async with self._listing:
+            catalogue = self._scan.catalogue.with_servers(self._runtime.servers.all())
+            if not self._scan.scanning and catalogue.packs != self._scan.catalogue.packs:
+                self._publish(catalogue, self._scan.hidden, scanning=False)
 
     async def rescan(self) -> int:
         """Scan again; return the number of tools."""
@@ -90,6 +118,7 @@ class ToolScanner:
         gc.freeze()
         problems = tuple(self._runtime.problems())
         catalogue = Catalogue.of(self._runtime.tools.all(), problems, self._runtime.health.state)
+        catalogue = catalogue.with_servers(self._runtime.servers.all())
         gc.freeze()
         return catalogue, problems
 

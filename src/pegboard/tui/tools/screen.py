@@ -15,7 +15,7 @@ from textual.getters import query_one
 from textual.timer import Timer
 from textual.widget import Widget
 
-from pegboard.models import JsonObject
+from pegboard.models import JsonObject, ServerState, ServerStatus
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.shell.header import HeaderLine
@@ -30,6 +30,7 @@ from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
     from pegboard.runtime import Runtime
+    from pegboard.tui.tools.server_page import ServerPage
     from pegboard.tui.tools.tool_page import ToolPage
 
 _SETTLE_SECONDS = 0.2
@@ -155,6 +156,8 @@ class ToolsScreen(PageScreen):
         Command("tools.larger_form", "alt+pagedown", "divide(1)", "Larger form", "Enlarge the form."),
         Command("tools.smaller_form", "alt+pageup", "divide(-1)", "Smaller form", "Shrink the form."),
         Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
+        Command("tools.reconnect", "alt+r", "reconnect", "Reconnect", "Connect to the MCP server again.", footer=True),
+        Command("tools.log_in", "alt+l", "log_in", "Log in", "Log in to the MCP server in the browser.", footer=True),
         Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -166,6 +169,7 @@ class ToolsScreen(PageScreen):
         self._runtime = runtime
         self._remembered = remembered
         self._page: ToolPage | None = None
+        self._server_page: ServerPage | None = None
         self._settled: CatalogueRow | None = None
         self._settling: Timer | None = None
 
@@ -207,6 +211,15 @@ class ToolsScreen(PageScreen):
         """
         if self.tool_list.list.select(name):
             self._focus_form()
+
+    def open_server(self, name: str) -> None:
+        """Select an MCP server.
+
+        Args:
+            name: Name of its pack.
+        """
+        if self.tool_list.list.select_pack(name):
+            self.action_show_tools()
 
     def open_call(self, name: str, arguments: JsonObject) -> None:
         """Select a tool and load the arguments of a call into its form.
@@ -253,11 +266,51 @@ class ToolsScreen(PageScreen):
         """Show the selected row after the list was painted."""
         if self._page is not None:
             self._page.look(self.tool_list.list.row)
+            self._show_server()
+
+    @property
+    def _server(self) -> ServerStatus | None:
+        """The selected MCP server."""
+        row = self.tool_list.list.row
+        return row.server if isinstance(row, PackEntry) else None
+
+    def _show_server(self) -> None:
+        """Show the page of the selected MCP server, or else the tool page."""
+        row = self.tool_list.list.row
+        if self._page is None or (self._server is None and self._server_page is None):
+            return
+        if self._server_page is None:
+            from pegboard.tui.tools.server_page import ServerPage
+
+            keys = (shown_key(self._key("tools.reconnect")), shown_key(self._key("tools.log_in")))
+            self._server_page = ServerPage(self._runtime, *keys)
+            self.query_one("#body").mount(self._server_page)
+        is_server = self._server is not None
+        self._server_page.display, self._page.display = is_server, not is_server
+        if isinstance(row, PackEntry) and is_server:
+            self._server_page.show(row)
+        self.refresh_bindings()
 
     @on(ToolList.Opened)
     def _opened(self, event: ToolList.Opened) -> None:
         event.stop()
         self._focus_form()
+
+    @on(ToolList.ServerOpened)
+    def _server_opened(self, event: ToolList.ServerOpened) -> None:
+        event.stop()
+        if self._server_page is not None and self._server_page.display:
+            self._server_page.focus_first()
+
+    def action_reconnect(self) -> None:
+        """Connect to the selected MCP server again."""
+        if self._server_page is not None:
+            self._server_page.reconnect()
+
+    def action_log_in(self) -> None:
+        """Log in to the selected MCP server."""
+        if self._server_page is not None:
+            self._server_page.log_in()
 
     def _settle(self) -> None:
         """Show the form, the last result and the use of the selected tool."""
@@ -314,8 +367,18 @@ class ToolsScreen(PageScreen):
             self._page.paste(event.text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable `cancel` only during a call."""
-        return self._page is not None and self._page.running is not None if action == "cancel" else True
+        """Enable `cancel` only during a call, and the commands of servers only for those to which they apply."""
+        match action:
+            case "cancel":
+                return self._page is not None and self._page.running is not None
+            case "run" | "definition":
+                return self._server is None
+            case "reconnect":
+                return self._server is not None and self._server.state is not ServerState.DISABLED
+            case "log_in":
+                return self._server is not None and self._server.state is ServerState.NEEDS_LOGIN
+            case _:
+                return True
 
     def on_tool_page_other_tool_pasted(self, event: ToolPage.OtherToolPasted) -> None:
         """Select another tool for pasted arguments."""
@@ -403,7 +466,8 @@ class ToolsScreen(PageScreen):
     @property
     def panes(self) -> Sequence[Widget]:
         """Panes that can be maximised."""
-        return (self.tool_list, *(self._page.panes if self._page is not None else ()))
+        pages = [page for page in (self._page, self._server_page) if page is not None and page.display]
+        return (self.tool_list, *(pane for page in pages for pane in page.panes))
 
     @property
     def keymap(self) -> Mapping[str, str]:

@@ -12,11 +12,13 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.style import Style
 
+from pegboard.models import ServerState, ServerStatus
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.state.catalogue import Catalogue, CatalogueRow, Hits, PackEntry, ToolEntry
 from pegboard.tui.widgets.filter_list import FilterList, fitted, navigation
 from pegboard.tui.widgets.paste import may_be_call
+from pegboard.tui.widgets.server_text import SERVER_SIGNS, server_label
 
 STATE_SYMBOLS = {"ready": "●", "degraded": "◐", "blocked": "○"}
 """Symbol of each state of a tool."""
@@ -28,11 +30,22 @@ LEGEND = (
     ("W", "may write: not declared read-only"),
     ("D", "destructive: may delete or overwrite"),
     ("!", "has a problem"),
-    ("✖", "pack that can't be read"),
+    ("✖", "pack that can't be read, or MCP server that failed"),
+    ("…", "MCP server that is connecting"),
+    ("?", "MCP server that needs a login"),
+    ("◌", "MCP server that is disabled"),
 )
 """The symbols of the list and their meaning, for the help screen."""
 
 _OWN_KEYS = "/?!"
+_SERVER_STYLES = {
+    ServerState.CONNECTING: "filter-list--note",
+    ServerState.READY: "tool-list--good",
+    ServerState.DEGRADED: "tool-list--warning",
+    ServerState.FAILED: "tool-list--error",
+    ServerState.NEEDS_LOGIN: "tool-list--warning",
+    ServerState.DISABLED: "filter-list--note",
+}
 
 
 class ToolList(FilterList):
@@ -92,6 +105,10 @@ class ToolList(FilterList):
 
         entry: ToolEntry
 
+    @dataclass
+    class ServerOpened(Message):
+        """An MCP server was opened."""
+
     def __init__(self, *, vim_keys: bool = False, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(vim_keys=vim_keys, own_keys=_OWN_KEYS, id=id)
         self._rows: list[CatalogueRow] = []
@@ -131,6 +148,19 @@ class ToolList(FilterList):
         with self.prevent(ToolList.Filtered):
             self.sought = ""
         self._show(entry.key)
+        return True
+
+    def select_pack(self, name: str) -> bool:
+        """Select a pack; clear the filter.
+
+        Returns:
+            Whether the pack exists.
+        """
+        if all(pack.name != name for pack in self.catalogue.packs):
+            return False
+        with self.prevent(ToolList.Filtered):
+            self.sought = ""
+        self._show(("pack", name))
         return True
 
     def restore(self, name: str, query: str) -> None:
@@ -229,6 +259,8 @@ class ToolList(FilterList):
         match self.row:
             case ToolEntry() as entry:
                 self.post_message(self.Opened(entry))
+            case PackEntry(entries=(), server=ServerStatus()):
+                self.post_message(self.ServerOpened())
             case PackEntry(name=name) if name in self._folded:
                 self.action_unfold()
             case PackEntry():
@@ -263,6 +295,8 @@ class ToolList(FilterList):
 
     def _draw_pack(self, pack: PackEntry, style: Callable[[str], Style]) -> tuple[Content, Content]:
         name = (clean_line(pack.name), style("tool-list--pack"))
+        if pack.server is not None:
+            return self._draw_server(pack, pack.server, style)
         if not pack.entries:
             note = " can't be read " if pack.broken else " no tools "
             error = style("tool-list--error")
@@ -271,6 +305,17 @@ class ToolList(FilterList):
         muted = style("filter-list--note")
         problem = (" !", style("tool-list--error" if pack.broken else "tool-list--warning")) if pack.problems else ""
         return Content.assemble((arrow, muted), name), Content.assemble(problem, (f" {len(pack.entries)} ", muted))
+
+    def _draw_server(
+        self, pack: PackEntry, server: ServerStatus, style: Callable[[str], Style]
+    ) -> tuple[Content, Content]:
+        """Return a server with the sign and the name of its state, and its number of tools."""
+        muted = style("filter-list--note")
+        arrow = "  " if not pack.entries else "▸ " if pack.name in self._folded else "▾ "
+        left = Content.assemble((arrow, muted), (server_label(server), style("tool-list--pack")))
+        state = f" {SERVER_SIGNS[server.state]} {server.state} "
+        number = f"{len(pack.entries)} " if pack.entries else ""
+        return left, Content.assemble((state, style(_SERVER_STYLES[server.state])), (number, muted))
 
     def _draw_tool(
         self, entry: ToolEntry, style: Callable[[str], Style], *, is_selected: bool

@@ -323,8 +323,9 @@ class ToolPage(Vertical):
             self._results.popitem(last=False)
 
     def watch_running(self) -> None:
-        """Update the footer."""
-        self.screen.refresh_bindings()
+        """Update the footer, unless a call ends because the app ends."""
+        if self.is_attached:
+            self.screen.refresh_bindings()
 
     # Arguments
 

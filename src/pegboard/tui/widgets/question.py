@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from textual import events
@@ -16,6 +17,13 @@ ResultT = TypeVar("ResultT")
 _SELF = "dialog"
 _TYPING_KEYS = frozenset({"tab", "shift+tab", "backspace", "delete"})
 """Keys that users press while they type, besides printable ones."""
+
+
+@dataclass
+class _Now:
+    """An event that happens now."""
+
+    time: float
 
 
 class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
@@ -61,6 +69,11 @@ class QuestionScreen(Dialog[ResultT], Generic[ResultT]):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """Note when the mouse button went down."""
         self._down_at = answer_guard.clock.of(event)
+
+    @property
+    def accepts_now(self) -> bool:
+        """Whether a key pressed now would be an answer."""
+        return self._guard.accepts(_SELF, answer_guard.clock.of(_Now(answer_guard.clock.now())))
 
     @property
     def is_deliberate(self) -> bool:

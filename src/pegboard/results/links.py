@@ -1,0 +1,53 @@
+"""Files and resources that a result of an MCP server refers to."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from pegboard.results.paths import Path
+
+_FILE = re.compile(r"[\w.+-]+/[\w.+-]+, [\d.,]+ \w+: (/.+)")
+"""The line for an image or audio: its type, its size and its file."""
+
+
+class ResultLink(NamedTuple):
+    """A saved file, or a resource of the server."""
+
+    file: str | None = None
+    uri: str | None = None
+
+
+def link_at(data: JsonValue, path: Path) -> ResultLink | None:
+    """Return the link at a path in a result, or around it; None if there is none."""
+    found = link_of(data)
+    value = data
+    for step in path:
+        match value, step:
+            case dict(), str() if step in value:
+                value = value[step]
+            case list(), int() if step < len(value):
+                value = value[step]
+            case _:
+                break
+        found = link_of(value) or found
+    return found
+
+
+def link_of(value: JsonValue) -> ResultLink | None:
+    """Return the link that a value is, or None."""
+    if isinstance(value, str):
+        match = _FILE.fullmatch(value)
+        return ResultLink(file=match[1]) if match else None
+    if not isinstance(value, dict):
+        return None
+    resource = value.get("resource")
+    inner = resource if isinstance(resource, dict) else value
+    if inner.get("type") == "resource_link" and isinstance(inner.get("uri"), str):
+        return ResultLink(uri=str(inner["uri"]))
+    file = inner.get("file")
+    if isinstance(inner.get("uri"), str) and isinstance(file, str):
+        return ResultLink(file=file)
+    return None

@@ -1,0 +1,352 @@
+"""MCP servers in the interface: their states, questions, resources and prompts, with real servers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from chat_stage import on_chat
+from models import calls, says
+from servers import HOSTILE_SERVER, SDK_SERVER
+from stage import Stage, on_stage
+
+from pegboard.models import ServerConfig, ServerState
+from pegboard.runtime import Runtime
+from pegboard.tui.dialogs.result import ResultScreen
+from pegboard.tui.dialogs.server_contents import VariablesScreen
+from pegboard.tui.dialogs.server_questions import ElicitationScreen, SamplingScreen, VisitScreen
+from pegboard.tui.form import FormPane
+from pegboard.tui.form.editors import TextLine
+from pegboard.tui.widgets import answer_guard
+
+COMPLETING_SERVER = SDK_SERVER.with_name("completing_server.py")
+
+
+def server(script: Path, *arguments: str, name: str = "peer", **config: object) -> ServerConfig:
+    """Return the configuration of a server that runs a script."""
+    fields: dict[str, object] = {"command": sys.executable, "args": (str(script), *arguments), "timeout": 60.0}
+    return ServerConfig.model_validate({"name": name, **fields, **config})
+
+
+@asynccontextmanager
+async def with_servers(*configs: ServerConfig, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Stage]:
+    """Run the app with servers."""
+    runtime = Runtime.from_environment()
+    for config in configs:
+        runtime.servers.add(config)
+    async with on_stage(runtime, size) as stage:
+        yield stage
+
+
+async def ready(stage: Stage, name: str = "peer") -> None:
+    """Wait until a server and its tools are listed."""
+    await stage.until(
+        lambda: any(
+            pack.name == name and pack.entries and pack.server and pack.server.state is ServerState.READY
+            for pack in stage.app.tool_scan.catalogue.packs
+        ),
+        "the server is listed",
+    )
+
+
+async def select(stage: Stage, name: str = "peer") -> None:
+    """Select a server in the tool list and wait for its page."""
+    stage.screen.open_server(name)
+    await stage.until(lambda: stage.screen.query("ServerPage"), "the page of the server is there")
+    await stage.until_seen(f"MCP server {name}")
+
+
+async def start_call(stage: Stage, name: str) -> None:
+    """Run a tool without arguments from its form."""
+    stage.screen.open_tool(name)
+    await stage.until(lambda: stage.screen.settled, "the tool is shown")
+    await stage.press("ctrl+r")
+
+
+def line_of(stage: Stage, name: str) -> str:
+    """Return the line of a pack in the tool list."""
+    lines = [stage.list.draw(row, 32, is_selected=False).plain for row in range(stage.list.row_count)]
+    return next((line for line in lines if f" {name} " in line), "")
+
+
+@pytest.mark.promise("MCP-1")
+async def test_each_state_is_a_sign_and_a_word_and_servers_without_tools_are_listed() -> None:
+    async with with_servers(
+        server(SDK_SERVER),
+        server(SDK_SERVER, name="gone", command="no-such-command"),
+        server(SDK_SERVER, name="off", enabled=False),
+        server(HOSTILE_SERVER, "silent", name="slow"),
+    ) as stage:
+        await ready(stage)
+        await stage.until(lambda: "✖ failed" in line_of(stage, "gone"), "the failed server is listed")
+        assert "◌ disabled" in line_of(stage, "off")
+        assert "… connecting" in line_of(stage, "slow")
+        assert "● ready" in line_of(stage, "peer")
+
+
+@pytest.mark.promise("MCP-1")
+async def test_the_page_of_a_failed_server_says_why_and_reconnects(tmp_path: Path) -> None:
+    program = tmp_path / "server"
+    async with with_servers(server(SDK_SERVER, command=str(program))) as stage:
+        await stage.until(lambda: "✖ failed" in line_of(stage, "peer"), "the failed server is listed")
+        await select(stage)
+        await stage.until_seen("Install it, or correct `command`")
+        await stage.until_seen("Reconnect alt+r")
+        program.write_text(f'#!/bin/sh\necho starting >&2\nexec {sys.executable} "$@"\n')
+        program.chmod(0o755)
+        await stage.press("alt+r")
+        await ready(stage)
+        await stage.until_seen("example/fixture 1.2")
+        for text in ("● ready", "2026-07-28", "resources", "│ starting"):
+            await stage.until_seen(text)
+
+
+@pytest.mark.promise("MCP-1")
+async def test_a_server_that_connects_keeps_the_selection_and_the_form(tmp_path: Path) -> None:
+    program = tmp_path / "server"
+    async with with_servers(server(SDK_SERVER, command=str(program))) as stage:
+        await stage.open("fs.read_file")
+        await stage.type("draft")
+        await stage.until(lambda: "failed" in str(stage.app.tool_scan.catalogue.packs[0].server), "it failed")
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        program.chmod(0o755)
+        await stage.app.runtime.servers.connect("peer")
+        await ready(stage)
+        await stage.until(lambda: stage.screen.settled, "the tool is shown")
+        assert stage.marked == "fs.read_file"
+        assert stage.form.form is not None
+        assert stage.form.form.draft() == {"path": "draft"}
+
+
+@pytest.mark.promise("MCP-5")
+async def test_a_question_is_a_form_and_its_values_reach_the_server() -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await start_call(stage, "peer.greet")
+        await stage.until(lambda: isinstance(stage.app.screen, ElicitationScreen), "the question is there")
+        for text in ("The MCP server peer asks you during peer.greet", "Who are you?", "Accept", "Decline", "Cancel"):
+            await stage.until_seen(text)
+        await stage.until(lambda: isinstance(stage.app.screen.focused, TextLine), "the first field has the focus")
+        await stage.press("ctrl+r")
+        assert isinstance(stage.app.screen, ElicitationScreen), "the name is required"
+        await stage.type("Ann")
+        await stage.press("ctrl+r")
+        await stage.until_seen("Ann is 30")
+
+
+@pytest.mark.promise("MCP-5")
+@pytest.mark.parametrize(("key", "answer"), [("alt+d", "decline"), ("escape", "cancel")])
+async def test_declining_and_cancelling_a_question(key: str, answer: str) -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await start_call(stage, "peer.greet")
+        await stage.until(lambda: isinstance(stage.app.screen, ElicitationScreen), "the question is there")
+        await stage.until(lambda: isinstance(stage.app.screen.focused, TextLine), "the first field has the focus")
+        await stage.press(key)
+        await stage.until(lambda: stage.result.result is not None, "the call has ended")
+        assert stage.result.result is not None
+        assert stage.result.result.data == answer
+
+
+def is_png(file: str) -> bool:
+    """Return whether a file is a PNG."""
+    return Path(file).read_bytes().startswith(b"\x89PNG")
+
+
+class StoppedClock(answer_guard.Clock):
+    """A clock by which no time passes, so that every key comes too early."""
+
+    def now(self) -> float:
+        return 0.0
+
+    def of(self, event: answer_guard.TimedEvent) -> float:
+        del event
+        return 0.0
+
+
+@pytest.mark.promise("MCP-5")
+@pytest.mark.parametrize("tool", ["peer.greet", "peer.ask_model"])
+async def test_keys_meant_for_something_else_neither_answer_nor_fill_in(
+    tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        monkeypatch.setattr(answer_guard, "clock", StoppedClock())
+        await start_call(stage, tool)
+        await stage.until(
+            lambda: isinstance(stage.app.screen, ElicitationScreen | SamplingScreen), "the question is there"
+        )
+        await stage.press("A", "n", "enter", "ctrl+r", "ctrl+y", "alt+d", "escape", "tab", "enter")
+        asking = stage.app.screen
+        assert isinstance(asking, ElicitationScreen | SamplingScreen)
+        forms = asking.query(FormPane)
+        assert all(one.form is not None and not one.form.draft() for one in forms)
+
+
+@pytest.mark.promise("MCP-5")
+async def test_a_question_closes_when_its_call_is_cancelled() -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await start_call(stage, "peer.greet")
+        await stage.until(lambda: isinstance(stage.app.screen, ElicitationScreen), "the question is there")
+        assert stage.result.call is not None
+        await stage.app.runtime.cancel(stage.result.call.id)
+        await stage.until(lambda: stage.app.screen is stage.screen, "the question is closed")
+
+
+@pytest.mark.promise("MCP-5")
+@pytest.mark.parametrize("opens", [True, False])
+async def test_an_address_is_shown_in_full_and_opened_only_on_request(
+    opens: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import webbrowser
+
+    opened: list[str] = []
+
+    class Browser(webbrowser.BaseBrowser):
+        def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
+            del new, autoraise
+            opened.append(url)
+            return True
+
+    monkeypatch.setattr(webbrowser, "get", Browser)
+    async with with_servers(server(HOSTILE_SERVER, "url")) as stage:
+        await ready(stage)
+        await start_call(stage, "peer.bad")
+        await stage.until(lambda: isinstance(stage.app.screen, VisitScreen), "the question is there")
+        await stage.until_seen("https://example.org/in")
+        assert "Host: example.org" in stage.text
+        assert not opened
+        await stage.press("ctrl+y" if opens else "enter")
+        await stage.until(lambda: stage.result.result is not None, "the call has ended")
+        assert stage.result.result is not None
+        assert stage.result.result.ok is opens
+        assert opened == (["https://example.org/in"] if opens else [])
+
+
+@pytest.mark.promise("MCP-5")
+@pytest.mark.parametrize("key", ["ctrl+y", "n"])
+async def test_a_prompt_for_the_model_is_shown_in_full_before_it_is_sent(key: str) -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await start_call(stage, "peer.ask_model")
+        await stage.until(lambda: isinstance(stage.app.screen, SamplingScreen), "the prompt is there")
+        for text in ("The MCP server peer", "peer.ask_model", "Be brief.", "six times seven?", "maximum tokens: 100"):
+            await stage.until_seen(text)
+        await stage.press(key)
+        await stage.until(lambda: stage.result.result is not None, "the call has ended")
+        result = stage.result.result
+        assert result is not None
+        assert result.error is not None
+        assert ("No model is configured" if key == "ctrl+y" else "rejected") in result.error.message
+
+
+@pytest.mark.promise("MCP-6")
+async def test_resources_and_templates_open_in_a_result_pane() -> None:
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await select(stage)
+        await stage.until_seen("memo://one")
+        for text in ("memo://of/{name}", "review(topic)"):
+            assert text in stage.text
+        stage.screen.query_one("ServerPage PickList").focus()
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the resource is open")
+        await stage.until_seen("the memo")
+        await stage.press("escape")
+        await stage.type("memo://of")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, VariablesScreen), "the form is there")
+        await stage.type("tea time")
+        await stage.press("ctrl+r")
+        await stage.until_seen("memo tea time")
+
+
+@pytest.mark.promise("MCP-6")
+async def test_a_prompt_is_completed_by_the_server_and_sent_to_the_chat() -> None:
+    async with with_servers(server(COMPLETING_SERVER)) as stage:
+        await stage.until(lambda: "● ready" in line_of(stage, "peer"), "the server is connected")
+        await select(stage)
+        await stage.until_seen("visit(city, days?)")
+        stage.screen.query_one("ServerPage PickList").focus()
+        await stage.type("visit")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, VariablesScreen), "the form is there")
+        await stage.until(lambda: isinstance(stage.app.screen.focused, TextLine), "the first field has the focus")
+        await stage.type("Berl")
+        line = stage.app.screen.focused
+        assert isinstance(line, TextLine)
+        await stage.until(lambda: line._suggestion == "Berlin", "the server completes the value")
+        await stage.press("right", "ctrl+r")
+        await stage.until(lambda: stage.app.current_mode == "chat", "the Chat page is open")
+        await stage.until_seen("Plan 1 days in Berlin.")
+
+
+@pytest.mark.promise("MCP-1")
+async def test_health_lists_servers_with_state_reason_and_fix_and_leads_to_their_pages() -> None:
+    async with with_servers(server(SDK_SERVER), server(SDK_SERVER, name="gone", command="no-such-command")) as stage:
+        await ready(stage)
+        await stage.until(lambda: "✖ failed" in line_of(stage, "gone"), "the failed server is listed")
+        await stage.press("f8")
+        await stage.until_seen("✖ gone")
+        for text in ("✖ failed", "was not found", "Install it, or correct", "● peer"):
+            await stage.until_seen(text)
+        assert "Health !" in stage.text
+        await stage.press("enter")
+        await stage.until_seen("MCP server gone")
+
+
+@pytest.mark.promise("MCP-4")
+async def test_images_and_resource_links_of_a_result_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pegboard.tui.dialogs import saved_file
+
+    opened: list[str] = []
+    monkeypatch.setattr(saved_file, "_opened", lambda file: not opened.append(file))  # type: ignore[func-returns-value]
+    async with with_servers(server(SDK_SERVER)) as stage:
+        await ready(stage)
+        await start_call(stage, "peer.mixed")
+        await stage.until_seen("image/png, 70 B")
+        stage.result.focus()
+        await stage.press("home", "down", "down", "o")
+        await stage.until(lambda: opened, "the image is opened")
+        assert is_png(opened[0])
+        await stage.press("end", "o")
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the resource is open")
+        await stage.until_seen("the memo")
+
+
+@pytest.mark.promise("MCP-8")
+async def test_only_passive_files_that_pegboard_saved_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pegboard.tui.dialogs import saved_file
+
+    monkeypatch.setattr(saved_file, "_opened", lambda file: pytest.fail(f"{file} was opened"))
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (tmp_path / "own.png").write_bytes(b"")
+    (folder / "page.html").write_text("<script>")
+    (folder / "link.png").symlink_to(tmp_path / "own.png")
+    async with with_servers() as stage:
+        for file in (tmp_path / "own.png", folder / "page.html", folder / "link.png", folder / "none.png"):
+            await saved_file.open_file(stage.app, folder, str(file))
+            await stage.until_seen("Its path is copied.")
+
+
+@pytest.mark.promise("MCP-8", "TUI-7")
+@pytest.mark.parametrize("rule", [False, True], ids=["by default", "by a rule"])
+async def test_the_approval_card_names_the_server(tmp_path: Path, rule: bool) -> None:
+    config = f'[mcp.servers.peer]\ncommand = "{sys.executable}"\nargs = ["{SDK_SERVER}"]\ntimeout = 60.0\n'
+    approvals = Runtime.from_environment().paths.approvals
+    approvals.parent.mkdir(parents=True, exist_ok=True)
+    approvals.write_text('[[rule]]\nask = "peer.add"\n' if rule else "")
+    turns = (calls(("peer_add", {"a": 1, "b": 2})), says("Done"))
+    async with on_chat(tmp_path, *turns, config=config) as stage:
+        await stage.until(lambda: stage.runtime.tools.get("peer.add"), "the server is connected")
+        await stage.say("Add")
+        await stage.asked()
+        assert "MCP server peer" in "\n".join(stage.lines)
+        assert ("A rule of" in "\n".join(stage.lines)) is rule
