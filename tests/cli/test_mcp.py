@@ -103,6 +103,14 @@ def test_a_server_of_one_run_is_named_after_what_it_reports(pegboard: Command, l
 
 
 @pytest.mark.promise("MCP-3")
+def test_the_app_opens_with_a_server_of_one_run() -> None:
+    with in_terminal("--mcp", f"zebra={START}", size=(120, 60)) as screen:
+        screen.read_until("zebra")
+        screen.type("\x11")  # ctrl+q
+        assert screen.read_all() == 0
+
+
+@pytest.mark.promise("MCP-3")
 def test_a_given_name_that_exists_gets_a_suffix(pegboard: Command) -> None:
     done = pegboard("tools", "list", "--json", "--mcp", f"time={START}", "--mcp", START, "--mcp", START)
     packs = {tool["pack"] for tool in json.loads(done.stdout)}

@@ -357,7 +357,7 @@ async def test_a_click_on_a_page_in_the_header_opens_it(needy: GivenRuntime) -> 
         await stage.until(lambda: stage.app.current_mode == "health", "health is shown")
         await stage.until_seen("pandas")
         await stage.pilot.click("HeaderItem#problems")
-        await stage.until_seen("No problems with packs")
+        await stage.until_seen("4 problems ─")
         await stage.press("escape")
         await stage.pilot.click("HeaderItem#tools")
         await stage.until(lambda: stage.app.current_mode == "tools", "the tools are shown")

@@ -138,7 +138,7 @@ async def test_the_chosen_theme_is_used_at_the_next_start(given: GivenRuntime) -
 
 
 async def test_a_chosen_theme_that_cannot_be_saved_is_still_applied(given: GivenRuntime) -> None:
-    given.paths.state.write_text("a file where the folder should be")
+    (given.paths.state / "theme").mkdir(parents=True)  # a folder where the file should be
     async with on_stage(given) as stage:
         stage.app.theme = "pegboard-light"
         await stage.until_seen("The chosen theme could not be saved")

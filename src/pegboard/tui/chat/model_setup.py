@@ -94,7 +94,7 @@ class ModelSetup(Dialog[str | None]):
             ("Key", self._key),
         ):
             with Horizontal():
-                yield Label(label)
+                yield Label(Content(label))
                 yield entry
         yield self._hint
         yield self._outcome
