@@ -29,7 +29,7 @@ from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
 from pegboard.tui.shell.notices import notify_about_configuration
 from pegboard.tui.shell.window_title import WindowTitle
-from pegboard.tui.state.health_checks import HealthChecks
+from pegboard.tui.state.health_checks import HealthChecks, HealthState
 from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.state.tool_scanner import ToolScanner
 from pegboard.tui.tools.screen import ToolsScreen
@@ -56,7 +56,7 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime) -> None:
-        self._checks = HealthChecks(runtime, lambda health: setattr(self, "health", health))
+        self._checks = HealthChecks(runtime, self._show_health)
         self._scanner = ToolScanner(runtime, lambda scan: setattr(self, "tool_scan", scan))
         self._key_problems: tuple[Problem, ...] = ()
         super().__init__((themes.shipped(), runtime.paths.themes), runtime)
@@ -215,6 +215,10 @@ class PegboardApp(DialogApp, inherit_bindings=False):
         """Check the requirements of new tools."""
         if scan.catalogue is not before.catalogue:
             self.run_worker(self._checks.check_new(), group="checks")
+
+    def _show_health(self, health: HealthState) -> None:
+        if self.is_running:  # a check that ends with the app has nothing left to update
+            self.health = health
 
     def watch_health(self) -> None:
         """Update the states of the tools."""

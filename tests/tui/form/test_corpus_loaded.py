@@ -73,7 +73,7 @@ async def test_loaded_arguments_are_shown_and_sent_unchanged(corpus: list[Row], 
     rows = with_every_feature(corpus, data_folder / "schemas" / "open.jsonl", ROWS_OF_A_FEATURE)
     assert len(rows) >= FEWEST_ROWS
     app, wrong = FormAlone(), {}
-    async with app.run_test(size=SIZE):
+    async with app.run_test(size=SIZE) as pilot:
         for row in rows[shard::SHARDS]:
             app.pane.show(tool_of(row.schema, f"pack.t{row.id}"))
             if not row.valid:
@@ -82,6 +82,7 @@ async def test_loaded_arguments_are_shown_and_sent_unchanged(corpus: list[Row], 
             doing = f"{row.id}: {exact(example)}".__str__
             app.pane.load(example)
             await wait_for(app, lambda: is_mounted(app), doing)
+            await pilot.pause()  # until every widget has its styles
             assert app.text
             found = [sent(app), *fields_shown_wrong(app), *heights_computed_wrong(app)]
             app.pane.action_text()
