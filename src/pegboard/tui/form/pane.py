@@ -24,6 +24,7 @@ from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.form.body import FormBody
 from pegboard.tui.form.editors import JsonBox
 from pegboard.tui.form.form_commands import FORM_COMMANDS
+from pegboard.tui.form.note import Note
 from pegboard.tui.form.rows import KeyLine
 from pegboard.tui.form.scroll import FormScroll
 from pegboard.tui.form.store import FormStore, KeptForm
@@ -31,19 +32,6 @@ from pegboard.tui.widgets.paint_hold import PaintHold
 
 _PAUSE_SECONDS = 0.3
 """Pause after the last key before validation errors are shown."""
-
-
-class _Note(Static, can_focus=True):
-    """Note in place of the fields; it can be focused, so that arguments can still be written as JSON."""
-
-    DEFAULT_CSS = """
-    _Note {
-        color: $text-muted;
-        height: auto;
-        &:focus { background: $block-cursor-blurred-background; text-style: bold; }
-        &:focus:nocolor { text-style: reverse; }
-    }
-    """
 
 
 class FormPane(Widget):
@@ -398,7 +386,7 @@ class FormPane(Widget):
                 self._replace_body(body, fields=body)
             self._scroll.restore_later(kept.top)
         else:
-            self._replace_body(Vertical(_Note("This tool has no arguments.", markup=False), classes="body"))
+            self._replace_body(Vertical(Note("This tool has no arguments.", markup=False), classes="body"))
         if had_focus:
             self.focus_field(kept.focused)
 
