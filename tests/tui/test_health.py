@@ -349,6 +349,15 @@ async def test_the_palette_opens_pages_and_finds_tools_from_every_page(needy: Gi
         assert stage.app.current_mode == "tools"
 
 
+@pytest.mark.promise("SEC-7")
+async def test_a_key_that_arrives_before_its_page_has_widgets_does_nothing(needy: GivenRuntime) -> None:
+    async with on_stage(needy) as stage:
+        early = stage.app._health_screen()
+        assert not await stage.app.run_action("back", early)
+        await stage.press("f8", "escape")
+        await stage.until_seen("pandas")
+
+
 @pytest.mark.promise("TUI-7")
 async def test_a_click_on_a_page_in_the_header_opens_it(needy: GivenRuntime) -> None:
     async with on_stage(needy, size=(80, 24)) as stage:

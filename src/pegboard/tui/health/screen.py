@@ -91,7 +91,15 @@ class HealthScreen(PageScreen):
             footer=True,
             meaning="Run",
         ),
-        Command("health.recheck_all", "alt+r", "recheck_all", "Recheck all", "Check every requirement again.", True),
+        Command(
+            "health.recheck_all",
+            "alt+r",
+            "recheck_all",
+            "Recheck all",
+            "Check every requirement again.",
+            footer=True,
+            meaning="Refresh",
+        ),
         Command("health.view", "ctrl+t", "view", "Switch view", "List by tool or by requirement.", footer=True),
         Command("health.open", "enter", "open", "Open", "Go to the selected tool, tools or file."),
         Command(

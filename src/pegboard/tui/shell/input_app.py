@@ -1,13 +1,17 @@
-"""An app that observes the user's input, and ends clicks and workers of removed widgets."""
+"""An app that observes the user's input, and ignores input for widgets that don't exist yet or any more."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual import events
+from textual.actions import ActionParseResult
 from textual.app import ScreenStackError
 from textual.await_remove import AwaitRemove
 from textual.dom import DOMNode
 from textual.errors import NoWidget
 from textual.notifications import Notification, Notify
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import active_worker
 
@@ -57,6 +61,17 @@ class InputApp(EndingApp):
             self._collector.touch()
         if not (isinstance(event, events.MouseDown) and self._is_on_removed(event)):
             await super().on_event(event)
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Run an action, unless it is one of a screen that has no widgets yet; return whether it was handled."""
+        if isinstance(default_namespace, Screen) and not default_namespace.is_mounted:
+            return False
+        return await super().run_action(action, default_namespace, namespaces)
 
     def _is_on_removed(self, event: events.MouseDown) -> bool:
         """Return whether the widget under the mouse was removed, such as an expired toast.

@@ -156,7 +156,7 @@ class ToolsScreen(PageScreen):
         Command("tools.larger_form", "alt+pagedown", "divide(1)", "Larger form", "Enlarge the form."),
         Command("tools.smaller_form", "alt+pageup", "divide(-1)", "Smaller form", "Shrink the form."),
         Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
-        Command("tools.reconnect", "alt+r", "reconnect", "Reconnect", "Connect to the MCP server again.", footer=True),
+        Command("tools.reconnect", "alt+r", "reconnect", "Reconnect", "Connect to it again.", True, meaning="Refresh"),
         Command("tools.log_in", "alt+l", "log_in", "Log in", "Log in to the MCP server in the browser.", footer=True),
         Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
     )
