@@ -129,7 +129,7 @@ class ToolPage(Vertical):
         return (
             f"Press {self._key('tools.run')} to run this tool.\n"
             "Write your own tools: `pegboard new NAME`.\n"
-            f"Connect a model or a model server: {key_of(self.app, 'mode.chat')}, then f2."
+            f"Connect a model: {key_of(self.app, 'mode.chat')}, f2; a server: `pegboard mcp`."
         )
 
     def show_titles(self) -> None:
