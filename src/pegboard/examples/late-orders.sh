@@ -1,4 +1,4 @@
-# Whoever waits for a late order because a part of it is out of stock gets 10 % off the next one.
+# Customers whose late order lacks a part that is out of stock get 10 % off the next order.
 set -eo pipefail
 
 # all late orders, page by page
