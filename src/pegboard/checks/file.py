@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from pydantic import JsonValue, ValidationError
 
@@ -18,6 +18,7 @@ from pegboard.config.files import read_text, shown
 from pegboard.config.lines import key_lines
 from pegboard.config.paths import absolute
 from pegboard.config.trust import CHECKS, FolderFiles
+from pegboard.data.json_text import identical
 from pegboard.errors import PegboardError
 from pegboard.models import JsonObject, Problem
 from pegboard.presets.files import file_name, normal, plain_name
@@ -28,6 +29,9 @@ _LONGEST_NAME: Final = 200
 """Maximum length of a file name, in bytes."""
 _SHARED: Final = 0o666
 """Permissions of files in the working directory, less those of the umask."""
+
+
+_Problems: TypeAlias = list[Problem]
 
 
 class CheckError(PegboardError):
@@ -131,33 +135,22 @@ class Checks:
         Raises:
             CheckError: The file can't be read or written, or the data can't be written as TOML.
         """
-        import tomlkit
-        from tomlkit.exceptions import TOMLKitError
-
         file = Path(check.file)
         text = read_text(file)
         if isinstance(text, Problem):
             raise CheckError(f"The snapshot was not stored. {text.message}")
         try:
-            table = read_toml(text)
-            _put_snapshot(table, data)
-            wanted = write_toml(table)
-            new = tomlkit.parse(text)
-            _put_snapshot(new, tomlkit.parse(write_toml({"data": data}))["data"])
-            edited = tomlkit.dumps(new)
-            if read_toml(edited) != table:
-                edited = wanted
+            edited = _with_snapshot(text, data)
         except TomlTextError as error:
             raise CheckError(f"The snapshot of `{check.name}` can't be written as TOML: {error}.") from error
-        except TOMLKitError:  # tomlkit doesn't parse some files that tomllib does
-            edited = wanted
         try:
             mode = storage.PRIVATE_FILE if file.parent == self._paths.checks else _SHARED
             storage.write(file, edited.encode(), mode=mode)
         except OSError as error:
             raise CheckError(f"The check `{check.name}` can't be written: {error.strerror or error}.") from error
 
-    def _files(self, folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    @staticmethod
+    def _files(folder: Path, problems: _Problems) -> Iterator[Path]:
         try:
             found = sorted(folder.iterdir(), key=lambda file: plain_name(file.stem).casefold())
         except (FileNotFoundError, NotADirectoryError):
@@ -213,13 +206,36 @@ def _table(check: Check) -> JsonObject:
     return {"tool": check.tool, **described, **arguments, "expect": expect}
 
 
-def _put_snapshot(table: dict[str, object] | JsonObject, data: object) -> None:
+def _with_snapshot(text: str, data: JsonValue) -> str:
+    """Return the text of a check file with other data in its snapshot.
+
+    Raises:
+        TomlTextError: The text is not TOML, or the data can't be written as TOML.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    table = read_toml(text)
+    _put_snapshot(table, data)
+    whole = write_toml(table)
+    try:
+        document = tomlkit.parse(text)
+        _put_snapshot(document, tomlkit.parse(write_toml({"data": data})).unwrap()["data"])
+        edited = tomlkit.dumps(document)
+        if identical(read_toml(edited), table):
+            return edited
+    except (TOMLKitError, TomlTextError, RecursionError):  # tomlkit doesn't preserve every text, such as "\r\n"
+        pass
+    return whole
+
+
+def _put_snapshot(table: MutableMapping[str, object] | JsonObject, data: object) -> None:
     """Set `expect.snapshot.data` in a table of either library."""
     node: object = table
     for key in ("expect", "snapshot"):
-        assert isinstance(node, dict), "validated with the check"
+        assert isinstance(node, MutableMapping), "validated with the check"
         node = node.setdefault(key, {})
-    assert isinstance(node, dict), "validated with the check"
+    assert isinstance(node, MutableMapping), "validated with the check"
     node["data"] = data
 
 

@@ -43,7 +43,8 @@ def junit(reports: Sequence[CheckReport], problems: Sequence[Problem] = ()) -> b
         case = SubElement(suite, "testcase", {"classname": "checks", "name": _text(problem.file or "")})
         _outcome(case, "error", str(problem), "")
     indent(root)
-    return tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    xml: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return xml + b"\n"
 
 
 def _outcome(case: Element, tag: str, message: str, details: str) -> None:

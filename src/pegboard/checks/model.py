@@ -8,8 +8,10 @@ from pydantic import Field, JsonValue
 
 from pegboard.models import DataModel, ErrorCode, JsonObject, Problem
 
-CheckStatus = Literal["passed", "failed", "error"]
-"""A check has an `error` if it could not run: its file is invalid, or its folder isn't trusted."""
+CheckStatus = Literal["passed", "failed", "error", "skipped"]
+"""A check has an `error` if it could not run, such as in a folder that isn't trusted. It is `skipped` if the rules
+don't allow its tool to run without a person.
+"""
 
 
 class ExpectedError(DataModel):

@@ -10,8 +10,9 @@ from pydantic import JsonValue
 
 from pegboard.checks.differences import MOST, differences, shortened
 from pegboard.checks.file import CheckError, Checks
-from pegboard.checks.model import Check, CheckReport, Difference, Expectations
+from pegboard.checks.model import Check, CheckReport, CheckStatus, Difference, Expectations
 from pegboard.config.trust import REVIEW
+from pegboard.errors import FormFaults
 from pegboard.models import Problem, ToolCall, ToolResult
 from pegboard.runtime import Runtime
 
@@ -29,9 +30,13 @@ class CheckRunner:
         runtime: The runtime whose tools are checked.
         checks: The files of the checks.
         engine: Runs the calls; the runtime's gateway by default.
+        unattended: Whether no person started the run, so that only read-only tools run, and those that a rule allows.
     """
 
-    def __init__(self, runtime: Runtime, checks: Checks, engine: CallEngine | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, checks: Checks, engine: CallEngine | None = None, *, unattended: bool = False
+    ) -> None:
+        self._unattended = unattended
         self._runtime = runtime
         self._checks = checks
         self._engine: CallEngine = engine or runtime.result
@@ -55,7 +60,10 @@ class CheckRunner:
                 yield _unable(check, Problem(message=message, fix=REVIEW, file=check.file))
 
     async def _run(self, check: Check, *, update: bool) -> CheckReport:
-        call = ToolCall(name=check.tool, args=check.arguments, source="check")
+        call = ToolCall(name=check.tool, args=check.arguments, source="check", unattended=self._unattended)
+        if self._unattended and (reason := await asyncio.to_thread(self._why_skipped, call)):
+            fix = "Run it with `pegboard check run`, or add a rule that allows it."
+            return _unable(check, Problem(message=reason, fix=fix, severity="warning"), status="skipped")
         call, result = await self._engine(call)
         found: list[Difference] = [*_of_outcome(check.expect, result)]
         stored = False
@@ -66,14 +74,14 @@ class CheckRunner:
                 message = f"The whole result of `{check.name}` can't be compared: {error}."
                 return _unable(check, Problem(message=message, file=check.file), call, result)
             found += await self._of_data(check, data)
-            changed = check.expect.snapshot is not None and await asyncio.to_thread(_of_snapshot, check.expect, data)
+            changed = await asyncio.to_thread(_of_snapshot, check.expect, data)
             if changed and update and not found:
                 try:
                     await asyncio.to_thread(self._checks.store_snapshot, check, data)
                 except CheckError as error:
                     return _unable(check, Problem(message=str(error), file=check.file), call, result)
                 stored = True
-            elif changed:
+            else:
                 found += changed
         return CheckReport(
             check=check.name,
@@ -85,6 +93,18 @@ class CheckRunner:
             duration_ms=result.meta.duration_ms,
             updated=stored,
         )
+
+    def _why_skipped(self, call: ToolCall) -> str:
+        """Return why the rules don't allow a call without a person; empty if they allow it. Reads the rules."""
+        spec = self._runtime.tools.get(call.name)
+        if spec is None:
+            return ""
+        try:
+            prepared = self._runtime.tools.prepare(spec, call.args)
+        except FormFaults:  # the gateway rejects the call before the rules apply
+            return ""
+        verdict = self._runtime.rules.verdict(call.model_copy(update={"name": spec.name, "args": prepared}))
+        return "" if verdict is None or verdict.action == "allow" else verdict.reason
 
     async def _of_data(self, check: Check, data: JsonValue) -> list[Difference]:
         """Return the failed expectations about the data, except the snapshot."""
@@ -176,13 +196,17 @@ def _whole(result: ToolResult) -> JsonValue:
 
 
 def _unable(
-    check: Check, problem: Problem, call: ToolCall | None = None, result: ToolResult | None = None
+    check: Check,
+    problem: Problem,
+    call: ToolCall | None = None,
+    result: ToolResult | None = None,
+    status: CheckStatus = "error",
 ) -> CheckReport:
     return CheckReport(
         check=check.name,
         tool=check.tool,
         file=check.file,
-        status="error",
+        status=status,
         problem=problem,
         call=call.id if call is not None else None,
         duration_ms=result.meta.duration_ms if result is not None else 0.0,

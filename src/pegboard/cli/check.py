@@ -1,4 +1,4 @@
-"""`pegboard check run | list | new | keep`."""
+"""`pegboard check run | list | new | keep | watch | compat`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find,
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
+    import asyncio
+
     from pegboard.checks import Check, CheckReport, Checks
+    from pegboard.checks.compare import ToolCompatibility
     from pegboard.models import Problem
     from pegboard.runtime import Runtime
+
+_CALLS_PRINTED = 10
 
 check = group("check", "Keep calls as checks, run them, and compare the schemas of tools.")
 
@@ -158,6 +163,151 @@ def keep(
     _save(files, kept, own=own, as_json=json)
 
 
+@check.command()
+def watch(context: typer.Context, pattern: PatternArgument = None, packs: PacksOption = None) -> None:
+    """Run the checks of a pack whenever its file changes, until ctrl+c.
+
+    Only checks of read-only tools run, and those that a rule in approvals.toml allows.
+    """
+    import asyncio
+
+    from pegboard.checks.watch import changed_packs
+    from pegboard.cli.interruption import interruptible
+    from pegboard.cli.output import narrate, narrate_problems
+
+    runtime = open_runtime(context)
+    files = _checks(runtime)
+
+    async def follow() -> None:
+        from contextlib import aclosing
+
+        from pegboard.checks.run import CheckRunner
+
+        runner = CheckRunner(runtime, files, unattended=True)
+        async with runtime, aclosing(changed_packs(runtime)) as changes:
+            async for changed in changes:
+                narrate_problems(runtime.problems())
+                if not changed:
+                    narrate("Waiting for changes of packs. ctrl+c ends this.")
+                    continue
+                checks, invalid = await asyncio.to_thread(files.list, pattern)
+                narrate_problems(invalid)
+                names = {spec.name: spec.pack for spec in runtime.tools.all()}
+                wanted = [one for one in checks if names.get(one.tool, one.tool.partition(".")[0]) in changed]
+                narrate(f"{', '.join(sorted(changed))} changed.")
+                reports = []
+                async with aclosing(runner.run(wanted)) as found:
+                    async for report in found:
+                        reports.append(report)
+                        print_report(report)
+                narrate(_summary(reports, ()))
+
+    async def run() -> int:
+        task = asyncio.create_task(follow())
+        with interruptible(lambda: _cancel(task)) as interruption:
+            try:
+                await task
+            except asyncio.CancelledError:
+                if not interruption:
+                    raise
+            return interruption.exit_code
+
+    raise typer.Exit(asyncio.run(run()))
+
+
+@check.command()
+def compat(
+    context: typer.Context,
+    tool: Annotated[
+        str | None, typer.Argument(metavar="[TOOL]", help="Only this tool, or the tools of this pack.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="REV|DATE",
+            help="Compare with a git revision of the packs, or with the schemas seen at a date such as 2026-07-31.",
+        ),
+    ] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept the current schemas as the new baseline.")] = False,
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Compare the schemas of tools with earlier ones and with recorded calls; exit with 1 on breaking changes.
+
+    Without --since, the earlier schemas are those that Pegboard saw before the first breaking change that you haven't
+    accepted. Example for CI: `pegboard --packs tools check compat --since origin/main`.
+    """
+    import asyncio
+
+    from pegboard.checks import CheckError
+    from pegboard.checks.compare import Compatibility, is_comparable
+    from pegboard.cli.output import narrate, narrate_problems, print_json
+
+    if accept and since is not None:
+        _fail("--accept and --since can't be combined.")
+    runtime = scanned(context, connects=True, tool=tool)
+    narrate_problems(runtime.problems())
+    if tool is not None and not runtime.tools.named(tool):
+        find(runtime, tool)
+    specs = [spec for spec in runtime.tools.named(tool) if tool is not None or is_comparable(spec)]
+    comparison = Compatibility(runtime)
+
+    async def compare() -> tuple[ToolCompatibility, ...]:
+        async with runtime:
+            if since is not None:
+                return await comparison.since(specs, since)
+            return await asyncio.to_thread(comparison.against_baseline, specs, removed=tool is None)
+
+    try:
+        found = asyncio.run(compare())
+        if accept:
+            comparison.accept(specs, found)
+    except CheckError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"The schemas of tools can't be stored: {error.strerror or error}.")
+    if json:
+        print_json(found)
+    else:
+        for one in found:
+            if tool is not None or one.status != "compatible" or one.changes:
+                _print_compatibility(one)
+        narrate(_compatibility_summary(found, since))
+    breaks = any(one.status in {"breaking", "removed"} for one in found)
+    if accept:
+        narrate("The current schemas are the baseline now.")
+    raise typer.Exit(TOOL_FAILED if breaks and not accept else 0)
+
+
+def _print_compatibility(one: ToolCompatibility) -> None:
+    from pegboard.cli.output import print_coloured, print_text
+    from pegboard.results.clean import clean_line
+
+    colours = {"compatible": "green", "new": "green", "breaking": "red", "removed": "red"}
+    print_coloured(one.status, colours[one.status])
+    print_text(f"  {clean_line(one.tool)}: {clean_line(one.summary)}\n")
+    for change in one.changes:
+        kind = "breaking" if change.breaking else "compatible"
+        print_text(clean_line(f"    {kind}, {change.side}: {change.message}") + "\n")
+    for call in one.broken_calls[:_CALLS_PRINTED]:
+        at = call.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        print_text(clean_line(f"    call {call.id} of {at}: {call.reason}") + "\n")
+    if one.broken > _CALLS_PRINTED:
+        print_text(f"    and {one.broken - _CALLS_PRINTED:,} more calls\n")
+
+
+def _compatibility_summary(found: tuple[ToolCompatibility, ...], since: str | None) -> str:
+    from pegboard.results.sizes import count
+
+    bad = sum(one.status in {"breaking", "removed"} for one in found)
+    known = sum(bool(one.since) for one in found)
+    unknown = f" No earlier schema of {count(len(found) - known, 'tool')} is known." if known < len(found) else ""
+    if not found:
+        return "No tool to compare." if since is None else f"No tool to compare with {since}."
+    return f"{count(len(found), 'tool')} compared, {bad} with breaking changes.{unknown}"
+
+
 def _checks(runtime: Runtime) -> Checks:
     from pegboard.checks import Checks
 
@@ -179,7 +329,7 @@ def _run(
     async def run() -> int:
         task = asyncio.current_task()
         assert task is not None
-        with interruptible(task.cancel) as interruption:
+        with interruptible(lambda: _cancel(task)) as interruption:
             try:
                 async with runtime, aclosing(CheckRunner(runtime, files).run(checks, update=update)) as found:
                     async for report in found:
@@ -194,12 +344,16 @@ def _run(
     return reports, asyncio.run(run())
 
 
+def _cancel(task: asyncio.Task[int] | asyncio.Task[None]) -> None:
+    task.cancel()
+
+
 def print_report(report: CheckReport) -> None:
     """Print a report on a check: a line, and a line for each difference."""
     from pegboard.cli.output import print_coloured, print_text
     from pegboard.results.clean import clean_line
 
-    colours = {"passed": "green", "failed": "red", "error": "red"}
+    colours = {"passed": "green", "failed": "red", "error": "red", "skipped": "yellow"}
     print_coloured(report.status, colours[report.status])
     note = "  snapshot stored" if report.updated else ""
     tool = "" if report.tool == report.check else f"  {report.tool}"
@@ -211,9 +365,10 @@ def print_report(report: CheckReport) -> None:
 
 
 def _summary(reports: list[CheckReport], invalid: tuple[Problem, ...]) -> str:
-    counts = {status: sum(report.status == status for report in reports) for status in ("passed", "failed", "error")}
+    statuses = ("passed", "failed", "error", "skipped")
+    counts = {status: sum(report.status == status for report in reports) for status in statuses}
     counts["error"] += len(invalid)
-    names = {"passed": "passed", "failed": "failed", "error": "could not run"}
+    names = {"passed": "passed", "failed": "failed", "error": "could not run", "skipped": "skipped"}
     return ", ".join(f"{count} {names[status]}" for status, count in counts.items() if count) or "0 checks"
 
 
@@ -243,7 +398,7 @@ def _save(files: Checks, made: Check, *, own: bool, as_json: bool) -> None:
 
 def _expected(one: Check) -> list[str]:
     """Return the names of the expectations of a check."""
-    names = [one.expect.outcome]
+    names: list[str] = [one.expect.outcome]
     names += ["error"] if one.expect.error is not None else []
     names += ["schema"] if one.expect.result_schema is not None else []
     names += [name for name in ("exact", "subset") if name in one.expect.model_fields_set]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -134,6 +134,10 @@ def _effects(settings: Settings, files: FolderFiles) -> Iterator[str]:
             yield _server_effect(name, server)
     if settings.keys:
         yield "[keys] changes what keys do, possibly also the keys that approve and reject."
+    yield from _folder_effects(files, folders)
+
+
+def _folder_effects(files: FolderFiles, folders: Iterable[Path]) -> Iterator[str]:
     if files.has_checks:
         yield f"The checks in {CHECKS}/ can call any tool with your rights. Later changes of checks don't ask again."
     for folder in dict.fromkeys([files.folder, *folders]):

@@ -48,12 +48,12 @@ class Queries:
         args: JsonObject = {"repository": repository, "path": path, "revision": revision, "max_bytes": _LARGEST_PACK}
         return await self._run("git.read_file", args, _GIT_SECONDS)
 
-    async def _run(self, name: str, args: JsonObject, timeout: float) -> ToolResult:
+    async def _run(self, name: str, args: JsonObject, seconds: float) -> ToolResult:
         spec = self._parts.registry.get(name)
         if spec is None or not isinstance(spec.handler, PackHandler) or not _is_built_in(spec.handler.file):
             return ToolResult.failed("tool_not_found", f"The built-in tool {name} is missing. Reinstall Pegboard.")
         call = ToolCall(name=name, args=args, source="check")
-        async with aclosing(self._parts.executor.run(spec, call, timeout=timeout)) as events:
+        async with aclosing(self._parts.executor.run(spec, call, timeout=seconds)) as events:
             async for event in events:
                 if isinstance(event, Finished) and event.owner == call.id:
                     return event.result
