@@ -100,6 +100,24 @@ class Compatibility:
             found.append(self._compare(spec, known.base if known is not None else None))
         return (*found, *(self._removed() if removed else ()))
 
+    def changed(self, specs: Sequence[ToolSpec]) -> tuple[ToolCompatibility, ...]:
+        """Note the current schemas, and return the tools whose change since the baseline breaks callers; block.
+
+        Unlike `against_baseline`, it reads the history only for tools that changed.
+
+        Raises:
+            OSError: The current versions can't be written.
+        """
+        specs = [spec for spec in specs if is_comparable(spec)]
+        before = {spec.name: self.seen.of(spec) for spec in specs}
+        self.seen.note(specs)
+        found = []
+        for spec in specs:
+            known = before[spec.name]
+            if known is not None and known.baseline != self.seen.digest(spec):
+                found.append(self._compare(spec, known.base))
+        return tuple(one for one in found if one.status == "breaking")
+
     def accept(self, specs: Sequence[ToolSpec], found: Iterable[ToolCompatibility] = ()) -> None:
         """Make the current schemas of tools the baseline, and forget removed tools; block.
 

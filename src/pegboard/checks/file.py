@@ -121,6 +121,17 @@ class Checks:
             raise CheckError(f"The check `{name}` can't be written: {error.strerror or error}.") from error
         return check.model_copy(update={"name": name, "file": shown(file)})
 
+    def delete(self, check: Check) -> None:
+        """Delete the file of a check.
+
+        Raises:
+            CheckError: It can't be deleted.
+        """
+        try:
+            Path(check.file).unlink()
+        except OSError as error:
+            raise CheckError(f"The check `{check.name}` can't be deleted: {error.strerror or error}.") from error
+
     def free_name(self, tool: str) -> str:
         """Return a name for a new check of a tool that no file has: `fs.read_file`, `fs.read_file-2`."""
         for number in itertools.count(1):

@@ -83,11 +83,19 @@ class SeenSchemas:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._cache: dict[Path, tuple[object, SeenPack]] = {}
+        self._digests: dict[str, tuple[ToolSpec, str]] = {}
 
     def of(self, spec: ToolSpec) -> SeenTool | None:
         """Return the versions of a tool, or None if it was never seen."""
         origin = origin_of(spec)
         return None if origin is None else self._read(self._file(spec.pack, origin), origin).tools.get(spec.name)
+
+    def digest(self, spec: ToolSpec) -> str:
+        """Return the digest of the schemas of a tool, without their texts."""
+        kept = self._digests.get(spec.name)
+        if kept is None or (kept[0] is not spec and kept[0] != spec):
+            kept = self._digests[spec.name] = (spec, _digest(spec))
+        return kept[1]
 
     def packs(self) -> Iterator[SeenPack]:
         """Yield every pack that was seen."""
@@ -115,9 +123,9 @@ class SeenSchemas:
         for (pack, origin), tools in packs.items():
             file = self._file(pack, origin)
             known = self._read(file, origin)
-            if not _is_current(known, tools):
+            if not self._is_current(known, tools):
                 with self._locked():
-                    self._write(file, _noted(self._read(file, origin), tools, at))
+                    self._write(file, self._noted(self._read(file, origin), tools, at))
 
     def accept(self, specs: Iterable[ToolSpec]) -> None:
         """Make the current schemas the baseline.
@@ -134,7 +142,7 @@ class SeenSchemas:
             file = self._file(spec.pack, origin)
             with self._locked():
                 known = self._read(file, origin)
-                tool = known.tools[spec.name].model_copy(update={"baseline": digest_of(spec)})
+                tool = known.tools[spec.name].model_copy(update={"baseline": self.digest(spec)})
                 self._write(file, known.model_copy(update={"tools": {**known.tools, spec.name: tool}}))
 
     def forget(self, origin: str, tools: Iterable[str]) -> None:
@@ -150,6 +158,31 @@ class SeenSchemas:
                 if known is not None and known.origin == origin:
                     kept = {name: tool for name, tool in known.tools.items() if name not in gone}
                     self._write(file, known.model_copy(update={"tools": kept}))
+
+    def _is_current(self, known: SeenPack, specs: list[ToolSpec]) -> bool:
+        return all(
+            (tool := known.tools.get(spec.name)) is not None and tool.versions[-1].digest == self.digest(spec)
+            for spec in specs
+        )
+
+    def _noted(self, known: SeenPack, specs: list[ToolSpec], at: datetime) -> SeenPack:
+        tools: dict[str, SeenTool] = dict(known.tools)
+        for spec in specs:
+            digest = self.digest(spec)
+            version = SchemaVersion(
+                at=at, digest=digest, input_schema=spec.input_schema, output_schema=spec.output_schema
+            )
+            seen = tools.get(spec.name)
+            if seen is None:
+                tools[spec.name] = SeenTool(baseline=digest, versions=(version,))
+            elif seen.versions[-1].digest != digest:
+                base = seen.base
+                kept = (*seen.versions, version)[-_MOST_VERSIONS:]
+                if base not in kept:
+                    kept = (base, *kept[1:])
+                breaks = any(change.breaking for change in changes_since(base, spec))
+                tools[spec.name] = SeenTool(baseline=base.digest if breaks else digest, versions=kept)
+        return known.model_copy(update={"tools": tools})
 
     def _file(self, pack: str, origin: str) -> Path:
         mark = sha256(os.fsencode(origin)).hexdigest()[:12]
@@ -192,37 +225,11 @@ class SeenSchemas:
             os.close(lock)
 
 
-def digest_of(spec: ToolSpec) -> str:
-    """Return the digest of the schemas of a tool, without their texts."""
+def _digest(spec: ToolSpec) -> str:
     import json
 
     parts = [bare(spec.input_schema), bare(spec.output_schema)]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _is_current(known: SeenPack, specs: list[ToolSpec]) -> bool:
-    return all(
-        (tool := known.tools.get(spec.name)) is not None and tool.versions[-1].digest == digest_of(spec)
-        for spec in specs
-    )
-
-
-def _noted(known: SeenPack, specs: list[ToolSpec], at: datetime) -> SeenPack:
-    tools: dict[str, SeenTool] = dict(known.tools)
-    for spec in specs:
-        digest = digest_of(spec)
-        version = SchemaVersion(at=at, digest=digest, input_schema=spec.input_schema, output_schema=spec.output_schema)
-        seen = tools.get(spec.name)
-        if seen is None:
-            tools[spec.name] = SeenTool(baseline=digest, versions=(version,))
-        elif seen.versions[-1].digest != digest:
-            base = seen.base
-            kept = (*seen.versions, version)[-_MOST_VERSIONS:]
-            if base not in kept:
-                kept = (base, *kept[1:])
-            breaks = any(change.breaking for change in changes_since(base, spec))
-            tools[spec.name] = SeenTool(baseline=base.digest if breaks else digest, versions=kept)
-    return known.model_copy(update={"tools": tools})
 
 
 def changes_since(version: SchemaVersion, spec: ToolSpec) -> tuple[SchemaChange, ...]:

@@ -17,11 +17,13 @@ from pegboard.tui.messages import (
     Asking,
     Called,
     HistoryRead,
+    KeepCall,
     OpenCall,
     OpenFile,
     OpenResource,
     OpenServer,
     OpenTool,
+    SchemaAccepted,
     TalkAbout,
 )
 from pegboard.tui.shell import themes
@@ -176,6 +178,12 @@ class PegboardApp(DialogApp, inherit_bindings=False):
         self.switch_mode("tools")
         self._tools_screen.open_call(request.tool, request.arguments)
 
+    @on(KeepCall)
+    def _keep_call(self, request: KeepCall) -> None:
+        from pegboard.tui.dialogs.keep_check import keep_call
+
+        self.run_worker(keep_call(self, self.runtime, request.call), group="keep")
+
     @on(TalkAbout)
     async def _talk_about(self, request: TalkAbout) -> None:
         from pegboard.tui.chat.screen import ChatScreen
@@ -212,9 +220,14 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     # State
 
     def watch_tool_scan(self, before: ToolScan, scan: ToolScan) -> None:
-        """Check the requirements of new tools."""
+        """Check the requirements of new tools, and compare their schemas with earlier ones."""
         if scan.catalogue is not before.catalogue:
             self.run_worker(self._checks.check_new(), group="checks")
+            self._compare_schemas()
+
+    @on(SchemaAccepted)
+    def _compare_schemas(self) -> None:
+        self.run_worker(self._scanner.compare_schemas(), exclusive=True, group="schemas")
 
     def _show_health(self, health: HealthState) -> None:
         if self.is_running:  # a check that ends with the app has nothing left to update
