@@ -49,7 +49,7 @@ def _compare(
     if any(_fits(pattern, at) for pattern in ignored):
         return
     path = pointer(*at)
-    where = _named(path)
+    where = named(path)
     if len(at) > _DEEPEST:
         if not same(expected, got):
             yield path, f"{where} differs.", None, None
@@ -60,9 +60,9 @@ def _compare(
             if any(_fits(pattern, inner) for pattern in ignored):
                 continue
             if name not in got:
-                yield pointer(*inner), f"{_named(pointer(*inner))} is missing.", expected[name], None
+                yield pointer(*inner), f"{named(pointer(*inner))} is missing.", expected[name], None
             elif name not in expected:
-                yield pointer(*inner), f"{_named(pointer(*inner))} is unexpected.", None, got[name]
+                yield pointer(*inner), f"{named(pointer(*inner))} is unexpected.", None, got[name]
             else:
                 yield from _compare(expected[name], got[name], inner, is_subset=is_subset, ignored=ignored)
     elif isinstance(expected, list) and isinstance(got, list):
@@ -85,18 +85,19 @@ def _compare_lists(
     for index in rest:
         inner = (*at, index)
         if not any(_fits(pattern, inner) for pattern in ignored):
-            yield pointer(*inner), f"{_named(pointer(*inner))} is missing.", expected[index], None
+            yield pointer(*inner), f"{named(pointer(*inner))} is missing.", expected[index], None
     for index in () if is_subset else range(len(expected), len(got)):
         inner = (*at, index)
         if not any(_fits(pattern, inner) for pattern in ignored):
-            yield pointer(*inner), f"{_named(pointer(*inner))} is unexpected.", None, got[index]
+            yield pointer(*inner), f"{named(pointer(*inner))} is unexpected.", None, got[index]
 
 
 def _fits(pattern: list[str], at: tuple[str | int, ...]) -> bool:
     return len(pattern) == len(at) and all(wanted in ("*", str(step)) for wanted, step in zip(pattern, at, strict=True))
 
 
-def _named(path: str) -> str:
+def named(path: str) -> str:
+    """Return the name of a part of the data for messages: `name`, `item #2.size`, `the data`."""
     name = readable(path)
     return f"item {name}" if name.startswith("#") else name or "the data"
 

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 from pegboard.checks.file import CheckError
 from pegboard.checks.model import Check, Expectations, ExpectedError, Snapshot
 from pegboard.data.json_text import write
-from pegboard.data.mask import MASK
 from pegboard.models import CallRecord, JsonObject, ToolResult, ToolSpec
 from pegboard.results.export import whole
 from pegboard.runtime import Runtime
@@ -19,6 +18,8 @@ Kept: TypeAlias = Literal["snapshot", "exact", "schema", "outcome"]
 
 _LARGEST: Final = 1_000_000
 """Bytes of data that a check contains."""
+_HIDDEN: Final = "«secret "
+"""Beginning of the text that replaces a secret in records."""
 _SEARCHED: Final = 100_000
 _SHORTEST_ID: Final = 4
 
@@ -69,7 +70,7 @@ def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: s
     Raises:
         CheckError: The arguments or the data contain a redacted secret, or the data can't be stored in a check.
     """
-    if MASK in write(record.args):
+    if _HIDDEN in write(record.args):
         raise CheckError(
             f"The call of {record.tool} was not kept because its arguments contain a redacted secret."
             " Write the check with `pegboard check new`."

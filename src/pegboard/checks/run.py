@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from pegboard.checks.differences import MOST, differences, shortened
+from pegboard.checks.differences import MOST, differences, named, shortened
 from pegboard.checks.file import CheckError, Checks
 from pegboard.checks.model import Check, CheckReport, CheckStatus, Difference, Expectations
 from pegboard.config.trust import REVIEW
@@ -134,8 +134,7 @@ class CheckRunner:
         checker = validator({"type": "object", "properties": {"data": schema}})
         for fault in checker.faults({"data": data})[:MOST]:
             path = fault.path.removeprefix("/data")
-            where = fault.model_copy(update={"path": path, "keys": tuple(at - 1 for at in fault.keys)}).where
-            message = f"{where or 'The data'}: {fault.message}."
+            message = f"{named(path)} {fault.message}."
             yield Difference(expectation="schema", path=path, message=message)
 
     async def _of_jq(self, number: int, program: str, data: JsonValue) -> list[Difference]:
