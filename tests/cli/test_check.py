@@ -1,4 +1,4 @@
-"""`pegboard check`: calls kept as checks, run with what is expected of them, and watched."""
+"""`pegboard check`: calls are kept with their expectations, run, and rerun when a pack changes."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_checks_of_a_folder_run_only_once_the_user_trusts_it(
     kept = pegboard("check", "new", "shop.items", "--packs", packs)
     assert kept.stdout == f"{tmp_path / 'checks' / 'shop.items.toml'}\n"
 
-    (tmp_path / "pegboard.toml").write_text("[tools]\ntimeout = 5\n")  # which isn't what was trusted
+    (tmp_path / "pegboard.toml").write_text("[tools]\ntimeout = 5\n")  # a change without a review
     assert pegboard("check", "run", "write", "--packs", packs).returncode == 1
     (home / "data" / "checks").mkdir(parents=True)
     (home / "data" / "checks" / "own.toml").write_text(text)
@@ -206,7 +206,7 @@ def test_checks_of_a_folder_run_only_once_the_user_trusts_it(
 
 
 @pytest.mark.promise("BAT-3")
-def test_updating_a_snapshot_keeps_comments_and_what_is_not_a_snapshot(
+def test_updating_a_snapshot_keeps_comments_and_all_other_values(
     pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
 ) -> None:
     text = (

@@ -42,7 +42,7 @@ class SchemaChange(DataModel):
     side: Side
     """Whether it concerns the arguments or the data of the result."""
     path: str
-    """JSON Pointer to the value that it concerns; the step `*` stands for every item or every other key."""
+    """JSON Pointer to the value that it concerns; the step `*` means every item or every other key."""
     message: str
     """A clause with its subject: "`limit` is now required"."""
     breaking: bool

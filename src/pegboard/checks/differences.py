@@ -33,7 +33,7 @@ def differences(
         expected: The expected value.
         got: The value to compare.
         is_subset: Whether `got` may have more keys and more items.
-        ignore: JSON Pointers of parts that may differ; the step `*` stands for every key and index.
+        ignore: JSON Pointers of parts that may differ; the step `*` means every key and index.
     """
     ignored = [steps(path) for path in ignore]
     found = _compare(expected, got, (), is_subset=is_subset, ignored=ignored)

@@ -44,7 +44,7 @@ def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
     if call_id == "-":
         found = list(runtime.history.records(limit=1))
     elif len(call_id) < _SHORTEST_ID:
-        raise CheckError(f"The id `{call_id}` is too short. Give at least {_SHORTEST_ID} characters.")
+        raise CheckError(f"The id `{call_id}` is too short. Enter at least {_SHORTEST_ID} characters.")
     else:
         found = [record for record in runtime.history.records(limit=_SEARCHED) if record.id.startswith(call_id)]
         found = [record for record in found if record.id == call_id] or found

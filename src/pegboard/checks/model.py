@@ -15,7 +15,7 @@ don't allow its tool to run without a person.
 
 
 class ExpectedError(DataModel):
-    """The error that a call must end with; what is None may be anything."""
+    """The error that a call must end with; None accepts any value."""
 
     code: ErrorCode | None = None
     detail: str | None = None
@@ -25,7 +25,7 @@ class Snapshot(DataModel):
     """The data of an earlier result, which new data must equal."""
 
     ignore: tuple[str, ...] = ()
-    """JSON Pointers of parts that may differ; the step `*` stands for every key and index."""
+    """JSON Pointers of parts that may differ; the step `*` means every key and index."""
     data: JsonValue = None
     """The data; unset until `pegboard check run --update` stores it."""
 
@@ -36,7 +36,7 @@ class Snapshot(DataModel):
 
 
 class Expectations(DataModel):
-    """What must be true of a result. Expectations that are unset are not verified."""
+    """Conditions on a result. Expectations that are unset are not verified."""
 
     outcome: Literal["ok", "failed"] = "ok"
     error: ExpectedError | None = None

@@ -1,4 +1,4 @@
-"""Run checks: one call through the gateway each, compared with what is expected."""
+"""Run checks: one call through the gateway each, compared with the expectations."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ async def changed_packs(runtime: Runtime) -> AsyncGenerator[frozenset[str]]:
 
 
 async def _gathered(waiting: asyncio.Queue[frozenset[str]]) -> frozenset[str]:
-    """Return the next changed files, with those that follow at once."""
+    """Return the next changed files, with those that follow quickly."""
     files = await waiting.get()
     end = asyncio.get_running_loop().time() + _PATIENCE
     with suppress(TimeoutError):

@@ -158,7 +158,7 @@ def schema_problem(spec: ToolSpec, changed: ToolCompatibility) -> Problem:
     summary = changed.summary
     return Problem(
         message=f"The schema of {spec.name} changed: {summary}.",
-        fix="“Checks” on its page shows the changes and the calls, and accepts the new schema.",
+        fix="Open its checks to see the calls, or to accept the new schema.",
         severity="warning",
         file=spec.location.file,
         line=spec.location.line,

@@ -16,6 +16,7 @@ from textual.content import Content
 
 from pegboard.checks import Check, CheckError, CheckReport, Checks, Difference
 from pegboard.checks.compare import BrokenCall, Compatibility, ToolCompatibility
+from pegboard.checks.file import read_check
 from pegboard.data.json_text import write
 from pegboard.errors import StoreError
 from pegboard.models import Problem, ToolSpec
@@ -174,7 +175,10 @@ class ChecksScreen(ListDialog[None]):
         for check in checks:
             self._checking = check.file
             self._refresh()
-            async with aclosing(runner.run([check], update=update)) as reports:
+            # The file may have changed since the list was read, such as by storing a result.
+            current = await asyncio.to_thread(read_check, Path(check.file))
+            self._rows = tuple(current if row is check else row for row in self._rows)
+            async with aclosing(runner.run([current] if isinstance(current, Check) else [], update=update)) as reports:
                 async for report in reports:
                     self._reports[check.file] = report
             self._checking = ""
@@ -304,9 +308,10 @@ def _difference(one: Difference) -> Iterator[Content]:
     old, new = _lines(one.expected), _lines(one.got)
     if len(old) + len(new) <= 2 and isinstance(one.expected, str | int | float | bool):
         return
-    for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[2 : 2 + 2 * _MOST_LINES]:
+    for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[3 : 3 + 2 * _MOST_LINES]:
         style = {"-": "$text-error", "+": "$text-success"}.get(line[:1], "$text-muted")
-        yield Content.styled(f"    {clean_line(line)}", style)
+        text = "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
+        yield Content.styled(f"    {clean_line(text)}", style)
 
 
 def _lines(value: JsonValue) -> list[str]:
