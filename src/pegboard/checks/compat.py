@@ -6,12 +6,14 @@ can't be compared is reported as breaking.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
-from pegboard.data.json_text import identical, same, write
+from pegboard.data.json_text import identical, write
 from pegboard.data.pointer import pointer
 from pegboard.models import DataModel, JsonObject
 from pegboard.models.readable_path import readable
@@ -23,6 +25,8 @@ _Effect: TypeAlias = Literal["less", "more", "other", "none"]
 
 _DEEPEST: Final = 60
 _MOST: Final = 500
+_LONGEST: Final = 80
+_MOST_LISTED: Final = 5
 _NOTES: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
 _MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _VALUES: Final = frozenset({"enum", "const", "default", "required"})
@@ -68,10 +72,10 @@ def schema_changes(side: Side, old: JsonValue, new: JsonValue) -> tuple[SchemaCh
         message = "the output schema was added" if old is None else "the output schema was removed"
         return (SchemaChange(side=side, path="", message=message, breaking=new is None),)
     steps: list[_Step] = []
-    for step in _Comparison(side, Validator(old), Validator(new)).run():
-        steps.append(step)
-        if len(steps) == _MOST:
-            break
+    try:
+        steps += islice(_Comparison(side, Validator(old), Validator(new)).run(), _MOST)
+    except (RecursionError, ValueError):  # it is nested too deeply, or has a number with too many digits
+        steps.append(_Step("", "the schema can't be compared", "other"))
     bad = {"input": ("less", "other"), "output": ("more", "other")}[side]
     found = [
         SchemaChange(side=side, path=step.path, message=step.message, breaking=step.effect in bad)
@@ -108,7 +112,8 @@ class _Comparison:
         self._side = side
         self._old = old
         self._new = new
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: dict[tuple[int, int], tuple[JsonValue, JsonValue]] = {}
+        """Compared nodes by their ids; they are kept, so that no other node gets the same id."""
 
     def run(self) -> Iterator[_Step]:
         """Yield every change."""
@@ -118,7 +123,7 @@ class _Comparison:
         mark = (id(old), id(new))
         if mark in self._seen and isinstance(old, dict) and isinstance(new, dict):
             return
-        self._seen.add(mark)
+        self._seen[mark] = (old, new)
         was, now = _resolved(self._old, old), _resolved(self._new, new)
         if len(at) > _DEEPEST:
             yield _Step(pointer(*at), f"{_name(at)} is nested too deeply to be compared", "other")
@@ -144,8 +149,9 @@ class _Comparison:
     def _compare_branches(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare alternatives (`anyOf`, `oneOf`): equal ones first, the rest in order."""
         left, right = _branches(was) or [was], _branches(now) or [now]
-        gone = [one for one in left if not any(_is_same(one, other) for other in right)]
-        added = [one for one in right if not any(_is_same(one, other) for other in left)]
+        known, current = {_key(bare(one)) for one in left}, {_key(bare(one)) for one in right}
+        gone = [one for one in left if _key(bare(one)) not in current]
+        added = [one for one in right if _key(bare(one)) not in known]
         if len(gone) == len(added):
             for one, other in zip(gone, added, strict=True):
                 yield from self._compare(one, other, at)
@@ -166,7 +172,7 @@ class _Comparison:
         found = _resolved(schema, node)
         kinds = _types(found) if isinstance(found, dict) else None
         if isinstance(found, dict) and ("enum" in found or "const" in found):
-            return " or ".join(map(write, _values(found) or []))
+            return _listed(_values(found) or [])
         return " or ".join(sorted(kinds)) if kinds else "of one of its forms"
 
     def _compare_values(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
@@ -174,13 +180,14 @@ class _Comparison:
         path, name = pointer(*at), _name(at)
         old_values, new_values = _values(was), _values(now)
         if old_values is not None and new_values is not None:
-            for value in (one for one in old_values if not any(same(one, other) for other in new_values)):
-                yield _Step(path, f"{name} can no longer be {write(value)}", "less")
-            for value in (one for one in new_values if not any(same(one, other) for other in old_values)):
-                yield _Step(path, f"{name} can now be {write(value)}", "more")
+            known, current = set(map(_key, old_values)), set(map(_key, new_values))
+            for value in (one for one in old_values if _key(one) not in current):
+                yield _Step(path, f"{name} can no longer be {_shown(value)}", "less")
+            for value in (one for one in new_values if _key(one) not in known):
+                yield _Step(path, f"{name} can now be {_shown(value)}", "more")
             return
         if new_values is not None:
-            yield _Step(path, f"{name} can now only be {', '.join(map(write, new_values))}", "less")
+            yield _Step(path, f"{name} can now only be {_listed(new_values)}", "less")
         elif old_values is not None:
             yield _Step(path, f"{name} can now be any value, not only the listed ones", "more")
         old_types, new_types = _types(was) or _ALL_TYPES, _types(now) or _ALL_TYPES
@@ -204,13 +211,13 @@ class _Comparison:
                 old, new = was.get(keyword), now.get(keyword)
                 first, second = _bound(old, sign), _bound(new, sign)
                 if first != second:
-                    text = f"`{keyword}` of {name} changed from {_shown(old)} to {_shown(new)}"
+                    text = f"`{keyword}` of {name} changed from {_bounded(old)} to {_bounded(new)}"
                     yield _Step(path, text, "less" if second > first else "more")
         for keyword in _RESTRICTING:
             old, new = was.get(keyword) or None, now.get(keyword) or None
             if not identical(old, new):
                 effect: _Effect = "less" if old is None else "more" if new is None else "other"
-                yield _Step(path, f"`{keyword}` of {name} changed from {_shown(old)} to {_shown(new)}", effect)
+                yield _Step(path, f"`{keyword}` of {name} changed from {_bounded(old)} to {_bounded(new)}", effect)
 
     def _compare_object(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
         """Compare properties, required ones, and what applies to others."""
@@ -324,8 +331,25 @@ def _bound(value: JsonValue, sign: int) -> float:
     return sign * value if isinstance(value, int | float) and is_number else float("-inf")
 
 
+def _key(value: JsonValue) -> str:
+    """Return a text that is equal for equal JSON: `1` equals `1.0`."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    return json.dumps(value, sort_keys=True)
+
+
 def _shown(value: JsonValue) -> str:
-    return "none" if value is None else write(value)
+    text = write(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _listed(values: list[JsonValue]) -> str:
+    """Return the first values of a list as alternatives."""
+    shown = " or ".join(map(_shown, values[:_MOST_LISTED]))
+    return f"{shown} or {len(values) - _MOST_LISTED:,} more" if len(values) > _MOST_LISTED else shown
+
+
+def _bounded(value: JsonValue) -> str:
+    return "none" if value is None else _shown(value)
 
 
 def _name(at: tuple[str | int, ...]) -> str:

@@ -7,6 +7,7 @@ it stays until the user accepts the change.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from pegboard import storage
 from pegboard.checks.compat import SchemaChange, bare, schema_changes
@@ -205,14 +206,19 @@ class SeenSchemas:
         if raw is None or isinstance(raw, Problem):
             return None
         try:
-            pack = SeenPack.model_validate_json(raw)
-        except ValidationError:
+            pack = SeenPack.model_validate(json.loads(raw))
+        except (ValueError, RecursionError):
             return None
         self._cache[file] = (stamp, pack)
         return pack
 
     def _write(self, file: Path, pack: SeenPack) -> None:
-        storage.write(file, pack.model_dump_json().encode(), durable=False)
+        # Unlike pydantic's, this JSON can have halves of surrogate pairs, which servers may send.
+        try:
+            text = json.dumps(pack.model_dump(by_alias=True), default=str)
+        except ValueError as error:
+            raise OSError(str(error)) from error
+        storage.write(file, text.encode(), durable=False)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -226,10 +232,11 @@ class SeenSchemas:
 
 
 def _digest(spec: ToolSpec) -> str:
-    import json
-
-    parts = [bare(spec.input_schema), bare(spec.output_schema)]
-    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+    try:
+        text = json.dumps([bare(spec.input_schema), bare(spec.output_schema)], sort_keys=True)
+    except (RecursionError, ValueError):  # it is nested too deeply, or has a number with too many digits
+        text = "not comparable"
+    return sha256(text.encode()).hexdigest()[:24]
 
 
 def changes_since(version: SchemaVersion, spec: ToolSpec) -> tuple[SchemaChange, ...]:
