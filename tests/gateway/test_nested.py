@@ -165,6 +165,19 @@ async def test_a_call_that_needs_approval_does_not_run_through_another_tool(runt
     assert await _through(runtime, "nesting.echo", "mcp", value="a") == {"data": "a"}
 
 
+@pytest.mark.promise("BAT-3")
+async def test_a_check_that_runs_without_a_person_needs_a_rule_for_nested_calls_too(runtime: Runtime) -> None:
+    args = {"tool": "nesting.write", "arguments": {"text": "a"}}
+    messages = []
+    for unattended in (False, True):
+        call = ToolCall.model_validate(
+            {"name": "nesting.through", "args": args, "source": "check", "unattended": unattended}
+        )
+        messages.append((await runtime.result(call))[1].data)
+    assert messages[0] == {"data": "a"}
+    assert "this run can't ask for approval" in str(messages[1])
+
+
 @pytest.mark.promise("SDK-2", "SDK-13")
 async def test_the_failure_of_a_nested_call_reaches_its_caller(runtime: Runtime) -> None:
     said = await _through(runtime, "nesting.fail", how="said")

@@ -16,6 +16,7 @@ from pegboard.config import Paths, Settings
 from pegboard.errors import PresetError
 from pegboard.models import (
     CallEvent,
+    CallRecord,
     Finished,
     HealthRow,
     Hints,
@@ -173,6 +174,10 @@ class GivenRuntime:
             yield Finished(call=call, result=ToolResult.failed("execution_error", "Cancelled.", "cancelled"))
         else:
             yield Finished(call=call, result=self.answer(call))
+
+    async def result(self, call: ToolCall) -> tuple[ToolCall, ToolResult]:
+        """Return the result of `answer`."""
+        return call, self.answer(call)
 
     async def cancel(self, call_id: str) -> bool:
         """Cancel the waiting call."""
@@ -348,6 +353,11 @@ class _GivenHistory:
 
     def __init__(self, given: GivenRuntime) -> None:
         self._given = given
+
+    def records(self, *, tool: str, limit: int) -> tuple[CallRecord, ...]:
+        """Return no record: results of this run aren't stored."""
+        del tool, limit
+        return ()
 
     def uses(self, tool: str) -> ToolUses:
         return ToolUses(calls=sum(call.name == tool for call in self._given.calls))

@@ -133,6 +133,23 @@ async def test_o_opens_the_call_in_the_form_with_its_arguments(tmp_path: Path) -
         assert stage.marked == "work.look"
 
 
+@pytest.mark.promise("BAT-3")
+async def test_the_marked_call_is_kept_as_a_check(tmp_path: Path, home: Path) -> None:
+    async with on_chat(tmp_path, calls(("work_look", {"where": "under the bed"})), says("Done")) as stage:
+        await stage.ask("Look")
+        await stage.press("shift+tab", "up", "alt+k")
+        await stage.until_seen("Keep as check")
+        await stage.press("enter")
+        file = home / "data" / "checks" / "work.look.toml"
+        await stage.until(file.exists, "it is written")
+        assert 'arguments.where = "under the bed"' in file.read_text()
+        assert 'expect.snapshot.data = "seen under the bed"' in file.read_text()
+        await stage.press("enter")
+        await stage.until_seen("Result of work.look")
+        await stage.press("alt+k")
+        await stage.until_seen("work.look-2")
+
+
 async def test_a_removed_tool_keeps_its_card_and_its_result(tmp_path: Path) -> None:
     async with on_chat(tmp_path, calls(("work_look", {})), says("Done"), calls(("work_look", {})), says("Oh")) as stage:
         await stage.ask("Look")

@@ -80,6 +80,16 @@ class Paths:
         return self.data / "scripts"
 
     @property
+    def checks(self) -> Path:
+        """Folder of the user's own checks."""
+        return self.data / "checks"
+
+    @property
+    def schemas(self) -> Path:
+        """Folder of the schemas that tools had so far."""
+        return self.state / "schemas"
+
+    @property
     def keyring(self) -> Path:
         """Folder of the names of secrets in the keyring, which can't list them itself."""
         return self.data / "keyring"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ from pegboard.config.paths import Paths
 from pegboard.config.redaction import Redactor
 from pegboard.config.secrets import Secrets
 from pegboard.config.settings import Loaded, McpServer, Settings
-from pegboard.config.trust import DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
+from pegboard.config.trust import CHECKS, DOTENV, OVERLAY, FolderFiles, Trust, TrustFile
 from pegboard.data.mask import MASK
 from pegboard.models import Problem
 
@@ -90,8 +90,8 @@ def review_folder(paths: Paths, folder: Path | None = None) -> TrustRequest:
     redactor = Redactor({**Secrets(paths).known(), **dotenv.values})
     rows = tuple(row for row in shown_settings(settings, redactor) if row.origin != "default")
     obstacle = ""
-    if not files.exist:
-        obstacle = f"This folder contains no {OVERLAY} or {DOTENV} that requires trust."
+    if not (files.exist or files.has_checks):
+        obstacle = f"This folder contains no {OVERLAY}, {DOTENV} or check that requires trust."
     elif unreadable:
         obstacle = "The folder can't be reviewed because a file can't be read. Fix the problem first."
     return TrustRequest(
@@ -134,6 +134,12 @@ def _effects(settings: Settings, files: FolderFiles) -> Iterator[str]:
             yield _server_effect(name, server)
     if settings.keys:
         yield "[keys] changes what keys do, possibly also the keys that approve and reject."
+    yield from _folder_effects(files, folders)
+
+
+def _folder_effects(files: FolderFiles, folders: Iterable[Path]) -> Iterator[str]:
+    if files.has_checks:
+        yield f"The checks in {CHECKS}/ can call any tool with your rights. Later changes of checks don't ask again."
     for folder in dict.fromkeys([files.folder, *folders]):
         if _others_can_write(folder):
             yield f"Every user of this machine can write to {shown(folder)}."

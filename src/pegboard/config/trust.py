@@ -29,6 +29,9 @@ OVERLAY: Final = "pegboard.toml"
 DOTENV: Final = ".env"
 """The file of secrets, in the working directory and beside the user's configuration."""
 
+CHECKS: Final = "checks"
+"""The folder of checks in the working directory and in the data folder."""
+
 REVIEW: Final = "Run `pegboard trust` to review the folder and trust it."
 """How to trust a folder, for problems."""
 
@@ -44,6 +47,11 @@ class TrustRecord(BaseModel):
     dotenv: str | None
     restricts: bool
     """Whether the folder limits tools. Then no tool runs there while a file differs from its trusted version."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the folder had none of the files when it was trusted, only checks."""
+        return self.config is None and self.dotenv is None
 
 
 class _Records(BaseModel):
@@ -102,6 +110,15 @@ class FolderFiles:
         return self.config is not None or self.dotenv is not None
 
     @property
+    def has_checks(self) -> bool:
+        """Whether the folder has checks, which run only if it is trusted; read the disk."""
+        try:
+            with os.scandir(self.folder / CHECKS) as entries:
+                return any(entry.name.endswith(".toml") for entry in entries)
+        except OSError:
+            return False
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """Why files can't be read."""
         return tuple(file for file in (self.config, self.dotenv) if isinstance(file, Problem))
@@ -144,7 +161,7 @@ class TrustFile:
         record = records.get(files.folder)
         if record is None:
             return Trust("untrusted" if files.exist else "nothing")
-        if files.exist and files.record(restricts=record.restricts) == record:
+        if (files.exist or record.is_empty) and files.record(restricts=record.restricts) == record:
             return Trust("trusted", record.restricts)
         return Trust("changed" if files.exist or not files.config_is_own else "nothing", record.restricts)
 
@@ -174,8 +191,8 @@ class TrustFile:
         """
         if files.problems:
             raise TrustError(f"{files.folder} was not trusted because a file can't be read. {files.problems[0]}")
-        if not files.exist:
-            raise TrustError(f"{files.folder} was not trusted because it contains no {OVERLAY} or {DOTENV}.")
+        if not (files.exist or files.has_checks):
+            raise TrustError(f"{files.folder} was not trusted because it contains no {OVERLAY}, {DOTENV} or check.")
         with self._locked_records() as records:
             records[files.folder] = files.record(restricts=restricts)
 

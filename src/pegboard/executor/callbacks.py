@@ -71,6 +71,7 @@ class ToolQuestions:
             source=self._call.source,
             session=self._call.session,
             parent=self._call.id,
+            unattended=self._call.unattended,
             timeout=max(self._clock.left, 0.001),
         )
         if len(self._tasks) >= _MOST_AT_ONCE:

@@ -9,11 +9,12 @@ from pydantic import Field
 
 from pegboard.models.model import DataModel, JsonObject
 
-CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk"]
-"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool."""
+CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "check"]
+"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool, a
+check."""
 
 
-OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
+OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk", "check"})
 """Sources of calls that a person makes; all other calls come from models and other agents."""
 
 
@@ -33,13 +34,15 @@ class ToolCall(DataModel):
     """The id from the model's provider."""
     from_text: bool = False
     """Whether the model wrote the call into its text, where it may be a quotation. It always needs approval."""
+    unattended: bool = Field(default=False, exclude_if=lambda unattended: not unattended)
+    """Whether no person started this call now, so that the approval rules apply; not in the JSON of other calls."""
     timeout: float | None = None
     """Timeout in seconds; takes precedence over those of the tool and the configuration."""
 
     @property
     def caller(self) -> Literal["user", "agent"]:
-        """The origin of the call: the user, or a model or another agent."""
-        return "user" if self.source in OWN_ACTS else "agent"
+        """The origin of the call: the user, or a model, another agent or a run without a person."""
+        return "user" if self.source in OWN_ACTS and not self.unattended else "agent"
 
     def shown(self) -> JsonObject:
         """Return the call as commands print it: `{id, name, args, source}`."""

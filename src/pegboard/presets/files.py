@@ -1,10 +1,14 @@
-"""Comparing and renaming saved files without overwriting a file that another process has just written."""
+"""Names of saved files, and renaming without overwriting a file that another process has just written."""
 
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from pathlib import Path
+
+_UNSAFE = frozenset('/\\%:*?"<>|')
+_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 def normal(name: str) -> str:
@@ -25,3 +29,27 @@ def rename(file: Path, target: Path) -> None:
         # Unlike `rename`, `link` fails if another process has just created the target.
         os.link(file, target)
         file.unlink()
+
+
+def file_name(name: str) -> str:
+    """Return a valid file name: unsafe and unprintable characters are percent-encoded."""
+    signs = [sign if sign.isprintable() and sign not in _UNSAFE else _escaped(sign) for sign in name]
+    if signs and signs[0] == ".":
+        signs[0] = _escaped(".")
+    return "".join(signs)
+
+
+def _escaped(sign: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in sign.encode("utf-8", "surrogatepass"))
+
+
+def plain_name(name: str) -> str:
+    """Return the name that `file_name` encoded."""
+
+    def plain(match: re.Match[str]) -> str:
+        try:
+            return bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:  # a percent sign in the name of a file that Pegboard did not create
+            return match[0]
+
+    return _ESCAPES.sub(plain, name)

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from pegboard.errors import PresetError
 from pegboard.models import JsonObject, Preset, Problem
-from pegboard.presets.files import normal, rename
+from pegboard.presets.files import file_name, normal, plain_name, rename
 from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
 from pegboard.storage import make_folder, write
 
 _SUFFIX = ".toml"
 _LONGEST = 240
 """Maximum length of a file name, in bytes; leaves space for a longer suffix."""
-_UNSAFE = frozenset('/\\%:*?"<>|')
-_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 class Presets:
@@ -49,7 +46,7 @@ class Presets:
 
     def tools(self) -> tuple[str, ...]:
         """Return the names of all tools that have presets."""
-        names = sorted(_plain(folder.name) for folder in self._list(self._root) if folder.is_dir())
+        names = sorted(plain_name(folder.name) for folder in self._list(self._root) if folder.is_dir())
         return tuple(name for name in names if next(self._files(name), None) is not None)
 
     def save(self, tool: str, name: str, arguments: JsonObject, *, replace: bool = True) -> Preset:
@@ -103,7 +100,7 @@ class Presets:
             PresetError: No preset has the old name, the new name is taken, or the file can't be renamed.
         """
         file, new = self._existing(tool, old), _checked(new)
-        if file.stem == _safe(new):
+        if file.stem == file_name(new):
             return
         target = self._place(tool, new, instead_of=normal(old))
         try:
@@ -127,10 +124,10 @@ class Presets:
             if other.casefold() == name.casefold() and other != instead_of:
                 raise PresetError(f"A preset named `{other}` already exists; the names differ only in case.")
         folder = self._folder(tool)
-        for label, part in (("tool", folder.name), ("preset", _safe(name) + _SUFFIX)):
+        for label, part in (("tool", folder.name), ("preset", file_name(name) + _SUFFIX)):
             if len(os.fsencode(part)) > _LONGEST:
                 raise PresetError(f"The name of the {label} is too long for a file.")
-        return folder / (_safe(name) + _SUFFIX)
+        return folder / (file_name(name) + _SUFFIX)
 
     def _existing(self, tool: str, name: str) -> Path:
         found = dict(self._files(tool)).get(normal(name))
@@ -140,14 +137,14 @@ class Presets:
 
     def _files(self, tool: str) -> Iterator[tuple[str, Path]]:
         files = {
-            _plain(file.stem): file
+            plain_name(file.stem): file
             for file in sorted(self._list(self._folder(tool)), reverse=True)
             if file.suffix == _SUFFIX and not file.name.startswith(".")
         }
         yield from sorted(files.items(), key=lambda item: (item[0].casefold(), item[0]))
 
     def _folder(self, tool: str) -> Path:
-        return self._root / _safe(tool)
+        return self._root / file_name(tool)
 
     def _list(self, folder: Path) -> list[Path]:
         try:
@@ -203,27 +200,3 @@ def _checked(name: str) -> str:
     if not name:
         raise PresetError("Enter a name for the preset.")
     return name
-
-
-def _safe(name: str) -> str:
-    """Return a valid file name: unsafe and unprintable characters are percent-encoded."""
-    signs = [sign if sign.isprintable() and sign not in _UNSAFE else _escaped(sign) for sign in name]
-    if signs and signs[0] == ".":
-        signs[0] = _escaped(".")
-    return "".join(signs)
-
-
-def _escaped(sign: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in sign.encode("utf-8", "surrogatepass"))
-
-
-def _plain(name: str) -> str:
-    """Return the name that `_safe` encoded."""
-
-    def plain(match: re.Match[str]) -> str:
-        try:
-            return bytes.fromhex(match[0].replace("%", "")).decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:  # a percent sign in the name of a file that Pegboard did not create
-            return match[0]
-
-    return _ESCAPES.sub(plain, name)

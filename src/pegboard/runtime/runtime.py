@@ -16,6 +16,7 @@ from pegboard.runtime.health import ToolHealth
 from pegboard.runtime.models import Models
 from pegboard.runtime.parts import Parts
 from pegboard.runtime.presets import ToolPresets
+from pegboard.runtime.queries import Queries
 from pegboard.runtime.reload import SettingsChange, changed_settings
 from pegboard.runtime.rules import ApprovalRules
 from pegboard.runtime.scripts import Scripts
@@ -64,6 +65,7 @@ class Runtime:
         self.models = Models(self._parts)
         self.presets = ToolPresets(self._parts)
         self.scripts = Scripts(self._parts)
+        self.queries = Queries(self._parts)
         self.servers = Servers(self._parts, self.models)
 
     @classmethod

@@ -95,6 +95,7 @@ class CallOrigin(NamedTuple):
     """Id of the script's own call."""
     source: CallSource = "script"
     session: str | None = None
+    unattended: bool = False
 
 
 OnEvent: TypeAlias = Callable[[CallEvent, str], None]
@@ -211,7 +212,12 @@ class ToolCommand:
         except FormFaults as faults:
             return self._refusal(map(as_flag, faults.faults))
         call = ToolCall(
-            name=self.spec.name, args=args, source=origin.source, session=origin.session, parent=origin.parent
+            name=self.spec.name,
+            args=args,
+            source=origin.source,
+            session=origin.session,
+            parent=origin.parent,
+            unattended=origin.unattended,
         )
         result: ToolResult | None = None
         async with aclosing(self._calls.call(call)) as events:

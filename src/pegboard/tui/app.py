@@ -11,7 +11,7 @@ from textual.binding import BindingType
 
 from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.messages import Asking, Called, HistoryRead
+from pegboard.tui.messages import Asking, Called, HistoryRead, SchemaAccepted
 from pegboard.tui.pages import PagesApp
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
@@ -105,9 +105,14 @@ class PegboardApp(PagesApp, inherit_bindings=False):
     # State
 
     def watch_tool_scan(self, before: ToolScan, scan: ToolScan) -> None:
-        """Check the requirements of new tools."""
+        """Check the requirements of new tools, and compare their schemas with earlier ones."""
         if scan.catalogue is not before.catalogue:
             self.run_worker(self.checks.check_new(), group="checks")
+            self._compare_schemas()
+
+    @on(SchemaAccepted)
+    def _compare_schemas(self) -> None:
+        self.run_worker(self._scanner.compare_schemas(), exclusive=True, group="schemas")
 
     def _show_health(self, health: HealthState) -> None:
         if self.is_running:  # a check that ends with the app has nothing left to update

@@ -60,6 +60,22 @@ class OpenCall(Message):
 
 
 @dataclass
+class KeepCall(Message):
+    """A request to keep a recorded call as a check."""
+
+    call: str
+    """Id of the call."""
+
+
+@dataclass
+class SchemaAccepted(Message):
+    """The user accepted the changes of a tool's schema."""
+
+    tool: str
+    """Qualified name of the tool."""
+
+
+@dataclass
 class OpenTool(Message):
     """A request to open the form of a tool on the Tools page."""
 

@@ -10,7 +10,7 @@ from textual import on
 from textual.screen import Screen
 
 from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import OpenCall, OpenFile, OpenResource, OpenServer, OpenTool, TalkAbout
+from pegboard.tui.messages import KeepCall, OpenCall, OpenFile, OpenResource, OpenServer, OpenTool, TalkAbout
 from pegboard.tui.state.health_checks import HealthChecks
 from pegboard.tui.tools.screen import ToolsScreen
 
@@ -91,6 +91,12 @@ class PagesApp(DialogApp, inherit_bindings=False):
     def _open_call(self, request: OpenCall) -> None:
         self.switch_mode("tools")
         self._tools_screen.open_call(request.tool, request.arguments)
+
+    @on(KeepCall)
+    def _keep_call(self, request: KeepCall) -> None:
+        from pegboard.tui.dialogs.keep_check import keep_call
+
+        self.run_worker(keep_call(self, self.runtime, request.call), group="keep")
 
     @on(TalkAbout)
     async def _talk_about(self, request: TalkAbout) -> None:

@@ -15,7 +15,7 @@ from pegboard.tui.chat.block_lines import GUTTER, BlockLines
 from pegboard.tui.chat.blocks import Block, ThoughtBlock, UserBlock
 from pegboard.tui.chat.call_block import ANSWERS, CallBlock
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.messages import Copy
+from pegboard.tui.messages import Copy, KeepCall
 from pegboard.tui.shell.app_commands import APPROVAL_COMMANDS
 from pegboard.tui.widgets import answer_guard
 from pegboard.tui.widgets.answer_guard import AnswerGuard
@@ -44,6 +44,7 @@ class Transcript(BlockLines):
         Command("talk.open", "enter", "open", "Result", "Open the full result of the marked call.", True),
         Command("talk.form", "o", "form", "In the form", "Open the marked call in its tool's form.", True),
         Command("talk.copy", "c", "copy", "Copy", "Copy the marked block: a message, or a call with its result.", True),
+        Command("talk.keep", "alt+k", "keep", "Keep as check", "Keep the marked call with its result as a check."),
         Command("talk.edit", "e", "edit", "Edit", "Edit the marked message and resend it.", True),
         Command("talk.branch", "b", "branch", "Branch", "Continue from the marked block in a new session.", True),
     )
@@ -283,7 +284,7 @@ class Transcript(BlockLines):
                 return isinstance(block, ThoughtBlock | UserBlock) or (
                     isinstance(block, CallBlock) and block.state != "asking"
                 )
-            case "open":
+            case "open" | "keep":
                 return isinstance(block, CallBlock) and block.state == "done"
             case "form":
                 return isinstance(block, CallBlock) and block.call is not None
@@ -336,6 +337,11 @@ class Transcript(BlockLines):
     def action_open(self) -> None:
         """Open the full result of the marked call."""
         self._request("open")
+
+    def action_keep(self) -> None:
+        """Keep the marked call as a check."""
+        if isinstance(self.marked, CallBlock) and self.marked.call is not None:
+            self.post_message(KeepCall(self.marked.call.id))
 
     def action_form(self) -> None:
         """Open the marked call in its tool's form."""

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from pegboard.models import ToolCall, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.messages import TalkAbout
+from pegboard.tui.messages import KeepCall, TalkAbout
 from pegboard.tui.result import ResultPane
 from pegboard.tui.widgets.dialog import Dialog
 
@@ -35,6 +35,7 @@ class ResultScreen(Dialog[None]):
     }
     """
     ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("result.keep", "alt+k", "keep", "Keep as check", "Keep the call with its result as a check."),
         Command("result.close", "escape", "close", "Close", "Close this dialog.", footer=True),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
@@ -53,6 +54,10 @@ class ResultScreen(Dialog[None]):
         """Show the result."""
         self._pane.show(self._call, self._result)
         self._pane.focus()
+
+    def action_keep(self) -> None:
+        """Keep the call as a check."""
+        self.app.post_message(KeepCall(self._call.id))
 
     @on(TalkAbout)
     def _leave(self) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pegboard.models import Problem
 from pegboard.tui.state.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from pegboard.checks.compare import ToolCompatibility
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,6 +20,8 @@ class ToolScan:
     catalogue: Catalogue = field(default_factory=Catalogue)
     problems: tuple[Problem, ...] = ()
     """Problems with packs, themes and settings."""
+    schema_changes: Mapping[str, ToolCompatibility] = field(default_factory=dict)
+    """Changes of schemas that break callers, by the name of the tool."""
     hidden: int = 0
     """Number of tools that the allow list excludes."""
     empty: str = "Looking for tools…"

@@ -8,15 +8,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pegboard.models import Problem
+from pegboard.models import Problem, ToolSpec
 from pegboard.results.sizes import count
 from pegboard.tui.state.catalogue import Catalogue, ToolEntry
 from pegboard.tui.state.tool_scan import ToolScan
 
 if TYPE_CHECKING:
+    from pegboard.checks.compare import Compatibility, ToolCompatibility
     from pegboard.runtime import Runtime
 
 _FREED_AT_ONCE = 100
+_SCHEMAS_SECONDS = 0.5
+"""Delay of the comparison of schemas, so that it doesn't compete with the list."""
 _SERVERS_SECONDS = 0.2
 """Minimum interval between two updates of the states of servers."""
 
@@ -35,6 +38,8 @@ class ToolScanner:
         self._scan = ToolScan()
         self._own_problems: tuple[Problem, ...] = ()
         self._found: tuple[Problem, ...] = ()
+        self._schema_changes: dict[str, ToolCompatibility] = {}
+        self._comparison: Compatibility | None = None
         self._listing = asyncio.Lock()
 
     async def follow(self) -> None:
@@ -90,6 +95,23 @@ class ToolScanner:
         self._own_problems = problems
         self._publish(self._scan.catalogue, self._scan.hidden, scanning=self._scan.scanning)
 
+    async def compare_schemas(self) -> None:
+        """Compare the schemas of the tools with those that callers rely on, a moment after the last scan."""
+        await asyncio.sleep(_SCHEMAS_SECONDS)
+        found = await asyncio.to_thread(self._changed_schemas)
+        if found != self._schema_changes:
+            self._schema_changes = found
+            self._publish(self._scan.catalogue, self._scan.hidden, scanning=self._scan.scanning)
+
+    def _changed_schemas(self) -> dict[str, ToolCompatibility]:
+        from pegboard.checks.compare import Compatibility
+
+        self._comparison = self._comparison or Compatibility(self._runtime)
+        # Without a folder for the state there are no earlier schemas; the history reports the same reason.
+        with suppress(OSError):
+            return {one.tool: one for one in self._comparison.changed(self._runtime.tools.all())}
+        return {}
+
     async def _list(self) -> None:
         """Publish the tools of the last scan."""
         async with self._listing:
@@ -99,9 +121,14 @@ class ToolScanner:
             await asyncio.to_thread(_free_in_batches, earlier)
 
     def _publish(self, catalogue: Catalogue, hidden: int, *, scanning: bool) -> None:
-        problems = (*self._own_problems, *self._found)
+        of_schemas = (
+            schema_problem(one.spec, self._schema_changes[one.spec.name])
+            for one in catalogue.entries
+            if one.spec.name in self._schema_changes
+        )
+        problems = (*self._own_problems, *self._found, *of_schemas)
         empty = self._scan.empty if scanning else self._why_empty(hidden)
-        self._scan = ToolScan(catalogue, problems, hidden, empty, scanning)
+        self._scan = ToolScan(catalogue, problems, self._schema_changes, hidden, empty, scanning)
         self._changed(self._scan)
 
     def _why_empty(self, hidden: int) -> str:
@@ -124,6 +151,20 @@ class ToolScanner:
 
     def _states_changed(self) -> bool:
         return any(self._runtime.health.state(entry.spec) != entry.state for entry in self._scan.catalogue.entries)
+
+
+def schema_problem(spec: ToolSpec, changed: ToolCompatibility) -> Problem:
+    """Return the problem of a tool whose schema changed so that it breaks callers."""
+    summary = changed.summary
+    return Problem(
+        message=f"The schema of {spec.name} changed: {summary}.",
+        fix="Open its checks to see the calls, or to accept the new schema.",
+        severity="warning",
+        file=spec.location.file,
+        line=spec.location.line,
+        pack=spec.pack,
+        tool=spec.name,
+    )
 
 
 def _free_in_batches(entries: list[ToolEntry]) -> None:

@@ -18,14 +18,17 @@ from textual.widget import Widget
 from pegboard.models import JsonObject, ServerState, ServerStatus
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.messages import KeepCall
 from pegboard.tui.shell.header import HeaderLine
 from pegboard.tui.shell.help import shown_key
 from pegboard.tui.shell.page import PageScreen
 from pegboard.tui.shell.too_small import TooSmall
+from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.catalogue import CatalogueRow, PackEntry, ToolEntry
 from pegboard.tui.state.remembered import Remembered
 from pegboard.tui.tools.tool_list import LEGEND, ToolList
 from pegboard.tui.tools.tool_pane import ToolListPane
+from pegboard.tui.tools.tools_commands import TOOLS_COMMANDS
 from pegboard.tui.widgets.keys_line import KeysLine
 
 if TYPE_CHECKING:
@@ -70,96 +73,7 @@ class ToolsScreen(PageScreen):
     }
     """
 
-    ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command(
-            "tools.run",
-            "ctrl+r,ctrl+j,ctrl+enter,alt+enter",
-            "run",
-            "Run",
-            "Run the tool with the arguments in the form.",
-            footer=True,
-            priority=True,
-            words="call execute start",
-        ),
-        Command(
-            "tools.result",
-            "ctrl+d",
-            "result",
-            "Result",
-            "Go to the result; again, back.",
-            footer=True,
-            priority=True,
-            words="output log",
-        ),
-        Command("tools.cancel", "escape", "cancel", "Cancel", "Cancel the running call.", footer=True, priority=True),
-        Command("tools.back", "escape", "show_tools", "Back", "Return to the tool list if no call is running."),
-        Command(
-            "tools.last_arguments",
-            "ctrl+up",
-            "last_arguments",
-            "Last arguments",
-            "Reuse the last call's arguments.",
-            meaning="Reuse",
-            words="history recent previous earlier",
-        ),
-        Command(
-            "tools.save",
-            "ctrl+s",
-            "save_preset",
-            "Save",
-            "Save the form's arguments as a preset.",
-            words="preset store",
-        ),
-        Command(
-            "tools.presets",
-            "ctrl+l",
-            "presets",
-            "Presets",
-            "Load, rename or delete named arguments.",
-            meaning="Open saved",
-            words="open saved load",
-        ),
-        Command(
-            "tools.copy_as",
-            "ctrl+right_square_bracket",
-            "copy_as",
-            "Copy as",
-            "Copy the call as a command, JSON, Python or MCP.",
-        ),
-        Command(
-            "tools.definition",
-            "f2",
-            "definition",
-            "Schema",
-            "Show the raw schema that models receive.",
-            meaning="Details",
-            words="definition json",
-        ),
-        Command(
-            "tools.source",
-            "f4",
-            "source",
-            "Source",
-            "Open the tool's file in your editor, at its line.",
-            meaning="Editor",
-            words="code edit open",
-        ),
-        Command(
-            "tools.sidebar",
-            "ctrl+b,ctrl+backslash",
-            "sidebar",
-            "Sidebar",
-            "Hide or show the tool list.",
-            meaning="Tool list",
-        ),
-        Command("tools.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
-        Command("tools.larger_form", "alt+pagedown", "divide(1)", "Larger form", "Enlarge the form."),
-        Command("tools.smaller_form", "alt+pageup", "divide(-1)", "Smaller form", "Shrink the form."),
-        Command("tools.fit", "", "fit", "Fit panes", "Make the form as high as its fields again."),
-        Command("tools.reconnect", "alt+r", "reconnect", "Reconnect", "Connect to it again.", True, meaning="Refresh"),
-        Command("tools.log_in", "alt+l", "log_in", "Log in", "Log in to the MCP server in the browser.", footer=True),
-        Command("tools.rescan", "", "app.rescan", "Rescan", "Scan every packs folder for tools again."),
-    )
+    ACTIONS: ClassVar[tuple[Command, ...]] = TOOLS_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     tool_list = query_one(ToolListPane)
@@ -359,6 +273,23 @@ class ToolsScreen(PageScreen):
             self._settle()
             self._page.copy_as()
 
+    def action_checks(self) -> None:
+        """Open the checks of the selected tool."""
+        row = self.tool_list.list.row
+        if isinstance(row, ToolEntry):
+            from pegboard.tui.tools.checks import ChecksScreen
+
+            changed = self.app.tool_scan.schema_changes.get(row.spec.name) if isinstance(self.app, AppState) else None
+            self.app.push_screen(ChecksScreen(self._runtime, row.spec, changed))
+
+    def action_keep(self) -> None:
+        """Keep the call that is shown as a check."""
+        call = self._page.finished_call if self._page is not None else None
+        if call is None:
+            self.notify("Run the tool first; then its call can be kept as a check.", severity="warning")
+        else:
+            self.post_message(KeepCall(call.id))
+
     def on_paste(self, event: events.Paste) -> None:
         """Load a call that is pasted outside an editor."""
         event.stop()
@@ -371,7 +302,7 @@ class ToolsScreen(PageScreen):
         match action:
             case "cancel":
                 return self._page is not None and self._page.running is not None
-            case "run" | "definition":
+            case "run" | "definition" | "checks" | "keep":
                 return self._server is None
             case "reconnect":
                 return self._server is not None and self._server.state is not ServerState.DISABLED

@@ -24,8 +24,10 @@ from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import CallPasted, CallPastedAsText, TextBox, TextLine
 from pegboard.tui.messages import Called, HistoryRead
 from pegboard.tui.result import ResultPane
+from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.catalogue import CatalogueRow, ToolEntry
 from pegboard.tui.state.remembered import Remembered
+from pegboard.tui.state.tool_scanner import schema_problem
 from pegboard.tui.tools.detail import DetailPane
 from pegboard.tui.tools.work_area import WorkArea
 from pegboard.tui.widgets.paste import may_be_call
@@ -85,7 +87,7 @@ class ToolPage(Vertical):
     uses: var[ToolUses | None] = var(None, init=False)
     """Use of the tool; None while unknown."""
     unmet: var[tuple[Problem, ...]] = var((), init=False)
-    """Problems of the tool's requirements."""
+    """Problems of the tool's requirements, and of a change of its schema."""
     running: var[ToolCall | None] = var(None)
     """The running call."""
 
@@ -117,6 +119,7 @@ class ToolPage(Vertical):
         self._detail.data_bind(ToolPage.subject, ToolPage.unmet, ToolPage.uses)
         await self.mount(self._detail)
         await self.mount(self._work_area)
+        self.watch(self.app, "tool_scan", lambda: self._read_problems(self.subject), init=False)
         self.show_titles()
         if not self._remembered.has_run:
             self._result.welcome = self._welcome()
@@ -176,10 +179,17 @@ class ToolPage(Vertical):
         """Show the details of a tool or pack; its form follows with `show`."""
         if subject is not self.subject:
             self.uses = None
-            rows = self._runtime.health.rows(subject.spec.name) if _is_not_ready(subject) else ()
-            problems = [row.problem for row in rows if row.problem]
-            self.unmet = tuple(sorted(problems, key=lambda problem: problem.rank))
+            self._read_problems(subject)
             self.subject = subject
+
+    def _read_problems(self, subject: CatalogueRow | None) -> None:
+        """Show the problems of a tool's requirements and of a change of its schema."""
+        rows = self._runtime.health.rows(subject.spec.name) if _is_not_ready(subject) else ()
+        problems = [row.problem for row in rows if row.problem]
+        if isinstance(subject, ToolEntry) and isinstance(self.app, AppState):
+            changed = self.app.tool_scan.schema_changes.get(subject.spec.name)
+            problems += [schema_problem(subject.spec, changed)] if changed is not None else []
+        self.unmet = tuple(sorted(problems, key=lambda problem: problem.rank))
 
     def show(self, subject: CatalogueRow | None) -> None:
         """Show the form, the last result and the use of a tool."""
@@ -244,6 +254,11 @@ class ToolPage(Vertical):
         hint += f" · {self._key('tools.presets')} {count(presets, 'preset')}" if presets else ""
         self._hints = Content.styled(hint, "$text-muted not bold")
         self.show_titles()
+
+    @property
+    def finished_call(self) -> ToolCall | None:
+        """The call whose result is shown."""
+        return self._result.call if self._result.result is not None else None
 
     # Running
 

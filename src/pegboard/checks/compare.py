@@ -1,0 +1,340 @@
+"""Compatibility of tools: current schemas against earlier ones and against recorded calls."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pegboard.checks.compat import SchemaChange
+from pegboard.checks.file import CheckError
+from pegboard.checks.schemas import SchemaVersion, SeenPack, SeenSchemas, changes_since, origin_of
+from pegboard.config.paths import BUILT_IN_PACKS
+from pegboard.data.pointer import pointer
+from pegboard.errors import FormFaults
+from pegboard.models import CallRecord, DataModel, Fault, McpHandler, PackHandler, ToolSpec
+from pegboard.results.sizes import count
+from pegboard.runtime import Runtime
+
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d.*")
+_MOST_CALLS: Final = 1000
+"""Recorded calls of a tool that are validated, the newest ones."""
+_MOST_SHOWN: Final = 50
+_MOST_HELPERS: Final = 50
+
+
+class BrokenCall(DataModel):
+    """A recorded call whose arguments were valid and no longer are."""
+
+    id: str
+    at: datetime
+    reason: str
+    """The first validation error as a clause; it may contain text of the tool."""
+
+
+class ToolCompatibility(DataModel):
+    """Comparison of one tool with an earlier version."""
+
+    tool: str
+    status: Literal["compatible", "breaking", "new", "removed"]
+    since: str = ""
+    """The earlier version: a time, or a git revision; empty if none is known."""
+    changes: tuple[SchemaChange, ...] = ()
+    calls: int = 0
+    """Number of recorded calls that were validated."""
+    broken: int = 0
+    """Number of them that no longer validate."""
+    broken_calls: tuple[BrokenCall, ...] = ()
+    """The newest of these."""
+
+    @property
+    def summary(self) -> str:
+        """One sentence without its full stop, the most important fact first; it may contain text of the tool."""
+        if self.broken:
+            reason = Counter(call.reason for call in self.broken_calls).most_common(1)[0][0]
+            calls = count(self.calls, "recorded call")
+            verb = "validates" if self.broken == 1 else "validate"
+            return f"{self.broken:,} of {calls} no longer {verb}: {reason}"
+        if self.status in {"removed", "new"}:
+            return f"the tool {'was removed' if self.status == 'removed' else 'is new'}"
+        breaking = [change for change in self.changes if change.breaking]
+        if breaking:
+            more = f", and {count(len(breaking) - 1, 'more breaking change')}" if len(breaking) > 1 else ""
+            return f"{_sided(breaking[0])}{more}"
+        return count(len(self.changes), "compatible change") if self.changes else "no change"
+
+
+class Compatibility:
+    """Compares the tools of a runtime with earlier versions.
+
+    Args:
+        runtime: The runtime, whose tools were scanned.
+        seen: The versions that were seen.
+    """
+
+    def __init__(self, runtime: Runtime, seen: SeenSchemas | None = None) -> None:
+        self._runtime = runtime
+        self.seen = seen or SeenSchemas(runtime.paths.schemas)
+
+    def against_baseline(self, specs: Sequence[ToolSpec], *, removed: bool = False) -> tuple[ToolCompatibility, ...]:
+        """Compare tools with the versions that callers rely on, and note the current ones; block.
+
+        Args:
+            specs: The tools.
+            removed: Whether to report tools that no longer exist, too.
+
+        Raises:
+            OSError: The current versions can't be written.
+        """
+        found = []
+        before = {spec.name: self.seen.of(spec) for spec in specs}
+        self.seen.note(specs)
+        for spec in specs:
+            known = before[spec.name]
+            found.append(self._compare(spec, known.base if known is not None else None))
+        return (*found, *(self._removed() if removed else ()))
+
+    def changed(self, specs: Sequence[ToolSpec]) -> tuple[ToolCompatibility, ...]:
+        """Note the current schemas, and return the tools whose change since the baseline breaks callers; block.
+
+        Unlike `against_baseline`, it reads the history only for tools that changed.
+
+        Raises:
+            OSError: The current versions can't be written.
+        """
+        specs = [spec for spec in specs if is_comparable(spec)]
+        before = {spec.name: self.seen.of(spec) for spec in specs}
+        self.seen.note(specs)
+        found = []
+        for spec in specs:
+            known = before[spec.name]
+            if known is not None and known.baseline != self.seen.digest(spec):
+                found.append(self._compare(spec, known.base))
+        return tuple(one for one in found if one.status == "breaking")
+
+    def accept(self, specs: Sequence[ToolSpec], found: Iterable[ToolCompatibility] = ()) -> None:
+        """Make the current schemas of tools the baseline, and forget removed tools; block.
+
+        Args:
+            specs: The tools.
+            found: A comparison with removed tools.
+
+        Raises:
+            OSError: The schemas can't be written.
+        """
+        self.seen.accept(specs)
+        gone = {one.tool for one in found if one.status == "removed"}
+        for pack in [*self.seen.packs()] if gone else ():
+            if gone & pack.tools.keys() and not any(self._runtime.tools.get(name) for name in gone & pack.tools.keys()):
+                self.seen.forget(pack.origin, gone)
+
+    def at_date(self, specs: Sequence[ToolSpec], moment: datetime) -> tuple[ToolCompatibility, ...]:
+        """Compare tools with the versions in effect at a moment; a tool that wasn't known then is new; block."""
+        found = []
+        for spec in specs:
+            known = self.seen.of(spec)
+            version = known.at(moment) if known is not None else None
+            found.append(_new(spec) if version is None else self._compare(spec, version))
+        return tuple(found)
+
+    async def at_revision(self, specs: Sequence[ToolSpec], revision: str) -> tuple[ToolCompatibility, ...]:
+        """Compare the tools of packs in a git repository with those of a commit.
+
+        Tools that aren't in a repository are left out. If all tools of a pack are given, tools that the commit has in
+        addition are reported as removed.
+
+        Raises:
+            CheckError: The repository or the revision can't be read.
+        """
+        files: dict[str, list[ToolSpec]] = {}
+        for spec in specs:
+            if isinstance(spec.handler, PackHandler) and _top(spec.handler.file) is not None:
+                files.setdefault(spec.handler.file, []).append(spec)
+        found: list[ToolCompatibility] = []
+        for file, tools in files.items():
+            old = await self._tools_at(file, revision)
+            for spec in tools:
+                version = _named(old, spec)
+                found.append(
+                    _new(spec)
+                    if version is None
+                    else await asyncio.to_thread(self._compare, spec, version, since=revision)
+                )
+            if len(tools) == sum(spec.location.file == file for spec in self._runtime.tools.all()):
+                gone = [name for name in old if self._runtime.tools.get(name) is None]
+                found += [ToolCompatibility(tool=name, status="removed", since=revision) for name in gone]
+        return tuple(found)
+
+    async def since(self, specs: Sequence[ToolSpec], text: str) -> tuple[ToolCompatibility, ...]:
+        """Compare tools with a date (`2026-07-31`, optionally with a time) or a git revision.
+
+        Raises:
+            CheckError: The date is invalid, or the revision can't be read.
+        """
+        if not _DATE.fullmatch(text):
+            return await self.at_revision(specs, text)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise CheckError(f"`{text}` is not a date. Write it as 2026-07-31 or 2026-07-31T12:00.") from None
+        moment = (moment if moment.tzinfo else moment.astimezone()).astimezone(UTC)
+        return await asyncio.to_thread(self.at_date, specs, moment)
+
+    def _compare(self, spec: ToolSpec, version: SchemaVersion | None, *, since: str = "") -> ToolCompatibility:
+        """Compare a tool with one version of it and with the recorded calls."""
+        changes = changes_since(version, spec) if version is not None else ()
+        calls, broken = self._calls(spec, version, changes)
+        breaks = bool(broken) or any(change.breaking for change in changes)
+        if version is not None and not since:
+            since = version.at.isoformat(timespec="seconds")
+        return ToolCompatibility(
+            tool=spec.name,
+            status="breaking" if breaks else "compatible",
+            since=since,
+            changes=changes,
+            calls=calls,
+            broken=len(broken),
+            broken_calls=tuple(broken[:_MOST_SHOWN]),
+        )
+
+    def _calls(
+        self, spec: ToolSpec, version: SchemaVersion | None, changes: Sequence[SchemaChange]
+    ) -> tuple[int, list[BrokenCall]]:
+        """Return the number of recorded calls with valid arguments, and those that no longer validate."""
+        from pegboard.schema.arguments import prepare
+        from pegboard.schema.validation import validator
+
+        old = validator(version.input_schema) if version is not None and changes else None
+        is_same = version is not None and not any(change.side == "input" for change in changes)
+        clauses = {change.path: change.message for change in changes if change.breaking and change.side == "input"}
+        valid, broken = 0, []
+        for record in self._runtime.history.records(tool=spec.name, limit=_MOST_CALLS):
+            if not _was_accepted(record) or (old is not None and old.faults(record.args)):
+                continue
+            valid += 1
+            if is_same:
+                continue
+            try:
+                prepare(spec, record.args)
+            except FormFaults as faults:
+                reason = _reason(faults.faults[0], clauses)
+                broken.append(BrokenCall(id=record.id, at=record.at, reason=reason))
+        return valid, broken
+
+    def _removed(self) -> Iterable[ToolCompatibility]:
+        """Return the tools that were seen and no longer exist; packs that can't be read now are left out."""
+        unread = {os.path.realpath(problem.file) for problem in self._runtime.problems() if problem.file}
+        current = {origin for spec in self._runtime.tools.all() if (origin := origin_of(spec)) is not None}
+        folders = {os.path.realpath(folder) for folder in self._runtime.folders}
+        for pack in self.seen.packs():
+            is_file = not pack.origin.startswith("mcp:")
+            was_scanned = os.path.dirname(pack.origin) in folders if is_file else False  # noqa: PTH120 - compares text
+            if pack.origin in current or (was_scanned and pack.origin not in unread):
+                yield from self._gone(pack)
+
+    def _gone(self, pack: SeenPack) -> Iterable[ToolCompatibility]:
+        for name, tool in pack.tools.items():
+            why = self._runtime.tools.why_not(name)
+            if why is not None and why.error is not None and why.error.detail != "not_allowed":
+                since = tool.base.at.isoformat(timespec="seconds")
+                yield ToolCompatibility(tool=name, status="removed", since=since)
+
+    async def _tools_at(self, file: str, revision: str) -> dict[str, SchemaVersion]:
+        """Return the tools that a pack file has at a revision, without running it.
+
+        Raises:
+            CheckError: The repository or the revision can't be read.
+        """
+        top = _top(file)
+        assert top is not None, "verified before"
+        source = await self._text_at(top, Path(file), revision)
+        if source is None:
+            return {}
+        # Helper modules define types that the schemas use, so they come from the same revision.
+        siblings = sorted(Path(file).parent.glob("_*.py"))[:_MOST_HELPERS]
+        helpers = [(one.name, await self._text_at(top, one, revision)) for one in siblings if _imports(source, one)]
+        return await asyncio.to_thread(_parsed, Path(file).name, source, helpers, revision)
+
+    async def _text_at(self, top: Path, file: Path, revision: str) -> str | None:
+        """Return the text of a file at a revision, or None if the commit doesn't have it."""
+        path = _resolved(file).relative_to(top)
+        result = await self._runtime.queries.file_at(str(top), path.as_posix(), revision)
+        if result.error is not None:
+            if result.error.detail == "not_found":
+                return None
+            raise CheckError(f"{path} can't be read at {revision}. {result.error.message}")
+        return str(result.data)
+
+
+def _parsed(
+    name: str, source: str, helpers: Sequence[tuple[str, str | None]], revision: str
+) -> dict[str, SchemaVersion]:
+    from pegboard.discovery import read
+
+    with tempfile.TemporaryDirectory(prefix="pegboard-") as folder:
+        for helper, text in helpers:
+            if text is not None:
+                (Path(folder) / helper).write_text(text, encoding="utf-8")
+        specs, problems = read(source, str(Path(folder) / name))
+    if not specs and any(problem.severity == "error" for problem in problems):
+        raise CheckError(f"{name} can't be parsed at {revision}. {problems[0].message}")
+    now = datetime.now(UTC)
+    versions = {}
+    for spec in specs:
+        version = SchemaVersion(at=now, digest="", input_schema=spec.input_schema, output_schema=spec.output_schema)
+        versions[spec.name] = version
+    return versions
+
+
+def _resolved(file: Path | str) -> Path:
+    return Path(os.path.realpath(file))
+
+
+def _imports(source: str, helper: Path) -> bool:
+    return helper.stem in source
+
+
+def _named(old: dict[str, SchemaVersion], spec: ToolSpec) -> SchemaVersion | None:
+    """Return the earlier version of a tool, which may have had another name that is now an alias."""
+    return next((old[name] for name in (spec.name, *spec.aliases) if name in old), None)
+
+
+def _top(file: str) -> Path | None:
+    """Return the top folder of the git repository that contains a pack; None for others and for built-in packs."""
+    path = _resolved(file)
+    if path.is_relative_to(os.path.realpath(BUILT_IN_PACKS)):
+        return None
+    return next((folder for folder in path.parents if (folder / ".git").exists()), None)
+
+
+def _was_accepted(record: CallRecord) -> bool:
+    return record.error is None or record.error.code == "execution_error"
+
+
+def _reason(fault: Fault, clauses: dict[str, str]) -> str:
+    """Return a validation error as a clause, in the words of the change that caused it if there is one."""
+    path = fault.path
+    general = pointer(*("*" if step.isdecimal() else step for step in path.split("/")[1:]))
+    found = clauses.get(path) or clauses.get(general)
+    return found or (f"`{fault.where}` {fault.message}" if fault.where else f"the arguments {fault.message}")
+
+
+def _new(spec: ToolSpec) -> ToolCompatibility:
+    return ToolCompatibility(tool=spec.name, status="new")
+
+
+def _sided(change: SchemaChange) -> str:
+    return change.message if change.side == "input" else f"in results, {change.message}"
+
+
+def is_comparable(spec: ToolSpec) -> bool:
+    """Return whether a tool can change between two starts: built-in ones change only with Pegboard."""
+    if isinstance(spec.handler, PackHandler):
+        return not os.path.realpath(spec.handler.file).startswith(os.path.realpath(BUILT_IN_PACKS) + os.sep)
+    return isinstance(spec.handler, McpHandler) and spec.handler.saved

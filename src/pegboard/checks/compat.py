@@ -1,0 +1,356 @@
+"""Comparison of two JSON Schemas: which values the new one accepts no longer, and which ones it accepts in addition.
+
+For arguments, a schema that accepts less breaks callers. For results, one that accepts more breaks readers. A part that
+can't be compared is reported as breaking.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import JsonValue
+
+from pegboard.data.json_text import identical, write
+from pegboard.data.pointer import pointer
+from pegboard.models import DataModel, JsonObject
+from pegboard.models.readable_path import readable
+from pegboard.schema.validation import Validator
+
+Side: TypeAlias = Literal["input", "output"]
+_Effect: TypeAlias = Literal["less", "more", "other", "none"]
+"""What the new schema accepts: less, more, other values, or the same in practice."""
+
+_DEEPEST: Final = 60
+_MOST: Final = 500
+_LONGEST: Final = 80
+_MOST_LISTED: Final = 5
+_NOTES: Final = frozenset({"title", "description", "examples", "$comment", "deprecated"})
+_MAPS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_VALUES: Final = frozenset({"enum", "const", "default", "required"})
+_AT_LEAST: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
+_AT_MOST: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
+_RESTRICTING: Final = ("pattern", "format", "multipleOf", "uniqueItems", "contentEncoding", "contentMediaType")
+_UNCOMPARED: Final = (
+    "not", "if", "then", "else", "contains", "patternProperties", "propertyNames", "dependentRequired",
+    "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef",
+)  # fmt: skip
+_ALL_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+
+
+class SchemaChange(DataModel):
+    """One difference between two schemas of a tool."""
+
+    side: Side
+    """Whether it concerns the arguments or the data of the result."""
+    path: str
+    """JSON Pointer to the value that it concerns; the step `*` means every item or every other key."""
+    message: str
+    """A clause with its subject: "`limit` is now required"."""
+    breaking: bool
+
+
+class _Step(NamedTuple):
+    path: str
+    message: str
+    effect: _Effect
+
+
+def schema_changes(side: Side, old: JsonValue, new: JsonValue) -> tuple[SchemaChange, ...]:
+    """Return the changes from one schema to another, the breaking ones first.
+
+    Args:
+        side: Whether the schemas describe arguments or data of results.
+        old: The earlier schema; None if there was none.
+        new: The later schema; None if there is none.
+    """
+    if old is None and new is None:
+        return ()
+    if old is None or new is None:
+        message = "the output schema was added" if old is None else "the output schema was removed"
+        return (SchemaChange(side=side, path="", message=message, breaking=new is None),)
+    steps: list[_Step] = []
+    try:
+        steps += islice(_Comparison(side, Validator(old), Validator(new)).run(), _MOST)
+    except (RecursionError, ValueError):  # it is nested too deeply, or has a number with too many digits
+        steps.append(_Step("", "the schema can't be compared", "other"))
+    bad = {"input": ("less", "other"), "output": ("more", "other")}[side]
+    found = [
+        SchemaChange(side=side, path=step.path, message=step.message, breaking=step.effect in bad)
+        for step in dict.fromkeys(steps)
+    ]
+    return tuple(sorted(found, key=lambda change: not change.breaking))
+
+
+def bare(schema: JsonValue) -> JsonValue:
+    """Return a schema without its texts, which don't change what it accepts."""
+    if isinstance(schema, list):
+        return [bare(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found: JsonObject = {}
+    for key, value in schema.items():
+        if key in _MAPS and isinstance(value, dict):
+            found[key] = {name: bare(inner) for name, inner in value.items()}
+        elif key not in _NOTES:
+            found[key] = value if key in _VALUES else bare(value)
+    return found
+
+
+class _Comparison:
+    """Comparison of two whole schemas.
+
+    Args:
+        side: As in `schema_changes`.
+        old: The earlier schema.
+        new: The later schema.
+    """
+
+    def __init__(self, side: Side, old: Validator, new: Validator) -> None:
+        self._side = side
+        self._old = old
+        self._new = new
+        self._seen: dict[tuple[int, int], tuple[JsonValue, JsonValue]] = {}
+        """Compared nodes by their ids; they are kept, so that no other node gets the same id."""
+
+    def run(self) -> Iterator[_Step]:
+        """Yield every change."""
+        yield from self._compare(self._old.schema, self._new.schema, ())
+
+    def _compare(self, old: JsonValue, new: JsonValue, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        mark = (id(old), id(new))
+        if mark in self._seen and isinstance(old, dict) and isinstance(new, dict):
+            return
+        self._seen[mark] = (old, new)
+        was, now = _resolved(self._old, old), _resolved(self._new, new)
+        if len(at) > _DEEPEST:
+            yield _Step(pointer(*at), f"{_name(at)} is nested too deeply to be compared", "other")
+            return
+        if was is False or now is False:
+            if was is not now:
+                effect: _Effect = "less" if now is False else "more"
+                yield _Step(pointer(*at), f"{_name(at)} is {'no longer' if now is False else 'now'} allowed", effect)
+            return
+        was, now = (was if isinstance(was, dict) else {}), (now if isinstance(now, dict) else {})
+        if _branches(was) is not None or _branches(now) is not None:
+            yield from self._compare_branches(was, now, at)
+            return
+        yield from self._compare_values(was, now, at)
+        yield from self._compare_bounds(was, now, at)
+        yield from self._compare_object(was, now, at)
+        yield from self._compare_items(was, now, at)
+        yield from self._compare_all_of(was, now, at)
+        for keyword in _UNCOMPARED:
+            if not identical(bare(was.get(keyword)), bare(now.get(keyword))):
+                yield _Step(pointer(*at), f"`{keyword}` of {_name(at)} changed", "other")
+
+    def _compare_branches(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        """Compare alternatives (`anyOf`, `oneOf`): equal ones first, the rest in order."""
+        left, right = _branches(was) or [was], _branches(now) or [now]
+        known, current = {_key(bare(one)) for one in left}, {_key(bare(one)) for one in right}
+        gone = [one for one in left if _key(bare(one)) not in current]
+        added = [one for one in right if _key(bare(one)) not in known]
+        if len(gone) == len(added):
+            for one, other in zip(gone, added, strict=True):
+                yield from self._compare(one, other, at)
+        else:
+            for one in gone:
+                yield _Step(pointer(*at), f"{_name(at)} can no longer be {self._described(self._old, one)}", "less")
+            for one in added:
+                yield _Step(pointer(*at), f"{_name(at)} can now be {self._described(self._new, one)}", "more")
+        rest = [
+            {key: value for key, value in node.items() if key not in {"anyOf", "oneOf"}}
+            for node in (was, now)
+            if _branches(node)
+        ]
+        if len(rest) == 2 and not _is_same(*rest):
+            yield from self._compare(rest[0], rest[1], at)
+
+    def _described(self, schema: Validator, node: JsonValue) -> str:
+        found = _resolved(schema, node)
+        kinds = _types(found) if isinstance(found, dict) else None
+        if isinstance(found, dict) and ("enum" in found or "const" in found):
+            return _listed(_values(found) or [])
+        return " or ".join(sorted(kinds)) if kinds else "of one of its forms"
+
+    def _compare_values(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        """Compare types, constants and listed values."""
+        path, name = pointer(*at), _name(at)
+        old_values, new_values = _values(was), _values(now)
+        if old_values is not None and new_values is not None:
+            known, current = set(map(_key, old_values)), set(map(_key, new_values))
+            for value in (one for one in old_values if _key(one) not in current):
+                yield _Step(path, f"{name} can no longer be {_shown(value)}", "less")
+            for value in (one for one in new_values if _key(one) not in known):
+                yield _Step(path, f"{name} can now be {_shown(value)}", "more")
+            return
+        if new_values is not None:
+            yield _Step(path, f"{name} can now only be {_listed(new_values)}", "less")
+        elif old_values is not None:
+            yield _Step(path, f"{name} can now be any value, not only the listed ones", "more")
+        old_types, new_types = _types(was) or _ALL_TYPES, _types(now) or _ALL_TYPES
+        less = sorted(one for one in old_types if not _admits(new_types, one))
+        more = sorted(one for one in new_types if not _admits(old_types, one))
+        if less and more:
+            text = f"{name} is now {' or '.join(sorted(new_types))} instead of {' or '.join(sorted(old_types))}"
+            yield _Step(path, text, "other")
+        elif less:
+            yield _Step(path, f"{name} can no longer be {' or '.join(less)}", "less")
+        elif more:
+            yield _Step(path, f"{name} can now be {' or '.join(more)}", "more")
+        if not identical(was.get("default"), now.get("default")):
+            yield _Step(path, f"the default of {name} changed", "none")
+
+    @staticmethod
+    def _compare_bounds(was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        path, name = pointer(*at), _name(at)
+        for keywords, sign in ((_AT_LEAST, 1), (_AT_MOST, -1)):
+            for keyword in keywords:
+                old, new = was.get(keyword), now.get(keyword)
+                first, second = _bound(old, sign), _bound(new, sign)
+                if first != second:
+                    text = f"`{keyword}` of {name} changed from {_bounded(old)} to {_bounded(new)}"
+                    yield _Step(path, text, "less" if second > first else "more")
+        for keyword in _RESTRICTING:
+            old, new = was.get(keyword) or None, now.get(keyword) or None
+            if not identical(old, new):
+                effect: _Effect = "less" if old is None else "more" if new is None else "other"
+                yield _Step(path, f"`{keyword}` of {name} changed from {_bounded(old)} to {_bounded(new)}", effect)
+
+    def _compare_object(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        """Compare properties, required ones, and what applies to others."""
+        old, new = _object(was.get("properties")), _object(now.get("properties"))
+        old_required, new_required = _names(was.get("required")), _names(now.get("required"))
+        old_rest, new_rest = was.get("additionalProperties", True), now.get("additionalProperties", True)
+        for name in dict.fromkeys([*old, *new, *old_required, *new_required]):
+            inner = (*at, name)
+            path, shown = pointer(*inner), _name(inner)
+            if name in old and name not in new and (self._side == "output" or new_rest is False):
+                yield _Step(path, f"{shown} was removed", "more" if self._side == "output" else "less")
+                continue
+            if name in old and name not in new:
+                yield _Step(path, f"{shown} is no longer described", "none")
+            elif name in new and name not in old:
+                yield _Step(path, f"{shown} was added", "none")
+            else:
+                yield from self._compare(old.get(name, True), new.get(name, True), inner)
+            if name in new_required and name not in old_required:
+                property_ = new.get(name)
+                has_default = at == () and isinstance(property_, dict) and "default" in property_
+                text = f"{shown} is now required"
+                yield _Step(path, f"{text}, with a default" if has_default else text, "none" if has_default else "less")
+            elif name in old_required and name not in new_required:
+                yield _Step(path, f"{shown} is no longer required", "more")
+        if old_rest is not True or new_rest is not True:
+            if self._side == "output" and old_rest is False and new_rest is True:
+                yield _Step(pointer(*at), f"{_name(at)} can now have other keys", "none")
+            elif old_rest is False or new_rest is False:
+                if old_rest is not new_rest:
+                    verb = "can no longer" if new_rest is False else "can now"
+                    effect: _Effect = "less" if new_rest is False else "more"
+                    yield _Step(pointer(*at), f"{_name(at)} {verb} have other keys", effect)
+            else:
+                yield from self._compare(old_rest, new_rest, (*at, "*"))
+
+    def _compare_items(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        old_first, new_first = _list(was.get("prefixItems")), _list(now.get("prefixItems"))
+        old_rest, new_rest = was.get("items", True), now.get("items", True)
+        for index in range(max(len(old_first), len(new_first))):
+            old = old_first[index] if index < len(old_first) else old_rest
+            new = new_first[index] if index < len(new_first) else new_rest
+            yield from self._compare(old, new, (*at, index))
+        if "items" in was or "items" in now:
+            yield from self._compare(old_rest, new_rest, (*at, "*"))
+
+    def _compare_all_of(self, was: JsonObject, now: JsonObject, at: tuple[str | int, ...]) -> Iterator[_Step]:
+        old, new = _list(was.get("allOf")), _list(now.get("allOf"))
+        for index in range(max(len(old), len(new))):
+            one = old[index] if index < len(old) else True
+            other = new[index] if index < len(new) else True
+            yield from self._compare(one, other, at)
+
+
+def _resolved(schema: Validator, node: JsonValue) -> JsonValue:
+    """Return a part of a schema with the targets of its references merged into it."""
+    merged: JsonValue = node
+    for _ in range(_DEEPEST):
+        target = schema.target(node)
+        if target is None or not isinstance(merged, dict):
+            break
+        rest = {key: value for key, value in merged.items() if key != "$ref"}
+        if not isinstance(target, dict):
+            merged = rest if target is True else target
+            break
+        merged = {**target, **rest}
+        node = target
+    return merged
+
+
+def _branches(node: JsonObject) -> list[JsonValue] | None:
+    found = node.get("anyOf", node.get("oneOf"))
+    return found if isinstance(found, list) else None
+
+
+def _is_same(one: JsonValue, other: JsonValue) -> bool:
+    return identical(bare(one), bare(other))
+
+
+def _values(node: JsonObject) -> list[JsonValue] | None:
+    if "const" in node:
+        return [node["const"]]
+    found = node.get("enum")
+    return found if isinstance(found, list) else None
+
+
+def _types(node: JsonObject) -> frozenset[str]:
+    found = node.get("type")
+    return frozenset([found] if isinstance(found, str) else map(str, found) if isinstance(found, list) else ())
+
+
+def _admits(types: frozenset[str], one: str) -> bool:
+    return one in types or (one == "integer" and "number" in types)
+
+
+def _object(value: JsonValue) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
+
+
+def _names(value: JsonValue) -> dict[str, None]:
+    return {str(name): None for name in value} if isinstance(value, list) else {}
+
+
+def _bound(value: JsonValue, sign: int) -> float:
+    """Return a bound so that a greater one restricts more; minus infinity without one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return sign * value if isinstance(value, int | float) and is_number else float("-inf")
+
+
+def _key(value: JsonValue) -> str:
+    """Return a text that is equal for equal JSON: `1` equals `1.0`."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    return json.dumps(value, sort_keys=True)
+
+
+def _shown(value: JsonValue) -> str:
+    text = write(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _listed(values: list[JsonValue]) -> str:
+    """Return the first values of a list as alternatives."""
+    shown = " or ".join(map(_shown, values[:_MOST_LISTED]))
+    return f"{shown} or {len(values) - _MOST_LISTED:,} more" if len(values) > _MOST_LISTED else shown
+
+
+def _bounded(value: JsonValue) -> str:
+    return "none" if value is None else _shown(value)
+
+
+def _name(at: tuple[str | int, ...]) -> str:
+    return f"`{readable(pointer(*at))}`" if at else "the whole value"

@@ -1,0 +1,258 @@
+"""Check files: `checks/NAME.toml` in the working directory and in the data folder."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, MutableMapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pydantic import JsonValue, ValidationError
+
+from pegboard import storage
+from pegboard.checks.model import Check
+from pegboard.config import Paths, TrustFile
+from pegboard.config.files import read_text, shown
+from pegboard.config.lines import key_lines
+from pegboard.config.paths import absolute
+from pegboard.config.trust import CHECKS, FolderFiles
+from pegboard.data.json_text import identical
+from pegboard.errors import PegboardError
+from pegboard.models import JsonObject, Problem
+from pegboard.presets.files import file_name, normal, plain_name
+from pegboard.presets.toml_text import TomlTextError, read_toml, write_toml
+
+_SUFFIX: Final = ".toml"
+_LONGEST_NAME: Final = 200
+"""Maximum length of a file name, in bytes."""
+_SHARED: Final = 0o666
+"""Permissions of files in the working directory, less those of the umask."""
+
+
+_Problems: TypeAlias = list[Problem]
+
+
+class CheckError(PegboardError):
+    """A check can't be read, saved or run; the message is one or more sentences."""
+
+
+class Checks:
+    """The checks of the working directory and of the user.
+
+    Every method reads or writes the disk.
+
+    Args:
+        paths: The user's own files.
+        folder: The working directory if None.
+    """
+
+    def __init__(self, paths: Paths, folder: Path | None = None) -> None:
+        self._paths = paths
+        self._working = folder
+        self._here = absolute(CHECKS, folder)
+
+    def folders(self) -> tuple[Path, ...]:
+        """Return the folders that may contain checks: that of the working directory first."""
+        here, own = self._here, self._paths.checks
+        return (own,) if os.path.realpath(here) == os.path.realpath(own) else (here, own)
+
+    def is_trusted(self) -> bool:
+        """Return whether the user trusts the working directory, so that its checks run."""
+        files = FolderFiles.read(self._working, self._paths)
+        return TrustFile(self._paths.trust).of(files).state == "trusted"
+
+    def is_runnable(self, check: Check) -> bool:
+        """Return whether a check may run: it is the user's own, or its folder is trusted."""
+        return Path(check.file).parent == self._paths.checks or self.is_trusted()
+
+    def list(self, pattern: str | None = None) -> tuple[tuple[Check, ...], tuple[Problem, ...]]:
+        """Return the checks whose name or tool matches, by folder and name, and the problems of invalid files.
+
+        Args:
+            pattern: A part of the name or of the tool's name, or a pattern with wildcards such as `fs.*`.
+        """
+        checks: list[Check] = []
+        problems: list[Problem] = []
+        for folder in self.folders():
+            for file in self._files(folder, problems):
+                found = read_check(file)
+                if isinstance(found, Check):
+                    if _fits(pattern, found.name, found.tool):
+                        checks.append(found)
+                elif _fits(pattern, plain_name(file.stem)):
+                    problems.append(found)
+        return tuple(checks), tuple(problems)
+
+    def save(self, check: Check, *, replace: bool = False, own: bool = False) -> Check:
+        """Write a check and return it with its file.
+
+        Args:
+            check: The check.
+            replace: Whether to replace an existing file.
+            own: Whether to write it to the data folder even if the working directory is trusted.
+
+        Raises:
+            CheckError: Its name or its values can't be saved, the name is taken, or the file can't be written.
+        """
+        name = normal(check.name)
+        if not name:
+            raise CheckError("Enter a name for the check.")
+        encoded = file_name(name) + _SUFFIX
+        if len(os.fsencode(encoded)) > _LONGEST_NAME:
+            raise CheckError("The name of the check is too long for a file.")
+        is_own = own or not self.is_trusted()
+        folder = self._paths.checks if is_own else self._here
+        try:
+            text = write_toml(_table(check))
+        except TomlTextError as error:
+            raise CheckError(f"The check was not saved because it can't be written as TOML: {error}.") from error
+        file = folder / encoded
+        try:
+            if is_own:
+                storage.make_folder(folder)
+            else:
+                folder.mkdir(exist_ok=True)
+            storage.write(file, text.encode(), replace=replace, mode=storage.PRIVATE_FILE if is_own else _SHARED)
+        except FileExistsError as error:
+            raise CheckError(f"A check named `{name}` already exists. Choose another name.") from error
+        except OSError as error:
+            raise CheckError(f"The check `{name}` can't be written: {error.strerror or error}.") from error
+        return check.model_copy(update={"name": name, "file": shown(file)})
+
+    def delete(self, check: Check) -> None:
+        """Delete the file of a check.
+
+        Raises:
+            CheckError: It can't be deleted.
+        """
+        try:
+            Path(check.file).unlink()
+        except OSError as error:
+            raise CheckError(f"The check `{check.name}` can't be deleted: {error.strerror or error}.") from error
+
+    def free_name(self, tool: str) -> str:
+        """Return a name for a new check of a tool that no file has: `fs.read_file`, `fs.read_file-2`."""
+        for number in itertools.count(1):
+            name = tool if number == 1 else f"{tool}-{number}"
+            if not any((folder / (file_name(name) + _SUFFIX)).exists() for folder in self.folders()):
+                return name
+        raise AssertionError
+
+    def store_snapshot(self, check: Check, data: JsonValue) -> None:
+        """Replace the data of the snapshot in the file of a check; comments and other values stay.
+
+        Raises:
+            CheckError: The file can't be read or written, or the data can't be written as TOML.
+        """
+        file = Path(check.file)
+        text = read_text(file)
+        if isinstance(text, Problem):
+            raise CheckError(f"The snapshot was not stored. {text.message}")
+        try:
+            edited = _with_snapshot(text, data)
+        except TomlTextError as error:
+            raise CheckError(f"The snapshot of `{check.name}` can't be written as TOML: {error}.") from error
+        try:
+            mode = storage.PRIVATE_FILE if file.parent == self._paths.checks else _SHARED
+            storage.write(file, edited.encode(), mode=mode)
+        except OSError as error:
+            raise CheckError(f"The check `{check.name}` can't be written: {error.strerror or error}.") from error
+
+    @staticmethod
+    def _files(folder: Path, problems: _Problems) -> Iterator[Path]:
+        try:
+            found = sorted(folder.iterdir(), key=lambda file: plain_name(file.stem).casefold())
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            message = f"The checks can't be read: {error.strerror or error}."
+            problems.append(Problem(message=message, file=shown(folder)))
+            return
+        yield from (file for file in found if file.suffix == _SUFFIX and not file.name.startswith("."))
+
+
+def read_check(file: Path) -> Check | Problem:
+    """Return the check in a file, or the problem that makes it unusable, with its line."""
+    name = plain_name(file.stem)
+    text = read_text(file)
+    if isinstance(text, Problem):
+        return text
+    try:
+        table = read_toml(text)
+    except TomlTextError as error:
+        return _invalid(file, name, str(error), error.line)
+    lines = key_lines(text)
+    for key in ("name", "file"):
+        if key in table:
+            return _invalid(file, name, f"has the unknown key `{key}`", lines.get(key))
+    try:
+        check = Check.model_validate({**table, "name": name, "file": shown(file)})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        path = ".".join(map(str, first["loc"]))
+        while path and path not in lines:
+            path = path.rpartition(".")[0]
+        where = ".".join(str(step) for step in first["loc"])
+        reason = {"missing": "is required", "extra_forbidden": "is an unknown key"}.get(
+            first["type"], first["msg"][:1].lower() + first["msg"][1:]
+        )
+        return _invalid(file, name, f"is invalid: `{where}` {reason}", lines.get(path))
+    return check
+
+
+def _invalid(file: Path, name: str, reason: str, line: int | None) -> Problem:
+    return Problem(message=f"The check `{name}` {reason}.", fix="Fix the file.", file=shown(file), line=line)
+
+
+def _table(check: Check) -> JsonObject:
+    """Return the content of the file of a check."""
+    expect = check.expect.model_dump(mode="json", by_alias=False, exclude_unset=True)
+    if "result_schema" in expect:
+        expect["schema"] = expect.pop("result_schema")
+    expect = {"outcome": check.expect.outcome} | expect
+    described: JsonObject = {"description": check.description} if check.description else {}
+    arguments: JsonObject = {"arguments": check.arguments} if check.arguments else {}
+    return {"tool": check.tool, **described, **arguments, "expect": expect}
+
+
+def _with_snapshot(text: str, data: JsonValue) -> str:
+    """Return the text of a check file with other data in its snapshot.
+
+    Raises:
+        TomlTextError: The text is not TOML, or the data can't be written as TOML.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    table = read_toml(text)
+    _put_snapshot(table, data)
+    whole = write_toml(table)
+    try:
+        document = tomlkit.parse(text)
+        _put_snapshot(document, tomlkit.parse(write_toml({"data": data})).unwrap()["data"])
+        edited = tomlkit.dumps(document)
+        if identical(read_toml(edited), table):
+            return edited
+    except (TOMLKitError, TomlTextError, RecursionError):  # tomlkit doesn't preserve every text, such as "\r\n"
+        pass
+    return whole
+
+
+def _put_snapshot(table: MutableMapping[str, object] | JsonObject, data: object) -> None:
+    """Set `expect.snapshot.data` in a table of either library."""
+    node: object = table
+    for key in ("expect", "snapshot"):
+        assert isinstance(node, MutableMapping), "validated with the check"
+        node = node.setdefault(key, {})
+    assert isinstance(node, MutableMapping), "validated with the check"
+    node["data"] = data
+
+
+def _fits(pattern: str | None, *names: str) -> bool:
+    if pattern is None:
+        return True
+    if set(pattern) & set("*?["):
+        return any(fnmatchcase(name, pattern) for name in names)
+    return any(pattern.casefold() in name.casefold() for name in names)

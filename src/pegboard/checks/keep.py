@@ -1,0 +1,105 @@
+"""Checks made from recorded calls."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from pydantic import JsonValue
+
+from pegboard.checks.file import CheckError
+from pegboard.checks.model import Check, Expectations, ExpectedError, Snapshot
+from pegboard.data.json_text import write
+from pegboard.models import CallRecord, JsonObject, ToolResult, ToolSpec
+from pegboard.results.export import whole
+from pegboard.runtime import Runtime
+
+Kept: TypeAlias = Literal["snapshot", "exact", "schema", "outcome"]
+"""What a kept check expects of the data."""
+
+_LARGEST: Final = 1_000_000
+"""Bytes of data that a check contains."""
+_HIDDEN: Final = "«secret "
+"""Beginning of the text that replaces a secret in records."""
+_SEARCHED: Final = 100_000
+_SHORTEST_ID: Final = 4
+
+
+def new_check(spec: ToolSpec, name: str, arguments: JsonObject) -> Check:
+    """Return a check that expects success, the output schema, and a snapshot that isn't stored yet."""
+    schema = {} if spec.output_schema is None else {"result_schema": "output"}
+    expect = Expectations.model_validate({"outcome": "ok", **schema, "snapshot": {"ignore": ()}})
+    return Check(name=name, tool=spec.name, arguments=arguments, expect=expect)
+
+
+def recorded(runtime: Runtime, call_id: str) -> tuple[CallRecord, ToolResult]:
+    """Return a recorded call and its result; read the history.
+
+    Args:
+        runtime: The runtime with the history.
+        call_id: The id or its first characters; `-` is the last call.
+
+    Raises:
+        CheckError: No call or more than one has this id, or its result isn't stored.
+    """
+    if call_id == "-":
+        found = list(runtime.history.records(limit=1))
+    elif len(call_id) < _SHORTEST_ID:
+        raise CheckError(f"The id `{call_id}` is too short. Enter at least {_SHORTEST_ID} characters.")
+    else:
+        found = [record for record in runtime.history.records(limit=_SEARCHED) if record.id.startswith(call_id)]
+        found = [record for record in found if record.id == call_id] or found
+    if len(found) != 1:
+        number = "No recorded call has" if not found else "More than one recorded call has"
+        raise CheckError(f"{number} the id `{call_id}`. `pegboard history --json` lists the ids.")
+    result = runtime.history.result(found[0].id)
+    if result is None:
+        raise CheckError(f"The result of the call `{call_id}` is not stored.")
+    return found[0], result
+
+
+def kept_check(runtime: Runtime, record: CallRecord, result: ToolResult, name: str, expect: Kept) -> Check:
+    """Return a check that expects the result of a recorded call; may read the file of a large result.
+
+    Args:
+        runtime: The runtime with the tool.
+        record: The call.
+        result: Its result.
+        name: Name of the check.
+        expect: What to expect of the data. Outcome and error are always expected.
+
+    Raises:
+        CheckError: The arguments or the data contain a redacted secret, or the data can't be stored in a check.
+    """
+    if _HIDDEN in write(record.args):
+        raise CheckError(
+            f"The call of {record.tool} was not kept because its arguments contain a redacted secret."
+            " Write the check with `pegboard check new`."
+        )
+    wanted: JsonObject = {"outcome": "ok" if result.ok else "failed"}
+    if result.error is not None:
+        wanted["error"] = ExpectedError(code=result.error.code, detail=result.error.detail).model_dump(
+            mode="json", exclude_none=True
+        )
+    elif expect != "outcome":
+        spec = runtime.tools.get(record.tool)
+        if spec is not None and spec.output_schema is not None:
+            wanted["result_schema"] = "output"
+        elif expect == "schema":
+            raise CheckError(f"{record.tool} has no output schema. Choose another expectation.")
+        if expect == "snapshot":
+            wanted["snapshot"] = Snapshot(ignore=(), data=_data(result)).model_dump(mode="json")
+        elif expect == "exact":
+            wanted["exact"] = _data(result)
+    return Check(name=name, tool=record.tool, arguments=record.args, expect=Expectations.model_validate(wanted))
+
+
+def _data(result: ToolResult) -> JsonValue:
+    if result.meta.size > _LARGEST:
+        raise CheckError(
+            f"The result has {result.meta.size:,} bytes; a check contains at most {_LARGEST:,}."
+            " Expect its schema or its outcome instead."
+        )
+    try:
+        return whole(result)
+    except (OSError, ValueError) as error:
+        raise CheckError(f"The whole result can't be read: {error}.") from error

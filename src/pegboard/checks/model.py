@@ -1,0 +1,99 @@
+"""A check, its expectations and its report."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from pegboard.models import DataModel, ErrorCode, JsonObject, Problem
+
+CheckStatus = Literal["passed", "failed", "error", "skipped"]
+"""A check has an `error` if it could not run, such as in a folder that isn't trusted. It is `skipped` if the rules
+don't allow its tool to run without a person.
+"""
+
+
+class ExpectedError(DataModel):
+    """The error that a call must end with; None accepts any value."""
+
+    code: ErrorCode | None = None
+    detail: str | None = None
+
+
+class Snapshot(DataModel):
+    """The data of an earlier result, which new data must equal."""
+
+    ignore: tuple[str, ...] = ()
+    """JSON Pointers of parts that may differ; the step `*` means every key and index."""
+    data: JsonValue = None
+    """The data; unset until `pegboard check run --update` stores it."""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether there is data to compare with; null is data."""
+        return "data" in self.model_fields_set
+
+
+class Expectations(DataModel):
+    """Conditions on a result. Expectations that are unset are not verified."""
+
+    outcome: Literal["ok", "failed"] = "ok"
+    error: ExpectedError | None = None
+    result_schema: JsonObject | Literal["output"] | None = Field(default=None, alias="schema")
+    """A JSON Schema of the data; `output` is the output schema of the tool."""
+    exact: JsonValue = None
+    """Data that the result must equal, if it is set: null is data."""
+    subset: JsonValue = None
+    """Data that the result must contain: every key of an object, and every item of a list at its index."""
+    jq: tuple[str, ...] = ()
+    """jq filters that must return `true` for the data."""
+    snapshot: Snapshot | None = None
+    max_seconds: float | None = Field(default=None, gt=0)
+    """Longest duration of the call, in seconds."""
+
+    def has(self, name: Literal["exact", "subset"]) -> bool:
+        """Return whether an expectation that may be null is set."""
+        return name in self.model_fields_set
+
+
+class Check(DataModel):
+    """A call with its expectations."""
+
+    name: str
+    tool: str
+    description: str = ""
+    arguments: JsonObject = Field(default_factory=dict)
+    expect: Expectations = Expectations()
+    file: str = ""
+    """Absolute path of its file; empty before it is saved."""
+
+
+class Difference(DataModel):
+    """One failed expectation, or one part of it."""
+
+    expectation: str
+    """Name of the expectation: `outcome`, `error`, `schema`, `exact`, `subset`, `jq`, `snapshot` or `max_seconds`."""
+    path: str
+    """JSON Pointer to the part of the data; empty for the whole."""
+    message: str
+    """One sentence; it may contain text of the tool."""
+    expected: JsonValue = None
+    got: JsonValue = None
+
+
+class CheckReport(DataModel):
+    """The result of running one check."""
+
+    check: str
+    tool: str
+    file: str
+    status: CheckStatus
+    differences: tuple[Difference, ...] = ()
+    problem: Problem | None = None
+    """Why the check could not run."""
+    call: str | None = None
+    """Id of the recorded call."""
+    duration_ms: float = 0.0
+    updated: bool = False
+    """Whether `--update` stored new data as the snapshot."""

@@ -1,0 +1,247 @@
+"""The schemas that tools had so far, by pack, in the state folder.
+
+The baseline of a tool is the version that its callers rely on. It follows compatible changes; after a breaking change
+it stays until the user accepts the change.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field
+
+from pegboard import storage
+from pegboard.checks.compat import SchemaChange, bare, schema_changes
+from pegboard.config.files import read_bytes
+from pegboard.models import DataModel, JsonObject, McpHandler, PackHandler, Problem, ToolSpec
+from pegboard.presets.files import file_name
+
+_MOST_VERSIONS: Final = 30
+
+
+class SchemaVersion(DataModel):
+    """The schemas of a tool from one moment on."""
+
+    at: datetime
+    """When Pegboard first saw it, UTC."""
+    digest: str
+    input_schema: JsonObject
+    output_schema: JsonObject | None = None
+
+
+class SeenTool(DataModel):
+    """The versions of one tool."""
+
+    baseline: str
+    """Digest of the version that callers rely on."""
+    versions: tuple[SchemaVersion, ...]
+    """The versions, oldest first."""
+
+    @property
+    def base(self) -> SchemaVersion:
+        """The version that callers rely on."""
+        return next((one for one in reversed(self.versions) if one.digest == self.baseline), self.versions[0])
+
+    def at(self, moment: datetime) -> SchemaVersion | None:
+        """Return the version in effect at a moment, or None if the tool wasn't known then."""
+        return next((one for one in reversed(self.versions) if one.at <= moment), None)
+
+
+class SeenPack(DataModel):
+    """The tools of one pack file or server."""
+
+    version: Literal[1] = 1
+    origin: str
+    tools: dict[str, SeenTool] = Field(default_factory=dict)
+
+
+def origin_of(spec: ToolSpec) -> str | None:
+    """Return where a tool comes from: the path of its pack, or `mcp:` and the server; None for Pegboard's own."""
+    match spec.handler:
+        case PackHandler(file=file):
+            return os.path.realpath(file)
+        case McpHandler(server=server, saved=True):
+            return f"mcp:{server}"
+        case _:
+            return None
+
+
+class SeenSchemas:
+    """The versions of all tools. Every method blocks.
+
+    Args:
+        folder: Its folder; created when needed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._cache: dict[Path, tuple[object, SeenPack]] = {}
+        self._digests: dict[str, tuple[ToolSpec, str]] = {}
+
+    def of(self, spec: ToolSpec) -> SeenTool | None:
+        """Return the versions of a tool, or None if it was never seen."""
+        origin = origin_of(spec)
+        return None if origin is None else self._read(self._file(spec.pack, origin), origin).tools.get(spec.name)
+
+    def digest(self, spec: ToolSpec) -> str:
+        """Return the digest of the schemas of a tool, without their texts."""
+        kept = self._digests.get(spec.name)
+        if kept is None or (kept[0] is not spec and kept[0] != spec):
+            kept = self._digests[spec.name] = (spec, _digest(spec))
+        return kept[1]
+
+    def packs(self) -> Iterator[SeenPack]:
+        """Yield every pack that was seen."""
+        try:
+            files = sorted(self._folder.glob("*.json"))
+        except OSError:
+            return
+        for file in files:
+            pack = self._load(file)
+            if pack is not None:
+                yield pack
+
+    def note(self, specs: Iterable[ToolSpec], at: datetime | None = None) -> None:
+        """Store the current schemas of tools, where they are new; move baselines along compatible changes.
+
+        Raises:
+            OSError: They can't be written.
+        """
+        at = at or datetime.now(UTC)
+        packs: dict[tuple[str, str], list[ToolSpec]] = {}
+        for spec in specs:
+            origin = origin_of(spec)
+            if origin is not None:
+                packs.setdefault((spec.pack, origin), []).append(spec)
+        for (pack, origin), tools in packs.items():
+            file = self._file(pack, origin)
+            known = self._read(file, origin)
+            if not self._is_current(known, tools):
+                with self._locked():
+                    self._write(file, self._noted(self._read(file, origin), tools, at))
+
+    def accept(self, specs: Iterable[ToolSpec]) -> None:
+        """Make the current schemas the baseline.
+
+        Raises:
+            OSError: They can't be written.
+        """
+        specs = tuple(specs)
+        self.note(specs)
+        for spec in specs:
+            origin = origin_of(spec)
+            if origin is None:
+                continue
+            file = self._file(spec.pack, origin)
+            with self._locked():
+                known = self._read(file, origin)
+                tool = known.tools[spec.name].model_copy(update={"baseline": self.digest(spec)})
+                self._write(file, known.model_copy(update={"tools": {**known.tools, spec.name: tool}}))
+
+    def forget(self, origin: str, tools: Iterable[str]) -> None:
+        """Remove tools that no longer exist.
+
+        Raises:
+            OSError: The rest can't be written.
+        """
+        gone = set(tools)
+        for file in sorted(self._folder.glob("*.json")):
+            with self._locked():
+                known = self._load(file)
+                if known is not None and known.origin == origin:
+                    kept = {name: tool for name, tool in known.tools.items() if name not in gone}
+                    self._write(file, known.model_copy(update={"tools": kept}))
+
+    def _is_current(self, known: SeenPack, specs: list[ToolSpec]) -> bool:
+        return all(
+            (tool := known.tools.get(spec.name)) is not None and tool.versions[-1].digest == self.digest(spec)
+            for spec in specs
+        )
+
+    def _noted(self, known: SeenPack, specs: list[ToolSpec], at: datetime) -> SeenPack:
+        tools: dict[str, SeenTool] = dict(known.tools)
+        for spec in specs:
+            digest = self.digest(spec)
+            version = SchemaVersion(
+                at=at, digest=digest, input_schema=spec.input_schema, output_schema=spec.output_schema
+            )
+            seen = tools.get(spec.name)
+            if seen is None:
+                tools[spec.name] = SeenTool(baseline=digest, versions=(version,))
+            elif seen.versions[-1].digest != digest:
+                base = seen.base
+                kept = (*seen.versions, version)[-_MOST_VERSIONS:]
+                if base not in kept:
+                    kept = (base, *kept[1:])
+                breaks = any(change.breaking for change in changes_since(base, spec))
+                tools[spec.name] = SeenTool(baseline=base.digest if breaks else digest, versions=kept)
+        return known.model_copy(update={"tools": tools})
+
+    def _file(self, pack: str, origin: str) -> Path:
+        mark = sha256(os.fsencode(origin)).hexdigest()[:12]
+        return self._folder / f"{file_name(pack)[:80]}-{mark}.json"
+
+    def _read(self, file: Path, origin: str) -> SeenPack:
+        return self._load(file) or SeenPack(origin=origin)
+
+    def _load(self, file: Path) -> SeenPack | None:
+        """Return the content of a file, or None if it is missing or damaged: then the tools count as new."""
+        try:
+            status = file.stat()
+        except OSError:
+            return None
+        stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+        kept = self._cache.get(file)
+        if kept is not None and kept[0] == stamp:
+            return kept[1]
+        raw = read_bytes(file)
+        if raw is None or isinstance(raw, Problem):
+            return None
+        try:
+            pack = SeenPack.model_validate(json.loads(raw))
+        except (ValueError, RecursionError):
+            return None
+        self._cache[file] = (stamp, pack)
+        return pack
+
+    def _write(self, file: Path, pack: SeenPack) -> None:
+        # Unlike pydantic's, this JSON can have halves of surrogate pairs, which servers may send.
+        try:
+            text = json.dumps(pack.model_dump(by_alias=True), default=str)
+        except ValueError as error:
+            raise OSError(str(error)) from error
+        storage.write(file, text.encode(), durable=False)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        storage.make_folder(self._folder)
+        lock = storage.open_lock(self._folder / "lock")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+def _digest(spec: ToolSpec) -> str:
+    try:
+        text = json.dumps([bare(spec.input_schema), bare(spec.output_schema)], sort_keys=True)
+    except (RecursionError, ValueError):  # it is nested too deeply, or has a number with too many digits
+        text = "not comparable"
+    return sha256(text.encode()).hexdigest()[:24]
+
+
+def changes_since(version: SchemaVersion, spec: ToolSpec) -> tuple[SchemaChange, ...]:
+    """Return the changes of arguments and results between a version and the current schemas of a tool."""
+    return (
+        *schema_changes("input", version.input_schema, spec.input_schema),
+        *schema_changes("output", version.output_schema, spec.output_schema),
+    )

@@ -1,0 +1,421 @@
+"""`pegboard check run | list | new | keep | watch | compat`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+
+import typer
+
+from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, NameArgument, read_arguments
+from pegboard.cli.root import TOOL_FAILED, USAGE, JsonOption, PacksOption, find, group, open_runtime, scanned
+from pegboard.cli.servers import ElicitOption, answer_questions
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from pegboard.checks import Check, CheckReport, Checks
+    from pegboard.checks.compare import ToolCompatibility
+    from pegboard.models import Problem
+    from pegboard.runtime import Runtime
+
+_CALLS_PRINTED = 10
+
+check = group("check", "Keep calls as checks, run them, and compare the schemas of tools.")
+
+PatternArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PATTERN]",
+        help="Only checks with this text in their name or tool, or that match a pattern such as 'fs.*'.",
+    ),
+]
+CheckNameOption = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="Name of the check; by default that of the tool.")
+]
+OwnOption = Annotated[
+    bool, typer.Option("--own", help="Write to the data folder, even if the working directory is trusted.")
+]
+
+
+@check.command("run")
+def run_(
+    context: typer.Context,
+    pattern: PatternArgument = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Also write a JUnit XML report.", dir_okay=False)
+    ] = None,
+    update: Annotated[bool, typer.Option("--update", help="Store the new data of snapshots that differ.")] = False,
+    elicit: ElicitOption = None,
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Run checks and print what differs; exit with 1 if a check fails.
+
+    Every check is a call with your rights. Checks of a folder run only if you trust it, see `pegboard trust`.
+    Example: `pegboard check run 'fs.*' --junit report.xml`.
+    """
+    from pegboard.cli.output import narrate, narrate_problems, print_json
+
+    runtime = scanned(context, connects=True)
+    answer_questions(runtime, elicit)
+    files = _checks(runtime)
+    checks, invalid = files.list(pattern)
+    narrate_problems(invalid)
+    if not checks and not invalid:
+        narrate(_nothing(pattern))
+        if pattern is not None:
+            raise typer.Exit(USAGE)
+    reports, interruption = _run(runtime, files, checks, update=update, quiet=json)
+    if any(report.status != "passed" for report in reports):
+        narrate_problems(runtime.problems(packs=True))
+    if junit is not None:
+        _write_junit(junit, reports, invalid)
+    if json:
+        print_json({"checks": reports, "problems": invalid})
+    else:
+        narrate(_summary(reports, invalid))
+    failed = bool(invalid) or any(report.status != "passed" for report in reports)
+    raise typer.Exit(interruption or (TOOL_FAILED if failed else 0))
+
+
+@check.command("list")
+def list_(
+    context: typer.Context, pattern: PatternArgument = None, json: JsonOption = False, packs: PacksOption = None
+) -> None:
+    """List the checks of the working directory and your own."""
+    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
+    from pegboard.config.trust import REVIEW
+
+    runtime = open_runtime(context)
+    files = _checks(runtime)
+    checks, invalid = files.list(pattern)
+    narrate_problems(invalid)
+    if json:
+        print_json(checks)
+        return
+    print_table(
+        [(one.name, one.tool, ", ".join(_expected(one)), one.file) for one in checks],
+        ("NAME", "TOOL", "EXPECTS", "FILE"),
+        empty=_nothing(pattern),
+    )
+    if any(not files.is_runnable(one) for one in checks):
+        narrate(f"note: checks of this folder don't run because it is not trusted. {REVIEW}")
+
+
+@check.command()
+def new(
+    context: typer.Context,
+    tool: NameArgument,
+    name: CheckNameOption = None,
+    args: ArgsOption = None,
+    arg: ArgOption = None,
+    own: OwnOption = False,
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Write a check of a tool without running it, and print its file.
+
+    It expects success, the tool's output schema, and the snapshot that `pegboard check run --update` stores. Example:
+    `pegboard check new fs.list_dir --arg path=src`.
+    """
+    from pegboard.checks.keep import new_check
+
+    runtime = scanned(context, connects=True, tool=tool)
+    spec = find(runtime, tool)
+    files = _checks(runtime)
+    try:
+        arguments = read_arguments(runtime, spec, args, arg or [])
+    except ArgumentError as error:
+        _fail(str(error))
+    _save(files, new_check(spec, name or files.free_name(spec.name), arguments), own=own, as_json=json)
+
+
+@check.command()
+def keep(
+    context: typer.Context,
+    call: Annotated[
+        str, typer.Argument(metavar="CALL_ID", help="Id of a recorded call, or its first characters; `-` is the last.")
+    ],
+    name: CheckNameOption = None,
+    expect: Annotated[
+        Literal["snapshot", "exact", "schema", "outcome"],
+        typer.Option("--expect", help="What to expect of the data; outcome and error are always expected."),
+    ] = "snapshot",
+    own: OwnOption = False,
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Write a check from a recorded call, and print its file.
+
+    Example: `pegboard check keep - --name read-me`.
+    """
+    from pegboard.checks import CheckError
+    from pegboard.checks.keep import kept_check, recorded
+
+    runtime = scanned(context)
+    files = _checks(runtime)
+    try:
+        record, result = recorded(runtime, call)
+        kept = kept_check(runtime, record, result, name or files.free_name(record.tool), expect)
+    except CheckError as error:
+        _fail(str(error))
+    _save(files, kept, own=own, as_json=json)
+
+
+@check.command()
+def watch(context: typer.Context, pattern: PatternArgument = None, packs: PacksOption = None) -> None:
+    """Run the checks of a pack whenever its file changes, until ctrl+c.
+
+    Only checks of read-only tools run, and those that a rule in approvals.toml allows.
+    """
+    import asyncio
+
+    from pegboard.checks.watch import changed_packs
+    from pegboard.cli.interruption import interruptible
+    from pegboard.cli.output import narrate, narrate_problems
+
+    runtime = open_runtime(context)
+    files = _checks(runtime)
+
+    async def follow() -> None:
+        from contextlib import aclosing
+
+        from pegboard.checks.run import CheckRunner
+
+        runner = CheckRunner(runtime, files, unattended=True)
+        async with runtime, aclosing(changed_packs(runtime)) as changes:
+            async for changed in changes:
+                narrate_problems(runtime.problems())
+                if not changed:
+                    narrate("Waiting for changes of packs. ctrl+c ends this.")
+                    continue
+                checks, invalid = await asyncio.to_thread(files.list, pattern)
+                narrate_problems(invalid)
+                names = {spec.name: spec.pack for spec in runtime.tools.all()}
+                wanted = [one for one in checks if names.get(one.tool, one.tool.partition(".")[0]) in changed]
+                narrate(f"{', '.join(sorted(changed))} changed.")
+                reports = []
+                async with aclosing(runner.run(wanted)) as found:
+                    async for report in found:
+                        reports.append(report)
+                        print_report(report)
+                narrate(_summary(reports, ()))
+
+    async def run() -> int:
+        task = asyncio.create_task(follow())
+        with interruptible(lambda: _cancel(task)) as interruption:
+            try:
+                await task
+            except asyncio.CancelledError:
+                if not interruption:
+                    raise
+            return interruption.exit_code
+
+    raise typer.Exit(asyncio.run(run()))
+
+
+@check.command()
+def compat(
+    context: typer.Context,
+    tool: Annotated[
+        str | None, typer.Argument(metavar="[TOOL]", help="Only this tool, or the tools of this pack.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="REV|DATE",
+            help="Compare with a git revision of the packs, or with the schemas seen at a date such as 2026-07-31.",
+        ),
+    ] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept the current schemas as the new baseline.")] = False,
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Compare the schemas of tools with earlier ones and with recorded calls; exit with 1 on breaking changes.
+
+    Without --since, the earlier schemas are those that Pegboard saw before the first breaking change that you haven't
+    accepted. Example for CI: `pegboard --packs tools check compat --since origin/main`.
+    """
+    import asyncio
+
+    from pegboard.checks import CheckError
+    from pegboard.checks.compare import Compatibility, is_comparable
+    from pegboard.cli.output import narrate, narrate_problems, print_json
+
+    if accept and since is not None:
+        _fail("--accept and --since can't be combined.")
+    runtime = scanned(context, connects=True, tool=tool)
+    narrate_problems(runtime.problems())
+    if tool is not None and not runtime.tools.named(tool):
+        find(runtime, tool)
+    specs = [spec for spec in runtime.tools.named(tool) if tool is not None or is_comparable(spec)]
+    comparison = Compatibility(runtime)
+
+    async def compare() -> tuple[ToolCompatibility, ...]:
+        async with runtime:
+            if since is not None:
+                return await comparison.since(specs, since)
+            return await asyncio.to_thread(comparison.against_baseline, specs, removed=tool is None)
+
+    try:
+        found = asyncio.run(compare())
+        if accept:
+            comparison.accept(specs, found)
+    except CheckError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"The schemas of tools can't be stored: {error.strerror or error}.")
+    if json:
+        print_json(found)
+    else:
+        for one in found:
+            if tool is not None or one.status != "compatible" or one.changes:
+                _print_compatibility(one)
+        narrate(_compatibility_summary(found, since))
+    breaks = any(one.status in {"breaking", "removed"} for one in found)
+    if accept:
+        narrate("The current schemas are the baseline now.")
+    raise typer.Exit(TOOL_FAILED if breaks and not accept else 0)
+
+
+def _print_compatibility(one: ToolCompatibility) -> None:
+    from pegboard.cli.output import print_coloured, print_text
+    from pegboard.results.clean import clean_line
+
+    colours = {"compatible": "green", "new": "green", "breaking": "red", "removed": "red"}
+    print_coloured(one.status, colours[one.status])
+    print_text(f"  {clean_line(one.tool)}: {clean_line(one.summary)}\n")
+    for change in one.changes:
+        kind = "breaking" if change.breaking else "compatible"
+        print_text(clean_line(f"    {kind}, {change.side}: {change.message}") + "\n")
+    for call in one.broken_calls[:_CALLS_PRINTED]:
+        at = call.at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        print_text(clean_line(f"    call {call.id} of {at}: {call.reason}") + "\n")
+    if one.broken > _CALLS_PRINTED:
+        print_text(f"    and {one.broken - _CALLS_PRINTED:,} more calls\n")
+
+
+def _compatibility_summary(found: tuple[ToolCompatibility, ...], since: str | None) -> str:
+    from pegboard.results.sizes import count
+
+    bad = sum(one.status in {"breaking", "removed"} for one in found)
+    known = sum(bool(one.since) for one in found)
+    unknown = f" No earlier schema of {count(len(found) - known, 'tool')} is known." if known < len(found) else ""
+    if not found:
+        return "No tool to compare." if since is None else f"No tool to compare with {since}."
+    return f"{count(len(found), 'tool')} compared, {bad} with breaking changes.{unknown}"
+
+
+def _checks(runtime: Runtime) -> Checks:
+    from pegboard.checks import Checks
+
+    return Checks(runtime.paths)
+
+
+def _run(
+    runtime: Runtime, files: Checks, checks: tuple[Check, ...], *, update: bool, quiet: bool
+) -> tuple[list[CheckReport], int]:
+    """Run checks; print each report unless `quiet`. Return the reports, and the exit code if ctrl+c ended the run."""
+    import asyncio
+    from contextlib import aclosing
+
+    from pegboard.checks.run import CheckRunner
+    from pegboard.cli.interruption import interruptible
+
+    reports: list[CheckReport] = []
+
+    async def run() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        with interruptible(lambda: _cancel(task)) as interruption:
+            try:
+                async with runtime, aclosing(CheckRunner(runtime, files).run(checks, update=update)) as found:
+                    async for report in found:
+                        reports.append(report)
+                        if not quiet:
+                            print_report(report)
+            except asyncio.CancelledError:
+                if not interruption:
+                    raise
+            return interruption.exit_code if interruption else 0
+
+    return reports, asyncio.run(run())
+
+
+def _cancel(task: asyncio.Task[int] | asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def print_report(report: CheckReport) -> None:
+    """Print a report on a check: a line, and a line for each difference."""
+    from pegboard.cli.output import print_coloured, print_text
+    from pegboard.results.clean import clean_line
+
+    colours = {"passed": "green", "failed": "red", "error": "red", "skipped": "yellow"}
+    print_coloured(report.status, colours[report.status])
+    note = "  snapshot stored" if report.updated else ""
+    tool = "" if report.tool == report.check else f"  {report.tool}"
+    print_text(f"  {clean_line(report.check)}{clean_line(tool)}  {report.duration_ms:.0f} ms{note}\n")
+    for one in report.differences:
+        print_text(clean_line(f"    {one.expectation}: {one.message}") + "\n")
+    if report.problem is not None:
+        print_text(clean_line(f"    {report.problem}") + "\n")
+
+
+def _summary(reports: list[CheckReport], invalid: tuple[Problem, ...]) -> str:
+    statuses = ("passed", "failed", "error", "skipped")
+    counts = {status: sum(report.status == status for report in reports) for status in statuses}
+    counts["error"] += len(invalid)
+    names = {"passed": "passed", "failed": "failed", "error": "could not run", "skipped": "skipped"}
+    return ", ".join(f"{count} {names[status]}" for status, count in counts.items() if count) or "0 checks"
+
+
+def _write_junit(file: Path, reports: list[CheckReport], invalid: tuple[Problem, ...]) -> None:
+    from pegboard import storage
+    from pegboard.checks.junit import junit
+
+    try:
+        storage.write(file, junit(reports, invalid), mode=0o666)
+    except OSError as error:
+        _fail(f"The JUnit report can't be written to {file}: {error.strerror or error}.")
+
+
+def _save(files: Checks, made: Check, *, own: bool, as_json: bool) -> None:
+    from pegboard.checks import CheckError
+    from pegboard.cli.output import print_json, print_text
+
+    try:
+        saved = files.save(made, own=own)
+    except CheckError as error:
+        _fail(str(error))
+    if as_json:
+        print_json(saved)
+    else:
+        print_text(f"{saved.file}\n")
+
+
+def _expected(one: Check) -> list[str]:
+    """Return the names of the expectations of a check."""
+    names: list[str] = [one.expect.outcome]
+    names += ["error"] if one.expect.error is not None else []
+    names += ["schema"] if one.expect.result_schema is not None else []
+    names += [name for name in ("exact", "subset") if name in one.expect.model_fields_set]
+    names += ["jq"] if one.expect.jq else []
+    names += ["snapshot"] if one.expect.snapshot is not None else []
+    return names + (["max_seconds"] if one.expect.max_seconds is not None else [])
+
+
+def _nothing(pattern: str | None) -> str:
+    if pattern is not None:
+        return f"No check matches {pattern!r}. `pegboard check list` lists all."
+    return "No checks. `pegboard check keep` makes one from a recorded call."
+
+
+def _fail(message: str) -> NoReturn:
+    from pegboard.cli.output import narrate
+    from pegboard.results.clean import clean_line
+
+    narrate(clean_line(message))
+    raise typer.Exit(USAGE)

@@ -1,0 +1,320 @@
+"""The checks of a tool: run them, see what differs, and see what a change of its schema breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+from pydantic import JsonValue
+from textual import on, work
+from textual.binding import BindingType
+from textual.content import Content
+
+from pegboard.checks import Check, CheckError, CheckReport, Checks, Difference
+from pegboard.checks.compare import BrokenCall, Compatibility, ToolCompatibility
+from pegboard.checks.file import read_check
+from pegboard.data.json_text import write
+from pegboard.errors import StoreError
+from pegboard.models import Problem, ToolSpec
+from pegboard.results.clean import clean, clean_line
+from pegboard.results.sizes import count, duration
+from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.messages import OpenCall, SchemaAccepted
+from pegboard.tui.widgets.dialog import ListDialog
+from pegboard.tui.widgets.external_editor import open_in_editor
+from pegboard.tui.widgets.pick_list import PickLine, PickList
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_Row: TypeAlias = ToolCompatibility | BrokenCall | Check | Problem
+
+_MOST_LINES: Final = 12
+"""Lines of one value in a diff."""
+_SIGNS: Final = {"passed": "✓", "failed": "✗", "error": "!", "skipped": "⊘"}
+_STYLES: Final = {"passed": "$text-success", "failed": "$text-error", "error": "$text-error", "skipped": "$text-muted"}
+
+
+class ChecksScreen(ListDialog[None]):
+    """Checks of a tool with their last results, and the recorded calls that a change of its schema breaks.
+
+    Args:
+        runtime: Runtime with the tool.
+        spec: The tool.
+        changed: Comparison with the schema that callers rely on, if it breaks them.
+    """
+
+    PAGE = "Checks"
+    FILTER_HINT = "type to filter"
+
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("checks.run", "ctrl+r", "run", "Run all", "Run all checks of the tool.", footer=True),
+        Command("checks.store", "ctrl+s", "store", "Store result", "Store the new result as snapshot.", footer=True),
+        Command("checks.edit", "f4", "edit", "Editor", "Open the file of the check in your editor.", footer=True),
+        Command("checks.accept", "f2", "accept", "Accept schema", "Accept the changes of the schema.", footer=True),
+        Command("checks.delete", "delete", "delete", "Delete", "Delete the selected check.", footer=True),
+        Command("checks.close", "escape", "close", "Close", "Close this dialog.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime, spec: ToolSpec, changed: ToolCompatibility | None = None) -> None:
+        super().__init__(f"Checks of {clean_line(spec.name)}", pick_list=PickList(sign=self._sign))
+        self._runtime = runtime
+        self._spec = spec
+        self._files = Checks(runtime.paths)
+        self._changed = changed
+        self._rows: tuple[_Row, ...] = ()
+        self._reports: dict[str, CheckReport] = {}
+        self._checking = ""
+        """File of the check that runs."""
+
+    def on_mount(self) -> None:
+        """Read the checks."""
+        self.list.empty = "Reading…"
+        self._read()
+
+    @work(exclusive=True, group="read")
+    async def _read(self) -> None:
+        """List the checks of the tool."""
+        found, invalid = await asyncio.to_thread(self._files.list)
+        names = {self._spec.name, *self._spec.aliases}
+        checks = [one for one in found if one.tool in names]
+        of_schema: list[_Row] = [] if self._changed is None else [self._changed, *self._changed.broken_calls]
+        self._rows = (*of_schema, *checks, *invalid)
+        self.list.empty = (
+            "No checks yet. Run the tool, then choose “Keep as check” in the palette,\nor use `pegboard check keep`."
+        )
+        self._show_rows(0)
+
+    def _show_rows(self, marked: int) -> None:
+        self.list.show([self._line(row) for row in self._rows], marked, sought=self.list.sought)
+
+    def _line(self, row: _Row) -> PickLine:
+        match row:
+            case ToolCompatibility():
+                return PickLine(f"Schema: {clean_line(row.summary)}", "f2 accepts")
+            case BrokenCall():
+                at = row.at.astimezone().strftime("%Y-%m-%d %H:%M")
+                return PickLine(f"Call of {at}: {clean_line(row.reason)}", "enter opens")
+            case Check():
+                return PickLine(clean_line(row.name), self._note(row))
+            case Problem():
+                return PickLine(clean_line(Path(row.file or "").name), "invalid")
+
+    def _note(self, check: Check) -> str:
+        if self._checking == check.file:
+            return "running…"
+        report = self._reports.get(check.file)
+        if report is None:
+            return "not run"
+        failed = f"{count(len(report.differences), 'difference')} · " if report.differences else ""
+        return f"{failed}{'stored · ' if report.updated else ''}{duration(report.duration_ms)}"
+
+    def _sign(self, index: int) -> str:
+        row = self._rows[index]
+        if isinstance(row, ToolCompatibility | Problem):
+            return "! "
+        report = self._reports.get(row.file) if isinstance(row, Check) else None
+        return f"{_SIGNS[report.status]} " if report is not None else "· "
+
+    @property
+    def _marked(self) -> _Row | None:
+        at = self.list.marked
+        return self._rows[at] if at is not None and at < len(self._rows) else None
+
+    # Actions
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable only the actions that apply to the selected line."""
+        del parameters
+        match action:
+            case "run":
+                return any(isinstance(row, Check) for row in self._rows)
+            case "store":
+                return isinstance(self._marked, Check) and self._marked.expect.snapshot is not None
+            case "edit":
+                return isinstance(self._marked, Check | Problem)
+            case "delete":
+                return isinstance(self._marked, Check)
+            case "accept":
+                return self._changed is not None
+            case _:
+                return True
+
+    @on(PickList.Chosen)
+    def _chosen(self, event: PickList.Chosen) -> None:
+        """Run the chosen check, or open the chosen call in the form."""
+        event.stop()
+        match self._marked:
+            case Check() as check:
+                self._run([check])
+            case BrokenCall(id=call_id):
+                self._open_call(call_id)
+
+    def action_run(self) -> None:
+        """Run all checks of the tool."""
+        self._run([row for row in self._rows if isinstance(row, Check)])
+
+    def action_store(self) -> None:
+        """Run the selected check and store its result as snapshot."""
+        if isinstance(self._marked, Check):
+            self._run([self._marked], update=True)
+
+    @work(exclusive=True, group="run")
+    async def _run(self, checks: Sequence[Check], *, update: bool = False) -> None:
+        """Run checks one after the other and show each result."""
+        from pegboard.checks.run import CheckRunner
+
+        if self._spec.hints.destructive and not await self._is_confirmed(checks):
+            return
+        runner = CheckRunner(self._runtime, self._files)
+        for check in checks:
+            self._checking = check.file
+            self._refresh()
+            # The file may have changed since the list was read, such as by storing a result.
+            current = await asyncio.to_thread(read_check, Path(check.file))
+            self._rows = tuple(current if row is check else row for row in self._rows)
+            async with aclosing(runner.run([current] if isinstance(current, Check) else [], update=update)) as reports:
+                async for report in reports:
+                    self._reports[check.file] = report
+            self._checking = ""
+            self._refresh()
+
+    async def _is_confirmed(self, checks: Sequence[Check]) -> bool:
+        from pegboard.tui.dialogs.confirm import Confirm
+
+        question = f"{clean_line(self._spec.name)} may delete or overwrite data."
+        title = f"Run {count(len(checks), 'check')}?"
+        return await self.app.push_screen_wait(Confirm(title, question, "Run")) is True
+
+    def _refresh(self) -> None:
+        """Show the states of the checks; keep the selected line."""
+        self._show_rows(self.list.marked or 0)
+        self._show_row()
+
+    @work(exclusive=True, group="open")
+    async def _open_call(self, call_id: str) -> None:
+        """Open a recorded call in the form of the tool, to correct it."""
+        from pegboard.checks.keep import recorded
+
+        try:
+            record, _ = await asyncio.to_thread(recorded, self._runtime, call_id)
+        except (StoreError, CheckError) as error:
+            self.notify(clean_line(str(error)), severity="error", markup=False)
+            return
+        self.app.post_message(OpenCall(record.tool, record.args))
+        self.dismiss(None)
+
+    @work(exclusive=True, group="editor")
+    async def action_edit(self) -> None:
+        """Open the file of the selected check."""
+        match self._marked:
+            case Check(file=str(file)):
+                await open_in_editor(self.app, file, None)
+            case Problem(file=str(file), line=line):
+                await open_in_editor(self.app, file, line)
+        self._read()
+
+    @work(exclusive=True, group="change")
+    async def action_delete(self) -> None:
+        """Delete the selected check after confirmation."""
+        from pegboard.tui.dialogs.confirm import Confirm
+
+        check = self._marked
+        if not isinstance(check, Check):
+            return
+        title = f"Delete the check {clean_line(check.name)}?"
+        question = f"{clean_line(check.file)}\n\nThis can't be undone."
+        if not await self.app.push_screen_wait(Confirm(title, question, "Delete")):
+            return
+        try:
+            await asyncio.to_thread(self._files.delete, check)
+        except CheckError as error:
+            self.notify(clean_line(str(error)), severity="error", markup=False)
+        self._read()
+
+    @work(exclusive=True, group="change")
+    async def action_accept(self) -> None:
+        """Make the current schema the one that callers rely on."""
+        try:
+            await asyncio.to_thread(Compatibility(self._runtime).accept, [self._spec])
+        except OSError as error:
+            self.notify(f"The schema was not accepted: {error.strerror or error}.", severity="error", markup=False)
+            return
+        self._changed = None
+        self.app.post_message(SchemaAccepted(self._spec.name))
+        self._read()
+
+    # Preview
+
+    @on(PickList.Marked)
+    def _show_marked(self, event: PickList.Marked) -> None:
+        event.stop()
+        self._show_row()
+
+    def _show_row(self) -> None:
+        self.refresh_bindings()
+        match self._marked:
+            case ToolCompatibility() as changed:
+                self.show_preview(Content.styled("Changes of the schema", "bold"), _changes(changed))
+            case BrokenCall() as call:
+                self.show_preview(Content.styled(f"Call {call.id[:8]}", "bold"), Content(clean(call.reason)))
+            case Check() as check:
+                self.show_preview(*self._described(check))
+            case Problem() as problem:
+                self.show_preview(Content.styled("This check can't be read", "bold"), Content(clean(str(problem))))
+            case None:
+                self.show_preview(Content(), Content())
+
+    def _described(self, check: Check) -> tuple[Content, Content]:
+        """Return the heading and the text about a check: its last result, or else its content."""
+        report = self._reports.get(check.file)
+        name = clean_line(check.name)
+        if report is None:
+            key = key_of(self.list, "pick.choose")
+            heading = Content.assemble((name, "bold"), (f"  {key} runs it", "$text-muted"))
+            content = check.model_dump(mode="json", include={"arguments", "expect"}, exclude_unset=True)
+            return heading, Content(clean(write(content, indent=2)))
+        status = (f"  {_SIGNS[report.status]} {report.status}", _STYLES[report.status])
+        heading = Content.assemble((name, "bold"), status)
+        if report.problem is not None:
+            return heading, Content(clean(str(report.problem)))
+        if not report.differences:
+            return heading, Content("The snapshot was stored." if report.updated else "Every expectation is met.")
+        return heading, Content("\n").join([line for one in report.differences for line in _difference(one)])
+
+
+def _changes(changed: ToolCompatibility) -> Content:
+    lines = [
+        Content.assemble(
+            ("✗ " if change.breaking else "· ", "$text-error" if change.breaking else "$text-muted"),
+            (f"{change.side}: ", "$text-muted"),
+            clean_line(change.message),
+        )
+        for change in changed.changes
+    ]
+    return Content("\n").join(lines) if lines else Content(clean(changed.summary))
+
+
+def _difference(one: Difference) -> Iterator[Content]:
+    """Yield the lines about one difference: its message, and the values if they need more than that."""
+    yield Content.assemble(("✗ ", "$text-error"), (f"{one.expectation}: ", "$text-muted"), clean_line(one.message))
+    if one.expectation not in {"exact", "subset", "snapshot"}:
+        return
+    old, new = _lines(one.expected), _lines(one.got)
+    if len(old) + len(new) <= 2 and isinstance(one.expected, str | int | float | bool):
+        return
+    for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[3 : 3 + 2 * _MOST_LINES]:
+        style = {"-": "$text-error", "+": "$text-success"}.get(line[:1], "$text-muted")
+        text = "…" if line.startswith("@@") else f"{line[:1]} {line[1:]}"
+        yield Content.styled(f"    {clean_line(text)}", style)
+
+
+def _lines(value: JsonValue) -> list[str]:
+    if value is None:
+        return []
+    return value.splitlines() if isinstance(value, str) else write(value, indent=2).splitlines()

@@ -1,0 +1,318 @@
+"""`pegboard check`: calls are kept with their expectations, run, and rerun when a pack changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import commands
+import pytest
+
+Command = Callable[..., commands.Done]
+Trust = Callable[[Path], None]
+
+PACK = '''
+from pegboard.sdk import ToolFailed, hints
+
+@hints(read_only=True)
+def items(*, size: int = 2) -> list[dict[str, int]]:
+    """Return items."""
+    return [{"id": number, "size": 10 * number} for number in range(size)]
+
+def touch(*, path: str) -> str:
+    """Write a file."""
+    open(path, "w").close()
+    return path
+
+def fail() -> None:
+    """Fail."""
+    raise ToolFailed("No such shelf.", code="no_shelf")
+
+def evil() -> dict[str, str]:
+    """Return control characters."""
+    return {"[b]key[/b]": "\\x1b[31mred\\x00\\ufffe\\ud800"}
+'''
+
+
+@pytest.fixture
+def packs(write_pack: Callable[[str, str], Path]) -> str:
+    return str(write_pack("shop.py", PACK))
+
+
+@pytest.fixture
+def check_file(tmp_path: Path, trust: Trust) -> Callable[[str, str], Path]:
+    """Return a function that writes a check into the working directory, which it trusts, and returns the file."""
+
+    def write(name: str, text: str) -> Path:
+        folder = tmp_path / "checks"
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{name}.toml"
+        file.write_text(text, encoding="utf-8")
+        trust(tmp_path)
+        return file
+
+    return write
+
+
+def _reports(done: commands.Done) -> dict[str, Any]:
+    return {report["check"]: report for report in json.loads(done.stdout)["checks"]}
+
+
+def _messages(done: commands.Done, name: str) -> list[str]:
+    return [one["message"] for one in _reports(done)[name]["differences"]]
+
+
+@pytest.mark.promise("BAT-3")
+def test_a_call_is_kept_and_the_check_fails_once_the_tool_returns_something_else(
+    pegboard: Command, packs: str, home: Path
+) -> None:
+    call = json.loads(pegboard("tools", "invoke", "shop.items", "--packs", packs).stdout)["call"]
+    kept = pegboard("check", "keep", call["id"][:12], "--name", "a/b", "--packs", packs)
+    file = home / "data" / "checks" / "a%2Fb.toml"
+    assert (kept.returncode, kept.stdout, kept.stderr) == (0, f"{file}\n", "")
+    passed = pegboard("check", "run", "--packs", packs)
+    assert (passed.returncode, passed.stderr) == (0, "1 passed\n")
+    records = json.loads(pegboard("history", "--json").stdout)
+    assert [record["source"] for record in records] == ["check", "cli"]
+
+    (Path(packs) / "shop.py").write_text(PACK.replace("10 * number", "11 * number"))
+    failed = pegboard("check", "run", "--packs", packs)
+    assert failed.returncode == 1
+    assert "snapshot: Expected item #2.size to be 10, got 11." in failed.stdout
+    assert failed.stderr == "1 failed\n"
+
+    updated = pegboard("check", "run", "--update", "--packs", packs)
+    assert (updated.returncode, "snapshot stored" in updated.stdout) == (0, True)
+    assert pegboard("check", "run", "--packs", packs).returncode == 0
+
+
+@pytest.mark.promise("BAT-3")
+def test_a_failed_call_is_kept_with_its_error(pegboard: Command, packs: str) -> None:
+    pegboard("tools", "invoke", "shop.fail", "--packs", packs)
+    kept = json.loads(pegboard("check", "keep", "-", "--json", "--packs", packs).stdout)
+    assert kept["expect"] == {
+        "outcome": "failed",
+        "error": {"code": "execution_error", "detail": "no_shelf"},
+        "schema": None,
+        "exact": None,
+        "subset": None,
+        "jq": [],
+        "snapshot": None,
+        "maxSeconds": None,
+    }
+    assert pegboard("check", "run", "--packs", packs).returncode == 0
+    (Path(packs) / "shop.py").write_text(PACK.replace("no_shelf", "gone"))
+    assert 'Expected the error detail "no_shelf", got "gone".' in pegboard("check", "run", "--packs", packs).stdout
+
+
+@pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ('outcome = "failed"', "The call succeeded."),
+        ('schema = "output"', None),
+        ('schema = {type = "array", items = {required = ["name"]}}', "item #1.name is required."),
+        ("exact = [{id = 0, size = 0}, {id = 1, size = 10}]", None),
+        ("exact = [{id = 0, size = 0}]", "item #2 is unexpected."),
+        ("subset = [{}, {size = 10}]", None),
+        ("subset = [{}, {size = 10, name = 1}]", "item #2.name is missing."),
+        ('jq = ["length == 2", ".[1].id == 1"]', None),
+        ('jq = ["length"]', "`length` returned 2 instead of true."),
+        ('jq = ["empty"]', "`empty` returned [] instead of true."),
+        ('jq = ["length =="]', "`length ==` could not be evaluated: jq:"),
+        ('jq = ["import \\"a\\" as $a; true"]', "Modules can't be imported."),
+        ('jq = ["env == {}"]', None),
+        ('snapshot = {ignore = ["/*/size"], data = [{id = 0, size = 5}, {id = 1}]}', None),
+        ('snapshot = {ignore = ["/0/size"], data = [{id = 0}, {id = 1}]}', "item #2.size is unexpected."),
+        ("snapshot = {}", "No snapshot is stored yet."),
+        ("max_seconds = 60", None),
+        ("max_seconds = 0.000000001", "; the limit is 1e-09 s."),
+    ],
+)
+def test_each_expectation_is_verified(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path], expect: str, message: str | None
+) -> None:
+    check_file("one", f'tool = "shop.items"\n[expect]\n{expect}\n')
+    done = pegboard("check", "run", "--json", "--packs", packs)
+    found = _messages(done, "one")
+    assert (done.returncode, bool(found)) == ((0, False) if message is None else (1, True)), found
+    assert message is None or message in found[0].replace("Expected ", "")
+
+
+@pytest.mark.promise("BAT-3")
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ('tool = "shop.items"\n[expect]\noutcome = "well"\n', 3, "`expect.outcome` input should be 'ok' or 'failed'"),
+        ('tool = "shop.items"\n\n[expect]\nsnapshots = {}\n', 4, "`expect.snapshots` is an unknown key"),
+        ("arguments.x = 1\n", None, "`tool` is required"),
+        ('tool = "x"\nname = "y"\n', 2, "has the unknown key `name`"),
+        ("tool = \n", 1, "is not TOML"),
+        ('tool = "x"\nexpect.max_seconds = -1\n', 2, "`expect.max_seconds`"),
+    ],
+)
+def test_an_invalid_check_is_a_problem_with_its_line_and_fails_the_run(
+    pegboard: Command,
+    packs: str,
+    check_file: Callable[[str, str], Path],
+    text: str,
+    line: int | None,
+    reason: str,
+) -> None:
+    file = check_file("bad", text)
+    check_file("good", 'tool = "shop.items"\n')
+    done = pegboard("check", "run", "--packs", packs)
+    assert done.returncode == 1
+    assert f"{file}:{line}: " in done.stderr if line else f"{file}: " in done.stderr
+    assert reason in done.stderr
+    assert done.stderr.endswith("1 passed, 1 could not run\n")
+
+
+@pytest.mark.promise("BAT-3", "SEC-1")
+def test_checks_of_a_folder_run_only_once_the_user_trusts_it(
+    pegboard: Command, packs: str, tmp_path: Path, home: Path
+) -> None:
+    (tmp_path / "checks").mkdir()
+    made = tmp_path / "made"
+    text = f'tool = "shop.touch"\narguments.path = "{made}"\n'
+    (tmp_path / "checks" / "write.toml").write_text(text)
+    done = pegboard("check", "run", "--packs", packs)
+    assert (done.returncode, made.exists()) == (1, False)
+    assert "did not run because this folder is not trusted. Run `pegboard trust`" in done.stdout
+    assert "don't run because it is not trusted" in pegboard("check", "list").stderr
+    assert not json.loads(pegboard("history", "--json").stdout)
+
+    asked = pegboard("trust", "--yes")
+    assert (asked.returncode, "The checks in checks/ can call any tool" in asked.stderr) == (0, True)
+    assert pegboard("check", "run", "--packs", packs).returncode == 0
+    assert made.exists()
+    kept = pegboard("check", "new", "shop.items", "--packs", packs)
+    assert kept.stdout == f"{tmp_path / 'checks' / 'shop.items.toml'}\n"
+
+    (tmp_path / "pegboard.toml").write_text("[tools]\ntimeout = 5\n")  # a change without a review
+    assert pegboard("check", "run", "write", "--packs", packs).returncode == 1
+    (home / "data" / "checks").mkdir(parents=True)
+    (home / "data" / "checks" / "own.toml").write_text(text)
+    assert pegboard("check", "run", "own", "--packs", packs).returncode == 0
+
+
+@pytest.mark.promise("BAT-3")
+def test_updating_a_snapshot_keeps_comments_and_all_other_values(
+    pegboard: Command, packs: str, check_file: Callable[[str, str], Path]
+) -> None:
+    text = (
+        '# The shop.\ntool = "shop.items" # its items\n\n[expect]\njq = ["length == 2"]\n\n'
+        '[expect.snapshot]\nignore = ["/*/size"]  # it varies\ndata = []\n'
+    )
+    file = check_file("one", text)
+    assert pegboard("check", "run", "--update", "--packs", packs).returncode == 0
+    assert file.read_text().startswith(text.removesuffix("data = []\n"))
+    assert pegboard("check", "run", "--packs", packs).returncode == 0
+    other = check_file("two", text.replace("length == 2", "length == 3"))
+    assert pegboard("check", "run", "two", "--update", "--packs", packs).returncode == 1
+    assert other.read_text().endswith("data = []\n"), "a check that fails otherwise isn't updated"
+
+
+@pytest.mark.promise("BAT-3", "SEC-5")
+def test_the_junit_report_is_valid_xml_whatever_a_tool_returns(
+    pegboard: Command, packs: str, tmp_path: Path, check_file: Callable[[str, str], Path]
+) -> None:
+    check_file("evil", 'tool = "shop.evil"\nexpect.exact = {"[b]key[/b]" = "<![CDATA[]]>"}\n')
+    check_file("good", 'tool = "shop.items"\n')
+    check_file("bad", "tool = 5\n")
+    done = pegboard("check", "run", "--junit", "report.xml", "--packs", packs)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stdout
+    root = ET.parse(tmp_path / "report.xml").getroot()
+    assert {name: root.attrib[name] for name in ("tests", "failures", "errors")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "1",
+    }
+    failure = root.find(".//testcase[@name='evil']/failure")
+    assert failure is not None
+    assert "[b]key[/b]" in failure.attrib["message"]
+    assert root.find(".//testcase[@name='good']/*") is None
+    unwritable = pegboard("check", "run", "--junit", "nowhere/report.xml", "--packs", packs)
+    assert (unwritable.returncode, "can't be written" in unwritable.stderr) == (2, True)
+
+
+@pytest.mark.promise("BAT-3", "STO-2")
+def test_a_call_with_a_redacted_secret_is_not_kept(pegboard: Command, packs: str, home: Path) -> None:
+    del packs
+    env = {"SHOP_API_KEY": "hunter2-hunter2"}
+    (home / ".env").write_text("SHOP_API_KEY=hunter2-hunter2\n")
+    pegboard("tools", "invoke", "tools.echo", "--args", '{"value": "hunter2-hunter2"}', env=env)
+    kept = pegboard("check", "keep", "-", env=env)
+    assert (kept.returncode, "contain a redacted secret" in kept.stderr) == (2, True)
+
+
+@pytest.mark.promise("BAT-3", "CLI-2")
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        (["keep", "0123456789"], 2, "No recorded call has the id `0123456789`."),
+        (["keep", "0"], 2, "is too short"),
+        (["run", "nothing*"], 2, "No check matches 'nothing*'."),
+        (["run"], 0, "No checks."),
+        (["new", "shop.itens"], 3, "shop.items"),
+        (["new", "shop.items", "--arg", "size=many"], 2, "integer"),
+        (["new", "shop.items", "--name", " "], 2, "Enter a name"),
+        (["compat", "nowhere.tool"], 3, "No tool is named"),
+        (["compat", "--since", "2026-99-99"], 2, "is not a date"),
+    ],
+)
+def test_errors_say_what_to_do(pegboard: Command, packs: str, line: list[str], code: int, words: str) -> None:
+    done = pegboard("check", *line, "--packs", packs)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.promise("BAT-3")
+def test_watching_reruns_the_checks_of_a_changed_pack_but_only_read_only_tools_or_what_a_rule_allows(
+    packs: str, tmp_path: Path, home: Path, check_file: Callable[[str, str], Path]
+) -> None:
+    made = tmp_path / "made"
+    check_file("read", 'tool = "shop.items"\nexpect.jq = [".[1].size == 10"]\n')
+    check_file("write", f'tool = "shop.touch"\narguments.path = "{made}"\n')
+    command = [sys.executable, "-m", "pegboard", "--packs", packs, "check", "watch"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            _wait_for(process, "Waiting for changes")
+            (Path(packs) / "shop.py").write_text(PACK.replace("10 * number", "11 * number"))
+            seen = _wait_for(process, "1 failed, 1 skipped")
+            assert "returned false instead of true" in seen
+            assert "shop.touch may change data." in seen
+            assert not made.exists()
+            (home / "approvals.toml").write_text('[[rule]]\nallow = "shop.touch"\n')
+            (Path(packs) / "shop.py").write_text(PACK)
+            _wait_for(process, "2 passed")
+            assert made.exists()
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+
+
+def _wait_for(process: subprocess.Popen[bytes], text: str) -> str:
+    """Return the output up to a text."""
+    assert process.stdout is not None
+    seen, end = "", time.monotonic() + 40
+    while text not in seen:
+        assert time.monotonic() < end, seen
+        ready, _, _ = select.select([process.stdout], [], [], 1)
+        read = os.read(process.stdout.fileno(), 10_000).decode() if ready else ""
+        assert read or not ready, seen
+        seen += read
+    return seen

@@ -1,0 +1,197 @@
+"""`pegboard check compat`: schemas compared with earlier ones and with recorded calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import commands
+import pygit2
+import pytest
+
+from pegboard.checks.compat import schema_changes
+
+Command = Callable[..., commands.Done]
+
+BEFORE = '''
+from ._kinds import Kind
+
+def search(*, query: str, limit: int = 5, kind: Kind = "a") -> list[str]:
+    """Search."""
+    return [query] * limit
+
+def other(*, x: int) -> int:
+    """Do something else."""
+    return x
+'''
+AFTER = BEFORE.replace("limit: int = 5", "limit: int").replace("Search.", "Search the shop.")
+KINDS = 'from typing import Literal\nKind = Literal["a", "b"]\n'
+
+
+@pytest.fixture
+def packs(write_pack: Callable[[str, str], Path]) -> Path:
+    write_pack("_kinds.py", KINDS)
+    return write_pack("shop.py", BEFORE)
+
+
+def _compat(pegboard: Command, packs: Path, *options: str) -> tuple[int, dict[str, Any], str]:
+    done = pegboard("--packs", str(packs), "check", "compat", "--json", *options)
+    return done.returncode, {one["tool"]: one for one in json.loads(done.stdout or "[]")}, done.stderr
+
+
+def _breaking(found: dict[str, Any]) -> list[str]:
+    return [change["message"] for change in found["changes"] if change["breaking"]]
+
+
+@pytest.mark.promise("BAT-4")
+def test_a_new_required_parameter_is_breaking_and_names_the_recorded_calls(pegboard: Command, packs: Path) -> None:
+    for number in range(3):
+        pegboard("--packs", str(packs), "tools", "invoke", "shop.search", "--arg", f"query={number}")
+    pegboard("--packs", str(packs), "tools", "invoke", "shop.search", "--args", '{"query": "x", "limit": 1}')
+    pegboard("--packs", str(packs), "tools", "invoke", "shop.search", "--args", '{"limit": 1}')  # never was valid
+    assert _compat(pegboard, packs)[0] == 0
+    (packs / "shop.py").write_text(AFTER)
+    code, found, _ = _compat(pegboard, packs)
+    one = found["shop.search"]
+    assert (code, one["status"], one["broken"], one["calls"]) == (1, "breaking", 3, 4)
+    assert _breaking(one) == ["`limit` is now required"]
+    records = json.loads(pegboard("history", "--json").stdout)
+    assert {call["id"] for call in one["brokenCalls"]} == {
+        record["id"] for record in records if record["args"].keys() == {"query"}
+    }
+    assert found["shop.other"]["status"] == "compatible"
+    text = pegboard("--packs", str(packs), "check", "compat").stdout
+    assert "shop.search: 3 of 4 recorded calls no longer validate: `limit` is now required" in text
+    assert "shop.other" not in text
+
+    assert _compat(pegboard, packs, "--accept")[0] == 0
+    assert _compat(pegboard, packs)[0] == 0
+
+
+@pytest.mark.promise("BAT-4")
+def test_the_baseline_stays_before_a_breaking_change_whatever_changes_later(pegboard: Command, packs: Path) -> None:
+    _compat(pegboard, packs)
+    (packs / "shop.py").write_text(AFTER)
+    assert _compat(pegboard, packs)[0] == 1
+    (packs / "shop.py").write_text(AFTER.replace("query: str", "query: str, more: bool = False"))
+    code, found, _ = _compat(pegboard, packs)
+    assert (code, _breaking(found["shop.search"])) == (1, ["`limit` is now required"])
+    (packs / "shop.py").write_text(BEFORE)
+    assert _compat(pegboard, packs)[0] == 0
+
+
+@pytest.mark.promise("BAT-4")
+def test_a_removed_tool_is_breaking_but_not_one_whose_file_cannot_be_parsed(pegboard: Command, packs: Path) -> None:
+    _compat(pegboard, packs)
+    (packs / "shop.py").write_text("def broken(:\n")
+    assert _compat(pegboard, packs)[0] == 0
+    (packs / "shop.py").write_text(BEFORE.partition("def other")[0])
+    code, found, _ = _compat(pegboard, packs)
+    assert (code, found["shop.other"]["status"]) == (1, "removed")
+    (packs / "shop.py").unlink()
+    assert {one["status"] for one in _compat(pegboard, packs)[1].values()} == {"removed"}
+    assert _compat(pegboard, packs, "--accept")[0] == 0
+    assert _compat(pegboard, packs)[:2] == (0, {})
+
+
+@pytest.mark.promise("BAT-4")
+def test_since_a_revision_compares_with_the_pack_of_that_commit_without_running_it(
+    pegboard: Command, packs: Path, tmp_path: Path
+) -> None:
+    (packs / "shop.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n{BEFORE}")
+    repository = pygit2.init_repository(str(tmp_path))
+    repository.index.add_all(["packs"])
+    author = pygit2.Signature("Ada", "ada@example.org")
+    repository.create_commit("HEAD", author, author, "Add", repository.index.write_tree(), [])
+    repository.index.write()
+    (packs / "_kinds.py").write_text(KINDS.replace('"b"', '"c"'))
+    (packs / "shop.py").write_text(AFTER.partition("def other")[0])
+    (packs / "added.py").write_text('def now() -> int:\n    """Now."""\n    return 1\n')
+    code, found, _ = _compat(pegboard, packs, "--since", "HEAD")
+    assert code == 1
+    assert _breaking(found["shop.search"]) == ["`limit` is now required", '`kind` can no longer be "b"']
+    assert (found["shop.other"]["status"], found["added.now"]["status"]) == ("removed", "new")
+    assert not (tmp_path / "ran").exists()
+    code, _, errors = _compat(pegboard, packs, "--since", "nowhere")
+    assert (code, "The revision nowhere is unknown." in errors) == (2, True)
+
+
+@pytest.mark.promise("BAT-4")
+def test_since_a_date_compares_with_the_schemas_that_were_in_effect(pegboard: Command, packs: Path, home: Path) -> None:
+    _compat(pegboard, packs)
+    for file in (home / "state" / "schemas").glob("shop-*.json"):
+        content = json.loads(file.read_text())
+        for one in content["tools"].values():
+            one["versions"][0]["at"] = "2026-01-02T00:00:00Z"
+        file.write_text(json.dumps(content))
+    (packs / "shop.py").write_text(AFTER)
+    _compat(pegboard, packs, "--accept")
+    assert _breaking(_compat(pegboard, packs, "--since", "2026-01-03")[1]["shop.search"]) == ["`limit` is now required"]
+    assert _compat(pegboard, packs, "--since", "2026-01-01")[1]["shop.search"]["status"] == "new"
+    assert _compat(pegboard, packs, "--since", "2999-01-01")[0] == 0
+
+
+@pytest.mark.promise("BAT-4")
+def test_damaged_schemas_count_as_unknown(pegboard: Command, packs: Path, home: Path) -> None:
+    _compat(pegboard, packs)
+    for file in (home / "state" / "schemas").glob("*.json"):
+        file.write_text('{"version": 9')
+    (packs / "shop.py").write_text(AFTER)
+    done = pegboard("--packs", str(packs), "check", "compat")
+    assert (done.returncode, "No earlier schema of 2 tools is known." in done.stderr) == (0, True)
+
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_NULL: dict[str, Any] = {"type": "null"}
+_NAMED: dict[str, Any] = {"$defs": {"t": _TEXT}}
+_TREE: dict[str, Any] = {"$ref": "#/$defs/n", "$defs": {"n": {"properties": {"next": {"$ref": "#/$defs/n"}}}}}
+
+
+@pytest.mark.promise("BAT-4")
+@pytest.mark.parametrize(
+    ("old", "new", "input_breaks", "output_breaks"),
+    [
+        (_TEXT, {"type": ["string", "null"]}, False, True),
+        ({"type": "number"}, {"type": "integer"}, True, False),
+        ({"type": "integer"}, {"type": "number"}, False, True),
+        (_TEXT, {"type": "integer"}, True, True),
+        ({"enum": ["a", "b"]}, {"enum": ["a"]}, True, False),
+        ({"enum": ["a"]}, {"const": "a"}, False, False),
+        ({"enum": ["a"]}, {}, False, True),
+        ({"minimum": 1}, {"minimum": 2}, True, False),
+        ({"maxLength": 5}, {"maxLength": 9}, False, True),
+        ({"maxItems": 5}, {}, False, True),
+        (_TEXT, {**_TEXT, "pattern": "^a"}, True, False),
+        ({"pattern": "^b"}, {"pattern": "^a"}, True, True),
+        ({"properties": {"a": {}}}, {"properties": {"a": {}, "b": {}}}, False, False),
+        ({"properties": {"a": {}}}, {"properties": {}, "additionalProperties": False}, True, True),
+        ({"properties": {"a": {}, "b": {}}}, {"properties": {"a": {}}}, False, True),
+        ({"required": ["a"]}, {}, False, True),
+        ({"properties": {"a": {}}}, {"properties": {"a": {"default": 1}}, "required": ["a"]}, False, False),
+        ({"additionalProperties": _TEXT}, {"additionalProperties": {"type": "integer"}}, True, True),
+        ({"items": _TEXT}, {"items": {"type": ["string", "integer"]}}, False, True),
+        ({"anyOf": [_TEXT, _NULL]}, _TEXT, True, False),
+        ({"anyOf": [_TEXT, _NULL]}, {"anyOf": [_NULL, {"$ref": "#/$defs/t"}], **_NAMED}, False, False),
+        ({"allOf": [{"minimum": 1}]}, {"allOf": [{"minimum": 1}, {"maximum": 5}]}, True, False),
+        ({"not": {"type": "string"}}, {"not": {"type": "integer"}}, True, True),
+        (_TREE, _TREE, False, False),
+        ({"title": "a", **_TEXT}, {"description": "b", **_TEXT}, False, False),
+        ({"properties": {"title": _TEXT}}, {"properties": {"title": {"type": "integer"}}}, True, True),
+        ({"properties": {"a": True}}, {"properties": {"a": False}}, True, False),
+        ({"minimum": "many"}, {"$ref": "#/nowhere"}, False, False),
+    ],
+)  # fmt: skip
+def test_arguments_may_accept_more_and_results_less(
+    old: dict[str, Any], new: dict[str, Any], input_breaks: bool, output_breaks: bool
+) -> None:
+    assert any(change.breaking for change in schema_changes("input", old, new)) is input_breaks
+    assert any(change.breaking for change in schema_changes("output", old, new)) is output_breaks
+
+
+@pytest.mark.promise("BAT-4")
+def test_an_output_schema_may_be_added_but_not_removed() -> None:
+    assert not schema_changes("output", None, _TEXT)[0].breaking
+    assert schema_changes("output", _TEXT, None)[0].breaking
+    assert schema_changes("output", None, None) == ()

@@ -1,0 +1,162 @@
+"""Checks in the app: calls are kept, run and compared; a schema change is a problem with the calls that it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stage import Stage, on_stage
+
+from pegboard.models import JsonObject, ToolCall
+from pegboard.runtime import Runtime
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.confirm import Confirm
+from pegboard.tui.tools.checks import ChecksScreen
+
+PACK = '''
+from pegboard.sdk import hints
+
+@hints(read_only=True)
+def items(*, size: int = 2, kind: str = "a") -> list[dict[str, str]]:
+    """Return items."""
+    return [{"[b]id[/b]": str(number), "text": "\\x1b[31mred"} for number in range(size)]
+
+@hints(destructive=True)
+def clear() -> str:
+    """Clear it."""
+    return "clear"
+'''
+
+
+@pytest.fixture
+def packs(write_pack: Callable[[str, str], Path]) -> Path:
+    return write_pack("shop.py", PACK)
+
+
+@pytest.fixture
+def own_check(home: Path) -> Callable[[str, str], Path]:
+    """Return a function that writes a check of the user and returns its file."""
+
+    def write(name: str, text: str) -> Path:
+        folder = home / "data" / "checks"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.toml").write_text(text)
+        return folder / f"{name}.toml"
+
+    return write
+
+
+async def open_checks(stage: Stage, tool: str) -> None:
+    """Select a tool and open its checks."""
+    await stage.type(tool)
+    await stage.until(lambda: stage.screen.settled, "the tool is shown")
+    await stage.press("alt+c")
+    await stage.until(lambda: isinstance(stage.app.screen, ChecksScreen), "the checks are open")
+    await stage.until(lambda: "Reading…" not in stage.text, "they are read")
+
+
+async def call(packs: Path, **arguments: int) -> None:
+    """Record a call of `shop.items`."""
+    async with Runtime.from_environment(packs=[packs]) as runtime:
+        args: JsonObject = dict(arguments)
+        await runtime.result(ToolCall(name="shop.items", args=args, source="cli"))
+
+
+@pytest.mark.promise("BAT-3")
+async def test_a_result_is_kept_as_check_and_a_change_of_the_tool_is_shown_as_difference(
+    packs: Path, home: Path
+) -> None:
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await stage.open("items")
+        await stage.press("alt+k")
+        await stage.until_seen("Run the tool first")
+        await stage.press("ctrl+r")
+        await stage.until_seen("✓ ok")
+        await stage.press("alt+k")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a name is asked for")
+        assert "the working directory is not trusted" in " ".join(stage.text.replace("│", " ").split())
+        await stage.press("enter")
+        file = home / "data" / "checks" / "shop.items.toml"
+        await stage.until(file.exists, "it is written")
+        await stage.press("alt+c")
+        await stage.until_seen("not run")
+        await stage.press("enter")
+        await stage.until_seen("Every expectation is met.")
+        (packs / "shop.py").write_text(PACK.replace("red", "blue"))
+        await stage.press("ctrl+r")
+        await stage.until_seen("✗ failed")
+        assert "2 differences" in stage.text
+        assert 'item #1.text to be "\\u001b[31mred", got "\\u001b[31mblue".' in stage.text
+        await stage.press("ctrl+s")
+        await stage.until_seen("The snapshot was stored.")
+        await stage.press("ctrl+r")
+        await stage.until_seen("Every expectation is met.")
+
+
+@pytest.mark.promise("BAT-3", "SEC-5")
+async def test_the_checks_of_a_tool_are_listed_with_invalid_ones_and_their_text_is_inert(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    own_check("[red]evil", 'tool = "shop.items"\nexpect.exact = ["[b]bold[/b]", 2]\n')
+    own_check("other", 'tool = "tools.echo"\n')
+    own_check("wrong", "tool = 3\n")
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "items")
+        await stage.until_seen("[red]evil")
+        assert "wrong.toml" in stage.text
+        assert "other" not in stage.text
+        await stage.press("ctrl+r")
+        await stage.until_seen('+   "[b]id[/b]": "0"')
+        assert "[b]bold[/b]" in stage.text
+        assert "␛" in stage.text or "\\u001b" in stage.text
+        await stage.press("down")
+        await stage.until_seen("`tool` input should be a valid string")
+
+
+@pytest.mark.promise("BAT-3")
+async def test_the_check_of_a_destructive_tool_runs_only_after_confirmation_and_can_be_deleted(
+    packs: Path, own_check: Callable[[str, str], Path]
+) -> None:
+    file = own_check("all", 'tool = "shop.clear"\nexpect.exact = "clear"\n')
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await open_checks(stage, "clear")
+        await stage.until_seen("not run")
+        for key, seen in (("n", "not run"), ("ctrl+y", "Every expectation is met.")):
+            await stage.press("enter")
+            await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+            await stage.press(key)
+            await stage.until_seen(seen)
+        await stage.press("delete")
+        await stage.until(lambda: isinstance(stage.app.screen, Confirm), "a question is asked")
+        await stage.press("ctrl+y")
+        await stage.until_seen("No checks yet.")
+        assert not file.exists()
+
+
+@pytest.mark.promise("BAT-4")
+async def test_a_breaking_change_is_a_problem_of_the_tool_that_lists_the_calls_to_open(packs: Path) -> None:
+    for size in (1, 2, 3):
+        await call(packs, size=size)
+    async with on_stage(Runtime.from_environment(packs=[packs])) as stage:
+        await stage.open("items")
+        await stage.until(lambda: _seen(stage), "the schemas are stored")
+        (packs / "shop.py").write_text(PACK.replace('kind: str = "a"', "kind: str"))
+        await stage.until_seen("3 of 3 recorded calls no longer validate:")
+        await stage.until(lambda: "1 problem" in stage.lines[0], "it is counted")
+        await stage.press("alt+c")
+        await stage.until_seen("Schema: 3 of 3 recorded calls")
+        assert "✗ input: `kind` is now required" in stage.text
+        await stage.press("down", "enter")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
+        await stage.until(lambda: (stage.form.form and stage.form.form.draft()) == {"size": 3}, "the call is opened")
+        await stage.press("alt+c")
+        await stage.until_seen("Schema: 3 of 3 recorded calls")
+        await stage.press("f2")
+        await stage.until_seen("No checks yet.")
+        await stage.press("escape")
+        await stage.until(lambda: "no problems" in stage.lines[0], "it is solved")
+
+
+def _seen(stage: Stage) -> bool:
+    return any(stage.app.runtime.paths.schemas.glob("shop-*.json"))
