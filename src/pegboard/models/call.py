@@ -9,11 +9,11 @@ from pydantic import Field
 
 from pegboard.models.model import DataModel, JsonObject
 
-CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk"]
-"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool."""
+CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "batch"]
+"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool, a batch."""
 
 
-OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
+OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk", "batch"})
 """Sources of calls that a person makes; all other calls come from models and other agents."""
 
 

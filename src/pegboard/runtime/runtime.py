@@ -15,6 +15,7 @@ from pegboard.registry import AllowList
 from pegboard.runtime.health import ToolHealth
 from pegboard.runtime.models import Models
 from pegboard.runtime.parts import Parts
+from pegboard.runtime.pipelines import Pipelines
 from pegboard.runtime.presets import ToolPresets
 from pegboard.runtime.reload import SettingsChange, changed_settings
 from pegboard.runtime.rules import ApprovalRules
@@ -65,6 +66,7 @@ class Runtime:
         self.presets = ToolPresets(self._parts)
         self.scripts = Scripts(self._parts)
         self.servers = Servers(self._parts, self.models)
+        self.pipelines = Pipelines(self._parts)
 
     @classmethod
     def from_environment(

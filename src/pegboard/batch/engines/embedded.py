@@ -1,0 +1,42 @@
+"""The embedded engine: worker processes of this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pegboard.models import PackHandler, ToolSpec
+
+if TYPE_CHECKING:
+    from pegboard.executor import Executor
+    from pegboard.ports import Calls
+    from pegboard.runtime import Runtime
+
+
+class EmbeddedEngine:
+    """Pool of worker processes of its own, so that calls of a batch don't delay others. An `Engine`.
+
+    Tools of MCP servers run over the runtime's connections.
+
+    Args:
+        runtime: The runtime.
+        jobs: Number of worker processes.
+    """
+
+    name = "embedded"
+
+    def __init__(self, runtime: Runtime, jobs: int) -> None:
+        self._runtime = runtime
+        self._jobs = jobs
+        self._executor: Executor | None = None
+
+    async def start(self, spec: ToolSpec) -> Calls:
+        """Return the pipeline; the processes start with the first calls."""
+        if not isinstance(spec.handler, PackHandler):
+            return self._runtime.pipelines.shared()
+        self._executor = self._runtime.pipelines.executor(self._jobs)
+        return self._runtime.pipelines.through(self._executor)
+
+    async def close(self) -> None:
+        """End all calls and processes."""
+        if self._executor is not None:
+            await self._executor.close()
