@@ -10,7 +10,8 @@ Rows start in the order of the input, so a row is finished unless it is among th
 and the memory to resume is bounded by the number of concurrent calls. The first `S` lines of all rows, in order, are
 compared with the input while it is read again.
 
-Every line is one write before the call starts, or after its result was written: a killed process loses none of them.
+An `S` line is written before the call starts. A `D` line is written after the result, at the latest with the next `S`;
+results whose `D` is missing are found in the results. A killed process therefore loses neither.
 Results and journal are synced to the disk once a second, in this order, and at the end. After a power failure, rows of
 the last second may therefore run again.
 """
@@ -90,6 +91,7 @@ class Journal:
         self._file = file
         self.header = header
         self.state = JournalState()
+        self._unwritten = ""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(file, flags, storage.PRIVATE_FILE)
         try:
@@ -108,7 +110,7 @@ class Journal:
         """
         journal = cls(file, header)
         os.ftruncate(journal._descriptor, 0)
-        journal._append(header.model_dump_json(by_alias=True))
+        journal._append(header.model_dump_json(by_alias=True) + "\n")
         return journal
 
     @classmethod
@@ -135,37 +137,51 @@ class Journal:
         Raises:
             OSError: The file can't be written.
         """
-        self._append(f"S {row} {digest}")
+        self._append(f"S {row} {digest}\n")
 
     def finish(self, row: int, size: int, *, ok: bool) -> None:
-        """Record the result of a row; the results have `size` bytes with it.
+        """Record the result of a row, which is in the results already; they have `size` bytes with it.
 
-        Raises:
-            OSError: The file can't be written.
+        The line is written together with the next `start`: if it is lost, the results themselves have the row.
         """
-        self._append(f"D {row} {size} {int(ok)}")
+        self._unwritten += f"D {row} {size} {int(ok)}\n"
 
     def hashes(self) -> Iterator[tuple[int, str]]:
-        """Yield row and hash of the rows that were started, in the order of the input."""
-        expected = 1
+        """Yield row and hash of the rows that were started before, in the order of the input."""
+        expected, last = 1, self.state.last
         with self._file.open(encoding="ascii") as lines:
             for line in lines:
-                if line.startswith("S ") and line.endswith("\n"):
+                if expected > last:
+                    return
+                if line.startswith("S "):
                     _, row, digest = line.split()
                     if int(row) == expected:
                         yield expected, digest
                         expected += 1
 
+    def flush(self) -> None:
+        """Write all lines.
+
+        Raises:
+            OSError: The file can't be written.
+        """
+        self._append("")
+
     def sync(self) -> None:
-        """Make the lines survive a power failure."""
+        """Make the written lines survive a power failure; may run in another thread.
+
+        Raises:
+            OSError: The disk fails.
+        """
         os.fsync(self._descriptor)
 
     def close(self) -> None:
         """Close and unlock the file."""
         os.close(self._descriptor)
 
-    def _append(self, line: str) -> None:
-        data = line.encode("utf-8") + b"\n"
+    def _append(self, lines: str) -> None:
+        data = (self._unwritten + lines).encode()
+        self._unwritten = ""
         while data:
             data = data[os.write(self._descriptor, data) :]
 

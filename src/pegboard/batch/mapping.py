@@ -68,10 +68,8 @@ class ColumnMap:
             return arguments_from_pairs(schema, pairs, given=self._given, aliases=aliases)
         if self._is_whole:
             return {**self._given, **row.values} if self._given else row.values
-        found = dict(self._given or {})
-        for name, value in row.values.items():
-            if name in self._known:
-                found[name] = value
+        named = {name: value for name, value in row.values.items() if name in self._known}
+        found = {**(self._given or {}), **named}
         for name, column in self.columns.items():
             for value in _look_up(row.values, column):
                 self._set(found, name, value)

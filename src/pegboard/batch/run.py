@@ -161,6 +161,8 @@ class Batch:
         if self._source is not None:
             self._source.rows.close()
         try:
+            if self._journal is not None:
+                self._journal.flush()
             if self._lines is not None:
                 self._sync()
                 self._lines.close()
@@ -190,6 +192,8 @@ class Batch:
         while True:
             await asyncio.sleep(_SYNC_SECONDS)
             try:
+                if self._journal is not None:
+                    self._journal.flush()
                 await asyncio.to_thread(self._sync)
             except OSError as error:
                 self._fail(error)

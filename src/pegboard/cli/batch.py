@@ -14,9 +14,10 @@ from pegboard.cli.root import OK, TOOL_FAILED, USAGE, AllowOption, PacksOption, 
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Coroutine
 
     from pegboard.batch.engine import Engine
+    from pegboard.batch.errors import BatchError
     from pegboard.batch.plan import BatchPlan
     from pegboard.batch.results import RowResult
     from pegboard.batch.run import Batch, Ended
@@ -276,7 +277,7 @@ class _Output:
         self._clear()
         narrate(text)
 
-    async def during(self, running: Any) -> Any:  # noqa: ANN401 - the batch's own result
+    async def during(self, running: Coroutine[Any, Any, Ended]) -> Ended:
         """Show the progress until the batch ends, and return how it ended."""
         import asyncio
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from pegboard.models.model import DataModel, JsonObject
 
 CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "batch"]
-"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool, a batch."""
+"""Who requested a call: a person (form, command line, batch), a model, a script, an MCP client, another tool."""
 
 
 OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk", "batch"})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pegboard.mcp.runner import McpRunner
     from pegboard.mcp.services import Sampled
     from pegboard.models import SamplingRequest
-    from pegboard.ports import ToolRunner
+    from pegboard.ports import Recorder, ToolRunner
     from pegboard.presets import Presets
     from pegboard.runtime.grants import PackGrants
     from pegboard.runtime.redaction import SecretRedaction
@@ -275,7 +275,9 @@ class Parts:
         """The pipeline that every call passes."""
         return self.gateway_through(self.executor)
 
-    def gateway_through(self, runner: ToolRunner, *, is_remote: bool = False) -> Gateway:
+    def gateway_through(
+        self, runner: ToolRunner, *, is_remote: bool = False, recorder: Recorder | None = None
+    ) -> Gateway:
         """Return a pipeline whose tools of packs run with a runner; a remote one checks requirements itself."""
         from pegboard.gateway import Gateway
 
@@ -283,7 +285,7 @@ class Parts:
         return Gateway(
             self.registry,
             {"pack": runner, "mcp": self.server_runner, **scripts},
-            self.history,
+            recorder or self.history,
             allow=self.allow,
             timeouts=self.timeouts,
             rules=self.rules,

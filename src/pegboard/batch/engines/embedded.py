@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pegboard.executor import Executor
     from pegboard.ports import Calls
     from pegboard.runtime import Runtime
+    from pegboard.runtime.pipelines import GroupedRecords
 
 
 class EmbeddedEngine:
@@ -28,15 +29,19 @@ class EmbeddedEngine:
         self._runtime = runtime
         self._jobs = jobs
         self._executor: Executor | None = None
+        self._records: GroupedRecords | None = None
 
     async def start(self, spec: ToolSpec) -> Calls:
         """Return the pipeline; the processes start with the first calls."""
         if not isinstance(spec.handler, PackHandler):
             return self._runtime.pipelines.shared()
         self._executor = self._runtime.pipelines.executor(self._jobs)
-        return self._runtime.pipelines.through(self._executor)
+        self._records = self._runtime.pipelines.records()
+        return self._runtime.pipelines.through(self._executor, self._records)
 
     async def close(self) -> None:
         """End all calls and processes."""
         if self._executor is not None:
             await self._executor.close()
+        if self._records is not None:
+            self._records.close()
