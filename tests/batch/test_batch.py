@@ -127,7 +127,7 @@ def test_errors_before_the_first_call_are_messages(
     pegboard: Command, tmp_path: Path, line: list[str], code: int, words: str
 ) -> None:
     rows(tmp_path / "rows.jsonl", 1)
-    (tmp_path / "exists.jsonl").write_text("")
+    (tmp_path / "exists.jsonl").write_text("x")
     done = pegboard(*line)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
@@ -278,3 +278,20 @@ def test_two_batches_do_not_write_the_same_results(program: list[str], pegboard:
         done = pegboard(*line, "--resume")
         process.kill()
     assert (done.returncode, "in use by another batch" in done.stderr) == (2, True)
+
+
+@pytest.mark.promise("BAT-2")
+def test_the_engine_comes_from_the_user_and_never_from_a_folder(
+    pegboard: Command, tmp_path: Path, home: Path, trust: Callable[[Path], None]
+) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    setting = '[batch]\nengine = "dask://nowhere"\n'
+    (tmp_path / "pegboard.toml").write_text(setting)
+    trust(tmp_path)
+    done = pegboard("rows.double", "--from", "rows.jsonl")
+    assert (done.returncode, "is ignored" in done.stderr) == (0, True)
+    (tmp_path / "pegboard.toml").unlink()
+    (home / "config.toml").write_text(setting)
+    done = pegboard("rows.double", "--from", "rows.jsonl")
+    assert (done.returncode, "dask://nowhere" in done.stderr) == (2, True)
+    assert pegboard("rows.double", "--from", "rows.jsonl", "--engine", "embedded").returncode == 0

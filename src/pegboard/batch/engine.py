@@ -17,6 +17,8 @@ class Engine(Protocol):
 
     name: str
     """The engine as messages show it."""
+    jobs: int
+    """Concurrent calls that fit the engine, once it was started."""
 
     async def start(self, spec: ToolSpec) -> Calls:
         """Prepare to run calls of a tool, and return the pipeline for them.

@@ -25,7 +25,7 @@ class BatchPlan:
         source: Path of the rows, or `-` for standard input.
         maps: Values of `--map`.
         given: Arguments that every row starts from; None for an untouched form.
-        jobs: Highest number of concurrent calls.
+        jobs: Highest number of concurrent calls; None for as many as fit the engine.
         rate: Highest number of calls started per second; None for no limit.
         retry: Highest number of further attempts of a row.
         out: File of the results; None to keep none. A name that ends with `.csv` is written as CSV.
@@ -42,7 +42,7 @@ class BatchPlan:
     source: str
     maps: tuple[str, ...] = ()
     given: JsonObject | None = None
-    jobs: int = 2
+    jobs: int | None = None
     rate: float | None = None
     retry: int = 0
     out: Path | None = None

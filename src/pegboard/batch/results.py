@@ -48,7 +48,7 @@ class RowResult(DataModel):
     @property
     def is_unknown(self) -> bool:
         """Whether the call was interrupted, so that its outcome is unknown."""
-        return self.error is not None and self.error.detail == UNKNOWN
+        return self.error is not None and self.error.detail in (UNKNOWN, "worker_lost")
 
     def line(self) -> bytes:
         """Return the result as one line of JSON: `{row, ok, data, error, durationMs, attempts, call}`."""

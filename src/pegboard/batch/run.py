@@ -122,7 +122,7 @@ class Batch:
         if plan.resume:
             self._resume(file, header)
             return
-        exists = next((one for one in (plan.out, file) if one.exists()), None)
+        exists = next((one for one in (plan.out, file) if one.exists() and one.stat().st_size), None)
         if exists is not None and not plan.replace:
             raise BatchError(
                 f"{exists} exists. Continue it with --resume, replace it with --force, or choose another --out."
@@ -178,7 +178,7 @@ class Batch:
 
     async def _run_all(self) -> None:
         syncing = asyncio.create_task(self._sync_often()) if self._journal is not None else None
-        workers = [asyncio.create_task(self._work()) for _ in range(max(1, self.plan.jobs))]
+        workers = [asyncio.create_task(self._work()) for _ in range(max(1, self.plan.jobs or self._engine.jobs))]
         try:
             done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
             for task in done:

@@ -14,7 +14,7 @@ from pegboard.cli.root import OK, TOOL_FAILED, USAGE, AllowOption, PacksOption, 
 from pegboard.cli.servers import ElicitOption, answer_questions
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from pegboard.batch.engine import Engine
     from pegboard.batch.errors import BatchError
@@ -70,7 +70,22 @@ def batch(
             help="Write the results to a file, as CSV if it ends with .csv; its journal is beside it.",
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, max=1000, help="Concurrent calls.")] = 2,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, max=1000, help="Concurrent calls; by default as many as cores."),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="URL",
+            help="Run the calls on a Dask cluster: dask://HOST:PORT, dask+tls://HOST:PORT, or dask://local?workers=2."
+            " Its scheduler and workers run your packs and must be trusted.",
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Send granted secrets to a cluster without TLS.")
+    ] = False,
     rate: Annotated[
         str | None, typer.Option("--rate", metavar="N/s", help="Start at most N calls per s, min or h.")
     ] = None,
@@ -143,7 +158,7 @@ def batch(
             encoding=encoding,
             replace=force,
         )
-        code = asyncio.run(_run(runtime, plan, json=json))
+        code = asyncio.run(_run(runtime, plan, _engine(engine, insecure=insecure), json=json))
     except (ArgumentError, BatchError) as error:
         narrate(str(error))
         raise typer.Exit(USAGE) from error
@@ -155,16 +170,30 @@ def _given(runtime: Runtime, spec: ToolSpec, args: str | None, pairs: list[str])
     return read_arguments(runtime, spec, args, pairs) if args is not None or pairs else None
 
 
-async def _run(runtime: Runtime, plan: BatchPlan, *, json: bool) -> int:
+def _engine(address: str | None, *, insecure: bool) -> Callable[[Runtime, BatchPlan], Engine]:
+    """Return a function that builds the engine within a running event loop."""
+
+    def build(runtime: Runtime, plan: BatchPlan) -> Engine:
+        where = address or _configured_engine(runtime)
+        if where == "embedded":
+            from pegboard.batch.engines.embedded import EmbeddedEngine
+
+            return EmbeddedEngine(runtime, plan.jobs)
+        from pegboard.batch.engines.dask import DaskEngine
+
+        return DaskEngine(runtime, where, insecure=insecure)
+
+    return build
+
+
+async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, BatchPlan], Engine], *, json: bool) -> int:
     """Run a batch; ctrl+c lets the running calls finish, and a second one ends them."""
-    from pegboard.batch.engines.embedded import EmbeddedEngine
     from pegboard.batch.errors import BatchError
     from pegboard.batch.run import Batch
     from pegboard.cli.interruption import interruptible
     from pegboard.cli.output import narrate
 
-    engine: Engine = EmbeddedEngine(runtime, plan.jobs)
-    running = Batch(plan, engine)
+    running = Batch(plan, engine(runtime, plan))
     output = _Output(running)
 
     def interrupt() -> None:

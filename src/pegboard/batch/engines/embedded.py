@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from pegboard.models import PackHandler, ToolSpec
@@ -20,14 +21,14 @@ class EmbeddedEngine:
 
     Args:
         runtime: The runtime.
-        jobs: Number of worker processes.
+        jobs: Number of worker processes; by default the configured one, or the number of cores.
     """
 
     name = "embedded"
 
-    def __init__(self, runtime: Runtime, jobs: int) -> None:
+    def __init__(self, runtime: Runtime, jobs: int | None = None) -> None:
         self._runtime = runtime
-        self._jobs = jobs
+        self.jobs = jobs or runtime.settings.tools.workers or os.cpu_count() or 1
         self._executor: Executor | None = None
         self._records: GroupedRecords | None = None
 
@@ -35,7 +36,7 @@ class EmbeddedEngine:
         """Return the pipeline; the processes start with the first calls."""
         if not isinstance(spec.handler, PackHandler):
             return self._runtime.pipelines.shared()
-        self._executor = self._runtime.pipelines.executor(self._jobs)
+        self._executor = self._runtime.pipelines.executor(self.jobs)
         self._records = self._runtime.pipelines.records()
         return self._runtime.pipelines.through(self._executor, self._records)
 
