@@ -186,6 +186,17 @@ def _engine(address: str | None, *, insecure: bool) -> Callable[[Runtime, BatchP
     return build
 
 
+def _configured_engine(runtime: Runtime) -> str:
+    """Return the engine of the user's own configuration; that of a folder, even a trusted one, is ignored."""
+    settings = runtime.settings
+    if settings.is_from_folder("batch.engine"):
+        from pegboard.cli.output import narrate
+
+        narrate("note: `batch.engine` in this folder's pegboard.toml is ignored. Use --engine or your own config.toml.")
+        return "embedded"
+    return settings.batch.engine or "embedded"
+
+
 async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, BatchPlan], Engine], *, json: bool) -> int:
     """Run a batch; ctrl+c lets the running calls finish, and a second one ends them."""
     from pegboard.batch.errors import BatchError
