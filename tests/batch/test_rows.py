@@ -1,4 +1,4 @@
-"""Rows of files: what is read, and the messages about what can't be read."""
+"""Rows of files: their values, and the messages about files that can't be read."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_delimiter_is_found_in_the_header(read: Read, delimiter: str, name: 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_a_byte_order_mark_tells_the_encoding(read: Read, encoding: str, name: str) -> None:
+def test_a_byte_order_mark_sets_the_encoding(read: Read, encoding: str, name: str) -> None:
     text = "word\r\nhéllo\r\n" if name == "a.csv" else '{"word": "héllo"}\n'
     assert values(read(text.encode(encoding), name)) == [{"word": "héllo"}]
 

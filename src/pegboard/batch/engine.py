@@ -9,7 +9,7 @@ from pegboard.ports import Calls
 
 
 class Engine(Protocol):
-    """Where the calls of a batch run.
+    """Machines or processes that run the calls of a batch.
 
     An engine provides a pipeline whose last stage, the runner, is its own. Validation, rules, redaction and the record
     stay in this process, whatever the engine.

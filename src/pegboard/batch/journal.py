@@ -38,7 +38,7 @@ def journal_file(out: Path) -> Path:
 
 
 class JournalHeader(DataModel):
-    """What a journal belongs to."""
+    """The batch that a journal belongs to."""
 
     batch: str
     """Id of the batch, the parent of its calls."""

@@ -67,7 +67,13 @@ class Node:
             self._grants[key] = grants = _NodeGrants()
             results = self._folder / "results"
             results.mkdir(mode=0o700, exist_ok=True)
-            self._executors[key] = Executor(results=results, grants=grants, **limits)
+            self._executors[key] = Executor(
+                results=results,
+                grants=grants,
+                memory_limit=limits["memory_limit"],
+                log_limit=limits["log_limit"],
+                result_limit=limits["result_limit"],
+            )
 
     def run(self, message: str) -> str:
         """Run one call; block until its result."""
@@ -109,7 +115,7 @@ def _take_file(name: str) -> str:
 
 
 class _NodeGrants:
-    """What the submitting side granted to a pack. A `pegboard.ports.Grants`."""
+    """Configuration and secrets that the submitting side granted to a pack. A `pegboard.ports.Grants`."""
 
     granted = Granted({}, {})
 

@@ -1,4 +1,4 @@
-"""What a batch is to do."""
+"""Options of a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS = {None: 1, "s": 1, "sec": 1, "min": 60, "h": 3600}
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """What a batch is to do.
+    """Options of a batch.
 
     Attributes:
         spec: The tool.

@@ -47,4 +47,4 @@ def is_worth_repeating(spec: ToolSpec, result: ToolResult) -> bool:
 def pause(attempt: int) -> float:
     """Return the seconds to wait after a failed attempt: doubled each time, with jitter, at most 30 s."""
     longest = min(_LONGEST_SECONDS, _FIRST_SECONDS * 2 ** (attempt - 1))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret depends on it
+    return float(longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret depends on it

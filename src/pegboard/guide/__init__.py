@@ -15,6 +15,7 @@ ORDER: Final = (
     "results",
     "models",
     "scripts",
+    "batch",
     "health",
     "packs",
     "mcp",

@@ -83,7 +83,7 @@ class GroupedRecords:
             self._timer = asyncio.get_running_loop().call_later(_HELD_SECONDS, self.close)
 
     def close(self) -> None:
-        """Pass on what is held."""
+        """Pass on the held records."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

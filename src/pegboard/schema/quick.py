@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import JsonValue
 
 Accepts = Callable[[dict[str, JsonValue]], bool]
-"""Returns True if an argument object is certainly valid; False if only the validator can tell."""
+"""Returns True if an argument object is certainly valid; False if the validator must decide."""
 
 _ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
 _TYPES: Final[dict[str, tuple[type, ...]]] = {

@@ -48,7 +48,7 @@ _CALLS_PER_THREAD: Final = 2
 
 
 class DaskAddress:
-    """Where a cluster is: `dask://HOST:PORT`, `dask+tls://HOST:PORT` or `dask://local?workers=2`.
+    """Address of a cluster: `dask://HOST:PORT`, `dask+tls://HOST:PORT` or `dask://local?workers=2`.
 
     Raises:
         EngineError: The text is no such address.
