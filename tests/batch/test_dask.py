@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.promise("BAT-2"), pytest.mark.slow]
 
 
 def start_cluster(workers: int) -> LocalCluster:
-    return LocalCluster(
+    return LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=workers,
         threads_per_worker=2,
         processes=True,
@@ -187,7 +187,7 @@ async def test_rows_of_a_lost_worker_run_again_only_if_that_is_safe(
     assert result.error.detail == ("timeout" if calls == 2 else "worker_lost")
     assert result.is_unknown == (calls == 1)
     assert len(await wait_for(pids)) == calls
-    with Client(cluster) as client:  # for the next tests
+    with Client(cluster) as client:  # type: ignore[no-untyped-call]  # for the next tests
         await asyncio.to_thread(client.wait_for_workers, 2, 30)
 
 

@@ -191,16 +191,15 @@ class DaskEngine:
         assert isinstance(spec.handler, PackHandler), "`start` checks it"
         granted = await self._runtime.pipelines.grants.look_up(spec.handler)
         try:
-            for attempt in (1, 2):
+            worker = await self._take()
+            yield Started(call=call, worker=worker.address)
+            result = await self._run_on(worker, call, granted, timeout)
+            if result is None and can_repeat(spec) and call.id not in self._cancelled:
                 worker = await self._take()
-                if attempt == 1:
-                    yield Started(call=call, worker=worker.address)
                 result = await self._run_on(worker, call, granted, timeout)
-                if result is not None:
-                    yield Finished(call=call, result=result)
-                    return
-                if not can_repeat(spec) or call.id in self._cancelled:
-                    break
+            if result is not None:
+                yield Finished(call=call, result=result)
+                return
             message = f"The Dask worker {worker.address} was lost during this call of {spec.name}"
             message += " for the second time." if can_repeat(spec) else ", so the outcome is unknown."
             yield Finished(call=call, result=ToolResult.failed("execution_error", message, WORKER_LOST))

@@ -126,6 +126,7 @@ class ToolsScreen(PageScreen):
             "Copy as",
             "Copy the call as a command, JSON, Python or MCP.",
         ),
+        Command("tools.batch", "", "batch", "Run over a file…", "Call the tool with every row of a file."),
         Command(
             "tools.definition",
             "f2",
@@ -352,6 +353,11 @@ class ToolsScreen(PageScreen):
         if self._page is not None:
             self._settle()
             self._page.save_preset()
+
+    def action_batch(self) -> None:
+        """Open the dialog that calls the tool with every row of a file."""
+        if self._page is not None:
+            self._page.run_over_file()
 
     def action_copy_as(self) -> None:
         """Open the dialog that copies the call in several formats."""
