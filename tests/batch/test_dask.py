@@ -137,6 +137,15 @@ async def test_secrets_need_tls_or_consent(
     assert "hunter2" not in str(result.data)
 
 
+async def test_a_local_cluster_uses_tls_and_may_get_secrets(
+    runtime: Runtime, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCH_KEY", "hunter2-is-long")
+    rows = [{"number": number} for number in range(4)]
+    found = await run(runtime, plan("rows.secret", *rows), "dask://local?workers=1")
+    assert [str(result.data)[:3] for result in found] == ["15 "] * 4
+
+
 @pytest.mark.parametrize("text", ["dask://host", "tcp://host:1", "dask://local?wokers=2", "dask://h:x", "dask://"])
 def test_addresses_that_cannot_be_used_are_messages(runtime: Runtime, text: str) -> None:
     with pytest.raises(EngineError, match="can't be used"):

@@ -35,7 +35,7 @@ _KILLS = 20
 _KILLED_ROWS = 2_000
 _MEMORY_ROWS = int(os.environ.get("PEGBOARD_BATCH_ROWS", "1000000"))
 _DASK_CALLS = 400
-_PACK = '''
+_PACK = r'''
 import time
 
 from pegboard.sdk import hints
@@ -51,7 +51,8 @@ def burn(*, number: int) -> int:
 def note(*, number: int, file: str) -> int:
     """Appends a number to a file; not idempotent."""
     with open(file, "a") as out:
-        out.write(f"{number}\\\\n")
+        out.write(f"{number}\n")
+    time.sleep(0.002)
     return number
 '''
 
@@ -160,15 +161,21 @@ def _kills(folder: Path, packs: Path) -> list[Row]:
         "file=file",
     ]
     chance = random.Random(18)
-    killed = 0
-    for number in range(_KILLS):
-        resume = ["--resume"] if number and out.with_name(f"{out.name}.journal").exists() else []
+    killed = started = 0
+    while started < 10 * _KILLS and killed < _KILLS:
+        resume = ["--resume"] if out.with_name(f"{out.name}.journal").exists() else []
+        started += 1
         with subprocess.Popen([*line, *resume], stderr=subprocess.DEVNULL) as process:
+            size = out.stat().st_size if out.exists() else 0
+            while process.poll() is None and not (out.exists() and out.stat().st_size > size):
+                time.sleep(0.001)
             try:
-                process.wait(chance.uniform(0.2, 1.0))
+                process.wait(chance.uniform(0, 0.15))
             except subprocess.TimeoutExpired:
                 process.kill()
                 killed += 1
+            else:
+                break
     done = subprocess.run([*line, "--resume"], capture_output=True, text=True, check=False)
     results = [json.loads(text) for text in out.read_text().splitlines()]
     rows = sorted(result["row"] for result in results)
@@ -221,7 +228,7 @@ def measure() -> list[Row]:
         os.environ["PEGBOARD_CONFIG"] = f"{home}/config.toml"
         folder, packs = Path(home), Path(home) / "packs"
         packs.mkdir()
-        (packs / "bench.py").write_text(_PACK.replace("\\\\n", "\\n"))
+        (packs / "bench.py").write_text(_PACK)
         return [
             asyncio.run(_throughput(folder)),
             _memory(folder),

@@ -49,6 +49,8 @@ class Row(NamedTuple):
     """Hash of the row's content."""
     problem: str = ""
     """Why the row can't be used, as the end of a sentence; empty if it can."""
+    size: int = 0
+    """Number of characters."""
 
 
 class Rows:
@@ -216,7 +218,7 @@ class Rows:
                 names = "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
                 problem = f"has {values}, but the header has {names}"
             cell_values: JsonObject = dict(zip(self.columns, cells, strict=False))
-            yield Row(self._number, line, cell_values, digest, problem)
+            yield Row(self._number, line, cell_values, digest, problem, sum(map(len, cells)))
 
     # JSON Lines
 
@@ -231,7 +233,8 @@ class Rows:
                 raise self._fail(
                     "the file must have one JSON object per line, not one array. Convert it with `jq -c '.[]'`.", 1
                 )
-            yield Row(self._number, self._line, values, _digest(text.encode("utf-8", "surrogatepass")), problem)
+            digest = _digest(text.encode("utf-8", "surrogatepass"))
+            yield Row(self._number, self._line, values, digest, problem, len(text))
 
 
 def _open(source: str) -> io.BufferedReader:
@@ -291,5 +294,5 @@ def read_some(rows: Iterator[Row], most: int, most_characters: int = 1_000_000) 
         if row is None:
             break
         found.append(row)
-        most_characters -= sum(len(value) if isinstance(value, str) else 50 for value in row.values.values())
+        most_characters -= row.size
     return found, None
