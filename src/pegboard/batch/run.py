@@ -106,8 +106,7 @@ class Batch:
         self._stopping = self._stopping or "stopped"
         self._wake.set()
 
-    @property
-    def is_stopping(self) -> bool:
+    def _is_stopping(self) -> bool:
         """Whether no more rows start."""
         return self._stopping is not None
 
@@ -224,7 +223,7 @@ class Batch:
         """Return the next row, recorded as started; None if no more rows are to start."""
         if not await self._pace.wait(self._wake):
             return None
-        while not self.is_stopping:
+        while not self._is_stopping():
             if self._ready:
                 prepared = self._ready.popleft()
                 if self._journal is not None and prepared.is_new:
@@ -233,7 +232,7 @@ class Batch:
             if self.progress.is_read:
                 return None
             async with self._reading:
-                if not self._ready and not self.progress.is_read and not self.is_stopping:
+                if not self._ready and not self.progress.is_read and not self._is_stopping():
                     await self._read()
         return None
 
@@ -266,11 +265,11 @@ class Batch:
         while True:
             attempt += 1
             call, result = await self._call(prepared.arguments)
-            if result.ok or attempt > plan.retry or self.is_stopping or not is_worth_repeating(plan.spec, result):
+            if result.ok or attempt > plan.retry or self._is_stopping() or not is_worth_repeating(plan.spec, result):
                 break
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause(attempt))
-            if self.is_stopping or not await self._pace.wait(self._wake):
+            if self._is_stopping() or not await self._pace.wait(self._wake):
                 break
         self._write(await self._row_result(row.number, call, result, attempt))
 
@@ -314,7 +313,7 @@ class Batch:
         progress.unknown += result.is_unknown
         self._on_result(result)
         limit = self.plan.stop_after
-        if limit is not None and progress.failed >= limit and not self.is_stopping:
+        if limit is not None and progress.failed >= limit and not self._is_stopping():
             self._stopping = "failures"
             self._wake.set()
 

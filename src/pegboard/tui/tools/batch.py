@@ -245,9 +245,16 @@ class BatchScreen(Dialog[None]):
             self._has_news = False
             self._show_results()
 
+    @property
+    def _marked(self) -> RowResult | None:
+        """The marked result; None if there are none."""
+        marked = self._list.marked
+        return self._shown[marked] if marked is not None and marked < len(self._shown) else None
+
     def _show_results(self) -> None:
         found = self._failures if self._only_failures else self._recent
-        marked = self._shown[self._list.marked].row if self._shown else None
+        result = self._marked
+        marked = result.row if result is not None else None
         self._shown = sorted(found, key=lambda result: result.row)
         rows = [result.row for result in self._shown]
         self._list.show([_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
@@ -264,8 +271,8 @@ class BatchScreen(Dialog[None]):
     def _chosen(self, event: PickList.Chosen) -> None:
         """Show the result of a row."""
         event.stop()
-        if self._shown:
-            self._open(self._shown[self._list.marked])
+        if self._marked is not None:
+            self._open(self._marked)
 
     @work(exclusive=True, group="open")
     async def _open(self, result: RowResult) -> None:
