@@ -231,12 +231,16 @@ class Batch:
                 return prepared
             if self.progress.is_read:
                 return None
-            async with self._reading:
-                if not self._ready and not self.progress.is_read and not self._is_stopping():
-                    await self._read()
+            await self._read()
         return None
 
     async def _read(self) -> None:
+        """Read some rows, unless another caller has just done so."""
+        async with self._reading:
+            if not self._ready and not self.progress.is_read and not self._is_stopping():
+                await self._read_some()
+
+    async def _read_some(self) -> None:
         source = self._source
         assert source is not None, "`run` opens it"
         try:
