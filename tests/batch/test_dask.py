@@ -25,6 +25,14 @@ from pegboard.runtime import Runtime
 pytestmark = [pytest.mark.promise("BAT-2"), pytest.mark.slow]
 
 
+def list_files() -> list[str]:
+    """Return the folders of Pegboard in the temporary folder of a Dask worker."""
+    import tempfile
+    from pathlib import Path
+
+    return [str(found) for found in Path(tempfile.gettempdir()).glob("pegboard-node-*")]
+
+
 def start_cluster(workers: int) -> LocalCluster:
     return LocalCluster(  # type: ignore[no-untyped-call]
         n_workers=workers,
@@ -37,9 +45,11 @@ def start_cluster(workers: int) -> LocalCluster:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    with start_cluster(2) as cluster:
-        yield cluster
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("workers")))
+        with start_cluster(2) as cluster:
+            yield cluster
 
 
 @pytest.fixture
@@ -93,10 +103,15 @@ async def wait_for(file: Path, count: int = 1) -> list[int]:
 Plan = Callable[..., BatchPlan]
 
 
-async def test_calls_run_on_workers_and_are_recorded_here(runtime: Runtime, plan: Plan, address: str) -> None:
+async def test_calls_run_on_workers_and_are_recorded_here(
+    runtime: Runtime, plan: Plan, address: str, cluster: LocalCluster
+) -> None:
     rows = [{"number": number} for number in range(1, 31)]
     found = await run(runtime, plan("rows.helped", *rows), address)
     assert [result.data for result in found] == [3 * number for number in range(1, 31)]
+    with Client(cluster) as client:  # type: ignore[no-untyped-call]
+        folders = await asyncio.to_thread(client.run, list_files)
+    assert [*folders.values()] == [[], []], "the workers keep no files"
     records = Runtime.from_environment().history.records()
     assert {record.id for record in records} == {result.call for result in found}
     assert {record.source for record in records} == {"batch"}

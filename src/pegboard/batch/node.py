@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -46,15 +47,18 @@ class Node:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="pegboard-node", daemon=True).start()
 
-    def install(self, digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]) -> None:
-        """Store a pack and a tool of it."""
+    def install(
+        self, batch: str, digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]
+    ) -> None:
+        """Store a pack and a tool of it for one batch, whose secrets and workers no other batch shares."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         found = ToolSpec.model_validate_json(spec)
         assert isinstance(found.handler, PackHandler), "only these are sent"
         if files:
             if digest_of(files) != digest or any(Path(name).name != name for name in files):
                 raise ValueError("the files of the pack were changed on their way")
             folder = self._folder / digest
-            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name, content in files.items():
                 (folder / name).write_bytes(content)
             path = folder / file
@@ -62,12 +66,11 @@ class Node:
             path = built_in(file)
         handler = found.handler.model_copy(update={"file": str(path)})
         with self._guard:
-            key = f"{digest}:{found.name}"
-            self._specs[key] = found.model_copy(update={"handler": handler})
-            self._grants[key] = grants = _NodeGrants()
+            self._specs[batch] = found.model_copy(update={"handler": handler})
+            self._grants[batch] = grants = _NodeGrants()
             results = self._folder / "results"
-            results.mkdir(mode=0o700, exist_ok=True)
-            self._executors[key] = Executor(
+            results.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._executors[batch] = Executor(
                 results=results,
                 grants=grants,
                 memory_limit=limits["memory_limit"],
@@ -79,7 +82,7 @@ class Node:
         """Run one call; block until its result."""
         task: dict[str, Any] = json.loads(message)
         with self._guard:
-            if task["node"] != self.id or task["attempt"] in self._seen or task["tool"] not in self._specs:
+            if task["node"] != self.id or task["attempt"] in self._seen or task["batch"] not in self._specs:
                 return json.dumps({REFUSED: True})
             self._seen[task["attempt"]] = None
             while len(self._seen) > _MOST_SEEN:
@@ -87,9 +90,9 @@ class Node:
         return asyncio.run_coroutine_threadsafe(self._run(task), self._loop).result()
 
     async def _run(self, task: dict[str, Any]) -> str:
-        spec, executor = self._specs[task["tool"]], self._executors[task["tool"]]
+        spec, executor = self._specs[task["batch"]], self._executors[task["batch"]]
         call = ToolCall.model_validate(task["call"])
-        self._grants[task["tool"]].granted = Granted(task["config"], task["secrets"])
+        self._grants[task["batch"]].granted = Granted(task["config"], task["secrets"])
         async with aclosing(executor.run(spec, call, timeout=task["timeout"])) as events:
             async for event in events:
                 if isinstance(event, Finished) and event.owner == call.id:
@@ -98,6 +101,17 @@ class Node:
                         whole = await asyncio.to_thread(_take_file, event.result.meta.truncated.file)
                     return json.dumps({"result": event.result.model_dump_json(by_alias=True), "whole": whole})
         raise AssertionError("a call always ends with Finished")
+
+    def release(self, batch: str) -> None:
+        """Forget a batch with its secrets, end its processes, and delete all files after the last one."""
+        with self._guard:
+            self._specs.pop(batch, None)
+            self._grants.pop(batch, None)
+            executor = self._executors.pop(batch, None)
+            if not self._specs:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        if executor is not None:
+            asyncio.run_coroutine_threadsafe(executor.close(), self._loop)
 
     def cancel(self, call_id: str) -> None:
         """End a running call."""
@@ -154,9 +168,14 @@ def describe(*, is_local: bool = False) -> dict[str, str]:
     return {"id": _node().id, "version": __version__}
 
 
-def install(digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]) -> None:
-    """Store a pack and a tool of it in this process."""
-    _node().install(digest, file, files, spec, limits)
+def install(batch: str, digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]) -> None:
+    """Store a pack and a tool of it in this process for one batch."""
+    _node().install(batch, digest, file, files, spec, limits)
+
+
+def release(batch: str) -> None:
+    """Forget a batch in this process."""
+    _node().release(batch)
 
 
 def missing(requirements: str) -> list[str]:

@@ -135,6 +135,7 @@ class DaskEngine:
         self._bundle: PackBundle | None = None
         self._spec: ToolSpec | None = None
         self._cancelled: set[str] = set()
+        self._id = os.urandom(16).hex()
 
     async def start(self, spec: ToolSpec) -> Calls:
         """Connect to the cluster, send the pack to its workers and check the tool's requirements there.
@@ -168,6 +169,11 @@ class DaskEngine:
             await self.cancel(call_id)
         if self._records is not None:
             self._records.close()
+        if self._client is not None and self._workers and self._gone is None:
+            with suppress(OSError, TimeoutError):
+                addresses = [*self._workers]
+                request = self._client.run(node.release, self._id, workers=addresses, on_error="ignore")
+                await asyncio.wait_for(request, _CONNECT_SECONDS)
         for one in (self._client, self._cluster):
             if one is not None:
                 with suppress(OSError, TimeoutError):
@@ -229,7 +235,7 @@ class DaskEngine:
         message = json.dumps({
             "node": worker.node,
             "attempt": attempt,
-            "tool": self._tool_key(),
+            "batch": self._id,
             "call": call.model_dump(mode="json", include={"id", "name", "args", "source"}),
             "timeout": timeout,
             "config": dict(granted.config),
@@ -358,7 +364,7 @@ class DaskEngine:
         options = {"workers": addresses, "on_error": "return"}
         found = await self._client.run(node.describe, is_local=bool(self._where.local_workers), **options)
         sent = await self._client.run(
-            node.install, bundle.digest, bundle.file, bundle.files, spec.model_dump_json(), limits, **options
+            node.install, self._id, bundle.digest, bundle.file, bundle.files, spec.model_dump_json(), limits, **options
         )
         wanted = json.dumps([one.model_dump(mode="json") for one in spec.requirements])
         lacking = await self._client.run(node.missing, wanted, **options)
@@ -389,11 +395,6 @@ class DaskEngine:
                 f"{spec.name} is granted {', '.join(sent)}, and secrets are sent only over TLS."
                 " Use dask+tls://HOST:PORT, or pass --insecure if you trust the network."
             )
-
-    def _tool_key(self) -> str:
-        assert self._bundle is not None, "`start` sets it"
-        assert self._spec is not None, "`start` sets it"
-        return f"{self._bundle.digest}:{self._spec.name}"
 
 
 async def _result(future: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Dask has no types
