@@ -42,6 +42,8 @@ PROMISES = {
     "ASK-6": "Sessions are saved, listed, resumed, renamed, exported and deleted; user messages are stored as typed.",
     "ASK-7": "Calls of models run according to rules and approvals; without a user to ask, other calls are rejected.",
     "ASK-8": "Without keys and network, an offline model answers and says that it is one.",
+    "BAT-1": "A tool runs over JSONL or CSV in bounded memory; each row has one result; a batch can be resumed.",
+    "BAT-2": "The embedded worker pool and a Dask cluster are two implementations of one engine port.",
     "BAT-3": "A call is kept as a check with expectations; checks run headless, with JUnit, and on the tool page.",
     "BAT-4": "A change of a schema is compared with the earlier schema and with the recorded calls.",
     "CLI-1": "pegboard tools list, info and invoke offer the operations of the interface without a screen.",

@@ -15,6 +15,7 @@ PROGRAM = str(Path(sys.executable).with_name("pegboard"))
 LINES = {
     "ask": ["ask", "tools.echo value=3", "--json"],
     "auth": ["auth", "list", "--json"],
+    "batch": ["batch", "--help"],
     "config": ["config", "show", "--json"],
     "deps": ["deps", "--json"],
     "guide": ["guide", "--json"],

@@ -19,6 +19,7 @@ __all__ = ["COMMANDS", "program", "run"]
 COMMANDS: Final = {
     "ask": "Ask a language model, which can use the tools.",
     "auth": "Store secrets in the keyring and show where each one comes from.",
+    "batch": "Call a tool with every row of a JSON Lines or CSV file.",
     "check": "Keep calls as checks, run them, and compare the schemas of tools.",
     "config": "Show settings and where each one is set.",
     "deps": "Check the programs, libraries and secrets that tools need, and show the tools that need each one.",

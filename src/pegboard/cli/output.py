@@ -41,6 +41,11 @@ class _Terminal(TextIOWrapper):
         super().write(cleaned)
         return len(text)
 
+    def write_status(self, text: str) -> None:
+        """Replace the current line by a cleaned text, without ending it."""
+        super().write(f"\r\x1b[K{text}")
+        self.flush()
+
     def write_colour(self, code: int) -> None:
         """Change the colour of the text that follows; 0 is the default colour."""
         super().write(f"\x1b[{code}m")
@@ -82,6 +87,21 @@ def print_json_text(json: str) -> None:
     """Print JSON text to stdout, as `print_json` does."""
     sys.stdout.flush()
     _write_json(without_halves(json).encode())
+
+
+def print_line_of_json(line: bytes) -> None:
+    """Print one line of JSON to stdout; on a terminal, control characters and invisible ones are escapes."""
+    _write_json(line)
+
+
+def write_status(text: str) -> None:
+    """Show a text as the last line on stderr, in place of the previous one; do nothing if it isn't a terminal."""
+    import shutil
+
+    if isinstance(sys.stderr, _Terminal):
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.write_status(clean_line(text)[: max(1, shutil.get_terminal_size().columns - 1)])
 
 
 def _write_json(text: bytes) -> None:

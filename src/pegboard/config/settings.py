@@ -204,6 +204,13 @@ class ScriptsSettings(Section):
     """Memory of a script's process."""
 
 
+class BatchSettings(Section):
+    """`[batch]`: where `pegboard batch` runs calls."""
+
+    engine: str | None = None
+    """`dask://HOST:PORT` and the like, or `embedded`. A folder's `pegboard.toml` can't set it."""
+
+
 class McpOAuth(Section):
     """`[mcp.servers.NAME.oauth]`: how Pegboard identifies itself when the user logs in to a server.
 
@@ -272,6 +279,7 @@ class Settings(Section):
     model: ModelSettings = ModelSettings()
     ask: AskSettings = AskSettings()
     scripts: ScriptsSettings = ScriptsSettings()
+    batch: BatchSettings = BatchSettings()
     mcp: McpSettings = McpSettings()
     keys: dict[str, Keys] = Field(default_factory=dict)
     """Command id → its keys."""

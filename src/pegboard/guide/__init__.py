@@ -16,6 +16,7 @@ ORDER: Final = (
     "models",
     "scripts",
     "checks",
+    "batch",
     "health",
     "packs",
     "mcp",

@@ -9,12 +9,11 @@ from pydantic import Field
 
 from pegboard.models.model import DataModel, JsonObject
 
-CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "check"]
-"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool, a
-check."""
+CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "batch", "check"]
+"""Who requested a call: a person (form, command line, batch, check), a model, a script, an MCP client, another tool."""
 
 
-OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk", "check"})
+OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk", "batch", "check"})
 """Sources of calls that a person makes; all other calls come from models and other agents."""
 
 

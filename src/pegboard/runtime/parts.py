@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pegboard.mcp.runner import McpRunner
     from pegboard.mcp.services import Sampled
     from pegboard.models import SamplingRequest
+    from pegboard.ports import Recorder, ToolRunner
     from pegboard.presets import Presets
     from pegboard.runtime.grants import PackGrants
     from pegboard.runtime.redaction import SecretRedaction
@@ -231,12 +232,16 @@ class Parts:
     @cached_property
     def executor(self) -> Executor:
         """The worker pool."""
+        return self.new_executor(self.settings.tools.workers)
+
+    def new_executor(self, workers: int | None) -> Executor:
+        """Return a new worker pool with the configured limits."""
         from pegboard.executor import Executor
 
         tools = self.settings.tools
         return Executor(
             results=self.paths.results,
-            workers=tools.workers,
+            workers=workers,
             memory_limit=tools.memory_limit,
             log_limit=tools.log_limit,
             result_limit=tools.result_limit,
@@ -268,17 +273,23 @@ class Parts:
     @cached_property
     def gateway(self) -> Gateway:
         """The pipeline that every call passes."""
+        return self.gateway_through(self.executor)
+
+    def gateway_through(
+        self, runner: ToolRunner, *, is_remote: bool = False, recorder: Recorder | None = None
+    ) -> Gateway:
+        """Return a pipeline whose tools of packs run with a runner; a remote one checks requirements itself."""
         from pegboard.gateway import Gateway
 
         scripts = {"script": self.script_runner} if self.settings.scripts.offer else {}
         return Gateway(
             self.registry,
-            {"pack": self.executor, "mcp": self.server_runner, **scripts},
-            self.history,
+            {"pack": runner, "mcp": self.server_runner, **scripts},
+            recorder or self.history,
             allow=self.allow,
             timeouts=self.timeouts,
             rules=self.rules,
-            readiness=self.health,
+            readiness=None if is_remote else self.health,
             redaction=self.redaction,
             cache=self.settings.ask.cache,
         )

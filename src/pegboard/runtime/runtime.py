@@ -15,6 +15,7 @@ from pegboard.registry import AllowList
 from pegboard.runtime.health import ToolHealth
 from pegboard.runtime.models import Models
 from pegboard.runtime.parts import Parts
+from pegboard.runtime.pipelines import Pipelines
 from pegboard.runtime.presets import ToolPresets
 from pegboard.runtime.queries import Queries
 from pegboard.runtime.reload import SettingsChange, changed_settings
@@ -67,6 +68,7 @@ class Runtime:
         self.scripts = Scripts(self._parts)
         self.queries = Queries(self._parts)
         self.servers = Servers(self._parts, self.models)
+        self.pipelines = Pipelines(self._parts)
 
     @classmethod
     def from_environment(

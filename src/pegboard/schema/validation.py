@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from pegboard.data.pointer import pointer
 from pegboard.models import Fault, JsonObject
 from pegboard.schema.keywords import engine, walking
+from pegboard.schema.quick import Accepts, quick_acceptance
 from pegboard.schema.sentences import faults_of
 from pegboard.schema.soundness import Flaw, Schema, SchemaRepair, copied
 
@@ -67,6 +68,8 @@ class Validator:
         Args:
             arguments: Object to validate; not changed.
         """
+        if self._accepts is not None and self._accepts(arguments):
+            return ()
         return tuple(sorted(self.faults_within(self.schema, arguments, ""), key=self._rank))
 
     def faults_within(self, node: JsonValue, value: JsonValue, path: str) -> tuple[Fault, ...]:
@@ -114,6 +117,10 @@ class Validator:
             node: Part of `schema` itself, not a copy.
         """
         return self._repair.target(node) if isinstance(node, dict) else None
+
+    @cached_property
+    def _accepts(self) -> Accepts | None:
+        return quick_acceptance(self.schema)
 
     @cached_property
     def _engine(self) -> Engine:

@@ -267,6 +267,11 @@ class ToolsScreen(PageScreen):
             self._settle()
             self._page.save_preset()
 
+    def action_batch(self) -> None:
+        """Open the dialog that calls the tool with every row of a file."""
+        if self._page is not None:
+            self._page.run_over_file()
+
     def action_copy_as(self) -> None:
         """Open the dialog that copies the call in several formats."""
         if self._page is not None:

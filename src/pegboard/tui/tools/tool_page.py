@@ -407,6 +407,15 @@ class ToolPage(Vertical):
         if filled is not None:
             self.app.push_screen(copy_call(*filled, self._runtime.tools.packs_option(filled[0])))
 
+    def run_over_file(self) -> None:
+        """Open the dialog that calls the tool with every row of a file."""
+        from pegboard.tui.tools.batch import BatchScreen
+
+        if self._shown is None:
+            self.notify("Select a tool first.", severity="warning")
+        else:
+            self.app.push_screen(BatchScreen(self._runtime, self._shown))
+
     def _tool_and_form(self) -> tuple[ToolSpec, Form] | None:
         """Return the tool and its form, or None after reporting why the arguments are unknown."""
         form = self._form.form

@@ -1,0 +1,48 @@
+"""The embedded engine: worker processes of this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pegboard.models import PackHandler, ToolSpec
+
+if TYPE_CHECKING:
+    from pegboard.executor import Executor
+    from pegboard.ports import Calls
+    from pegboard.runtime import Runtime
+    from pegboard.runtime.pipelines import GroupedRecords
+
+
+class EmbeddedEngine:
+    """Pool of worker processes of its own, so that calls of a batch don't delay others. An `Engine`.
+
+    Tools of MCP servers run over the runtime's connections.
+
+    Args:
+        runtime: The runtime.
+        jobs: Number of worker processes; by default the configured one, or the number of cores.
+    """
+
+    name = "embedded"
+
+    def __init__(self, runtime: Runtime, jobs: int | None = None) -> None:
+        self._runtime = runtime
+        self.jobs = jobs or runtime.settings.tools.workers or os.cpu_count() or 1
+        self._executor: Executor | None = None
+        self._records: GroupedRecords | None = None
+
+    async def start(self, spec: ToolSpec) -> Calls:
+        """Return the pipeline; the processes start with the first calls."""
+        if not isinstance(spec.handler, PackHandler):
+            return self._runtime.pipelines.shared()
+        self._executor = self._runtime.pipelines.executor(self.jobs)
+        self._records = self._runtime.pipelines.records()
+        return self._runtime.pipelines.through(self._executor, self._records)
+
+    async def close(self) -> None:
+        """End all calls and processes."""
+        if self._executor is not None:
+            await self._executor.close()
+        if self._records is not None:
+            self._records.close()

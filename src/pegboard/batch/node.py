@@ -1,0 +1,208 @@
+"""Calls on a machine of a cluster: the part of a remote engine that runs there.
+
+Each call runs in one of Pegboard's own worker processes, started by the process of the cluster's worker. That costs a
+millisecond and a process, and keeps every promise of local calls: a tool that hangs, crashes or exhausts memory fails
+only its own call instead of ending the cluster's worker with the calls of others, the time limit ends it, and it sees
+neither the environment of the cluster's worker nor the secrets of other packs.
+
+Every call is bound to one process (`Node.id`) and has an id that runs only once in it: if the cluster repeats a call by
+itself, as Dask does after it loses a worker, the second attempt is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections import OrderedDict
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any, Final  # Any: fields of a message
+
+from pegboard import __version__
+from pegboard.batch.bundle import built_in, digest_of
+from pegboard.executor import Executor
+from pegboard.models import Finished, PackHandler, Requirement, ToolCall, ToolSpec
+from pegboard.ports import Granted
+
+_MOST_SEEN: Final = 100_000
+REFUSED: Final = "refused"
+
+
+class Node:
+    """State of one process of a cluster: installed packs, a worker pool and its event loop."""
+
+    def __init__(self) -> None:
+        self.id = os.urandom(16).hex()
+        self._folder = Path(tempfile.mkdtemp(prefix="pegboard-node-"))
+        self._specs: dict[str, ToolSpec] = {}
+        self._executors: dict[str, Executor] = {}
+        self._grants: dict[str, _NodeGrants] = {}
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._guard = threading.Lock()
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="pegboard-node", daemon=True).start()
+
+    def install(
+        self, batch: str, digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]
+    ) -> None:
+        """Store a pack and a tool of it for one batch, whose secrets and workers no other batch shares."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        found = ToolSpec.model_validate_json(spec)
+        assert isinstance(found.handler, PackHandler), "only these are sent"
+        if files:
+            if digest_of(files) != digest or any(Path(name).name != name for name in files):
+                raise ValueError("the files of the pack were changed on their way")
+            folder = self._folder / digest
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+            path = folder / file
+        else:
+            path = built_in(file)
+        handler = found.handler.model_copy(update={"file": str(path)})
+        with self._guard:
+            self._specs[batch] = found.model_copy(update={"handler": handler})
+            self._grants[batch] = grants = _NodeGrants()
+            results = self._folder / "results"
+            results.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._executors[batch] = Executor(
+                results=results,
+                grants=grants,
+                memory_limit=limits["memory_limit"],
+                log_limit=limits["log_limit"],
+                result_limit=limits["result_limit"],
+            )
+
+    def run(self, message: str) -> str:
+        """Run one call; block until its result."""
+        task: dict[str, Any] = json.loads(message)
+        with self._guard:
+            if task["node"] != self.id or task["attempt"] in self._seen or task["batch"] not in self._specs:
+                return json.dumps({REFUSED: True})
+            self._seen[task["attempt"]] = None
+            while len(self._seen) > _MOST_SEEN:
+                self._seen.popitem(last=False)
+        return asyncio.run_coroutine_threadsafe(self._run(task), self._loop).result()
+
+    async def _run(self, task: dict[str, Any]) -> str:
+        spec, executor = self._specs[task["batch"]], self._executors[task["batch"]]
+        call = ToolCall.model_validate(task["call"])
+        self._grants[task["batch"]].granted = Granted(task["config"], task["secrets"])
+        async with aclosing(executor.run(spec, call, timeout=task["timeout"])) as events:
+            async for event in events:
+                if isinstance(event, Finished) and event.owner == call.id:
+                    whole = None
+                    if event.result.meta.truncated is not None:
+                        whole = await asyncio.to_thread(_take_file, event.result.meta.truncated.file)
+                    return json.dumps({"result": event.result.model_dump_json(by_alias=True), "whole": whole})
+        raise AssertionError("a call always ends with Finished")
+
+    def release(self, batch: str) -> None:
+        """Forget a batch with its secrets, end its processes, and delete all files after the last one."""
+        with self._guard:
+            self._specs.pop(batch, None)
+            self._grants.pop(batch, None)
+            executor = self._executors.pop(batch, None)
+            if not self._specs:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        if executor is not None:
+            asyncio.run_coroutine_threadsafe(executor.close(), self._loop)
+
+    def cancel(self, call_id: str) -> None:
+        """End a running call."""
+        for executor in self._executors.values():
+            asyncio.run_coroutine_threadsafe(executor.cancel(call_id), self._loop)
+
+
+def _take_file(name: str) -> str:
+    """Return the content of a file and delete it."""
+    file = Path(name)
+    content = file.read_text("utf-8")
+    with suppress(OSError):
+        file.unlink()
+    return content
+
+
+class _NodeGrants:
+    """Configuration and secrets that the submitting side granted to a pack. A `pegboard.ports.Grants`."""
+
+    granted = Granted({}, {})
+
+    def known(self, handler: PackHandler) -> Granted | None:
+        """Return what came with the last call; it is the same for all calls of a batch."""
+        return self.granted
+
+    async def look_up(self, handler: PackHandler) -> Granted:
+        """Return what came with the last call."""
+        return self.granted
+
+    def refuse(self, handler: PackHandler, name: str) -> None:
+        """Ignore a secret that wasn't granted; it reads as missing."""
+
+    def where(self, name: str) -> tuple[str | None, str]:
+        """Return whether a secret was granted."""
+        return ("the submitting machine", "") if self.granted.secrets.get(name) else (None, f"{name} is not set.")
+
+
+_guard = threading.Lock()
+_nodes: dict[int, Node] = {}
+"""The node of this process, by its id, because a fork must not use its parent's."""
+
+
+def _node() -> Node:
+    with _guard:
+        if os.getpid() not in _nodes:
+            _nodes[os.getpid()] = Node()
+        return _nodes[os.getpid()]
+
+
+def describe(*, is_local: bool = False) -> dict[str, str]:
+    """Return the id of this process and its version of Pegboard; a local one then ignores ctrl+c of the terminal."""
+    if is_local and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return {"id": _node().id, "version": __version__}
+
+
+def install(batch: str, digest: str, file: str, files: dict[str, bytes], spec: str, limits: dict[str, int]) -> None:
+    """Store a pack and a tool of it in this process for one batch."""
+    _node().install(batch, digest, file, files, spec, limits)
+
+
+def release(batch: str) -> None:
+    """Forget a batch in this process."""
+    _node().release(batch)
+
+
+def missing(requirements: str) -> list[str]:
+    """Return a sentence for each program and library that a tool requires and this machine doesn't have."""
+    from pegboard.executor.environment import worker_environment
+    from pegboard.sdk.findings import report_row
+    from pegboard.sdk.probes import probe_all
+    from pegboard.sdk.requirements import DeclaredRequirement
+
+    declared = [
+        DeclaredRequirement(
+            one.kind, one.name, version_flag=one.version_flag, min_version=one.min_version, install=one.install
+        )
+        for one in map(Requirement.model_validate, json.loads(requirements))
+        if one.kind in ("cli", "lib") and not one.optional
+    ]
+    environ = worker_environment(os.environ)
+    found = probe_all(declared, find_secret=lambda _: (None, ""), environ=environ)
+    rows = [report_row("", requirement, result) for requirement, result in found]
+    return [f"{row['error']} {row['install']}" for row in rows if row["status"] in ("missing", "outdated")]
+
+
+def run_call(message: str) -> str:
+    """Run one call in this process and return its result."""
+    return _node().run(message)
+
+
+def cancel_call(call_id: str) -> None:
+    """End a running call of this process."""
+    _node().cancel(call_id)

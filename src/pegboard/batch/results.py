@@ -1,0 +1,214 @@
+"""Results of rows: their shape, and the file that they are appended to."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from pegboard import storage
+from pegboard.batch.errors import JournalError
+from pegboard.models import DataModel, JsonObject, ToolError, ToolResult
+
+UNKNOWN: Final = "unknown"
+"""Detail of the error of a row whose call was interrupted and can't be repeated safely."""
+_COLUMNS: Final = ("row", "ok")
+_LAST_COLUMNS: Final = ("error", "message", "detail", "durationMs", "attempts", "call")
+_MOST_COLUMNS: Final = 1_000
+
+
+class RowResult(DataModel):
+    """The result of one row."""
+
+    row: int
+    ok: bool
+    data: JsonValue = None
+    error: ToolError | None = None
+    duration_ms: float = 0.0
+    attempts: int = 1
+    call: str | None = None
+    """Id of the last call in the history; None if the tool wasn't called."""
+
+    @classmethod
+    def failed(cls, row: int, message: str, detail: str | None = None, *, attempts: int = 0) -> RowResult:
+        """Return the result of a row without a finished call."""
+        code = "execution_error" if detail == UNKNOWN else "invalid_args"
+        error = ToolResult.failed(code, message, detail).error  # type: ignore[arg-type]  # both are codes
+        return cls.model_construct(
+            row=row, ok=False, data=None, error=error, duration_ms=0.0, attempts=attempts, call=None
+        )
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the call was interrupted, so that its outcome is unknown."""
+        return self.error is not None and self.error.detail in (UNKNOWN, "worker_lost")
+
+    def line(self) -> bytes:
+        """Return the result as one line of JSON: `{row, ok, data, error, durationMs, attempts, call}`."""
+        shown = {
+            "row": self.row,
+            "ok": self.ok,
+            "data": self.data,
+            "error": self.error,
+            "durationMs": self.duration_ms,
+            "attempts": self.attempts,
+            "call": self.call,
+        }
+        try:
+            return to_json(shown, by_alias=True, inf_nan_mode="strings") + b"\n"
+        except PydanticSerializationError:  # half a surrogate pair
+            shown["error"] = self.error.model_dump(mode="json", by_alias=True) if self.error else None
+            return json.dumps(shown, separators=(",", ":")).encode() + b"\n"
+
+
+class ResultLines:
+    """File of results to which lines are appended.
+
+    Each line is one write, so that a killed process leaves at most one incomplete line, which `recover` removes.
+
+    Args:
+        file: The file.
+
+    Raises:
+        OSError: The file can't be opened.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, storage.PRIVATE_FILE)
+        self.size = os.fstat(self._descriptor).st_size
+        """Bytes written so far."""
+
+    def append(self, line: bytes) -> int:
+        """Write a line and return the size of the file.
+
+        Raises:
+            OSError: The file can't be written.
+        """
+        _write_all(self._descriptor, line)
+        self.size += len(line)
+        return self.size
+
+    def recover(self, known: int) -> list[tuple[int, int, bool]]:
+        """Return the row, the end and the success of each complete line after a position; remove what follows.
+
+        Args:
+            known: Size up to which every line is known to be complete.
+
+        Raises:
+            JournalError: The file is shorter.
+            OSError: The file can't be read.
+        """
+        if self.size < known:
+            raise JournalError(
+                f"The results have {self.size:,} bytes, but the journal recorded {known:,}. Restore the file, or start"
+                " again with --force."
+            )
+        found = []
+        end = known
+        for line in _tail(self._descriptor, known):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                value = from_json(line)
+                row, ok = value["row"], value["ok"]
+            except (ValueError, KeyError, TypeError):
+                break
+            end += len(line)
+            found.append((int(row), end, bool(ok)))
+        os.ftruncate(self._descriptor, end)
+        self.size = end
+        return found
+
+    def sync(self) -> None:
+        """Make the lines survive a power failure."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _tail(descriptor: int, start: int) -> Iterator[bytes]:
+    with open(os.dup(descriptor), "rb") as file:  # noqa: PTH123 - a descriptor
+        file.seek(start)
+        yield from file
+
+
+def read_results(file: Path) -> Iterator[JsonObject]:
+    """Yield the results in a file of lines, in the order in which they finished.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+    with file.open("rb") as lines:
+        for line in lines:
+            yield from_json(line)
+
+
+def write_csv(source: Path, target: Path) -> None:
+    """Write the results in a file of lines as CSV: nested data become columns such as `data.user.name`.
+
+    The columns are those of all rows, so the file is written at the end of a batch, and replaced as a whole.
+
+    Raises:
+        OSError: A file can't be read or written.
+    """
+    columns: dict[str, None] = {}
+    for result in read_results(source):
+        for name, _ in _flat("data", result.get("data")):
+            if len(columns) < _MOST_COLUMNS:
+                columns[name] = None
+    if "data" in columns and len(columns) == _MOST_COLUMNS:
+        columns = {"data": None}
+    with storage.replacing(target) as raw:
+        text = io.TextIOWrapper(raw, "utf-8", errors="backslashreplace", newline="", write_through=True)
+        writer = csv.writer(text)
+        writer.writerow([*_COLUMNS, *columns, *_LAST_COLUMNS])
+        for result in read_results(source):
+            writer.writerow(_cells(result, columns))
+        text.detach()
+
+
+def _cells(result: JsonObject, columns: Iterable[str]) -> list[object]:
+    error = result.get("error")
+    error = error if isinstance(error, dict) else {}
+    data = dict(_flat("data", result.get("data")))
+    return [
+        result["row"],
+        "true" if result["ok"] else "false",
+        *(data.get(name, "") for name in columns),
+        error.get("code", ""),
+        error.get("message", ""),
+        error.get("detail") or "",
+        result.get("durationMs", ""),
+        result.get("attempts", ""),
+        result.get("call") or "",
+    ]
+
+
+def _flat(name: str, value: JsonValue) -> Iterator[tuple[str, str | int | float]]:
+    """Yield the name and the value of each cell: objects are flattened, lists stay JSON."""
+    match value:
+        case None:
+            return
+        case dict() if value:
+            for key, inner in value.items():
+                yield from _flat(f"{name}.{key}", inner)
+        case bool():
+            yield name, "true" if value else "false"
+        case str() | int() | float():
+            yield name, value
+        case _:
+            yield name, json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,105 @@
+"""Pipelines of calls with other runners than the usual one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from datetime import datetime
+
+    from pegboard.executor import Executor
+    from pegboard.gateway import Gateway
+    from pegboard.models import CallRecord, ToolCall, ToolResult
+    from pegboard.ports import Grants, Recorder, ToolRunner
+    from pegboard.runtime.parts import Parts
+
+_MOST_HELD: Final = 500
+_HELD_SECONDS: Final = 0.25
+
+
+class Pipelines:
+    """The pipeline of calls, with a choice of the runner of packs' tools.
+
+    Args:
+        parts: The parts of the runtime.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @property
+    def grants(self) -> Grants:
+        """Lookup of the configuration and secrets of packs."""
+        return self._parts.grants
+
+    def shared(self) -> Gateway:
+        """Return the pipeline that every other call passes."""
+        return self._parts.gateway
+
+    def through(self, runner: ToolRunner, records: GroupedRecords, *, is_remote: bool = False) -> Gateway:
+        """Return a pipeline that runs the tools of packs with another runner.
+
+        Args:
+            runner: The runner.
+            records: From `records`; its user closes it.
+            is_remote: Whether it runs tools on other machines, so that requirements of this one don't count.
+        """
+        return self._parts.gateway_through(runner, is_remote=is_remote, recorder=records)
+
+    def records(self) -> GroupedRecords:
+        """Return the history as a recorder for many short calls."""
+        return GroupedRecords(self._parts.history)
+
+    def executor(self, workers: int) -> Executor:
+        """Return a new worker pool with a number of processes; its user closes it."""
+        return self._parts.new_executor(workers)
+
+
+class GroupedRecords:
+    """Recorder that passes records on in groups, because each write of the history interrupts the event loop.
+
+    A killed process loses the records of at most a quarter of a second. A `pegboard.ports.Recorder`, used in one event
+    loop.
+
+    Args:
+        recorder: Stores the records.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._held: list[tuple[ToolCall, ToolResult, datetime]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
+        """Hold a record for a moment."""
+        self._held.append((call, result, at))
+        if len(self._held) >= _MOST_HELD:
+            self.close()
+        elif self._timer is None:
+            import asyncio
+
+            self._timer = asyncio.get_running_loop().call_later(_HELD_SECONDS, self.close)
+
+    def close(self) -> None:
+        """Pass on the held records."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        held, self._held = self._held, []
+        for call, result, at in held:
+            self._recorder.record(call, result, at)
+
+    def records(self, *, tool: str | None = None, limit: int = 100) -> Sequence[CallRecord]:
+        """Return records, the newest first."""
+        self.close()
+        return self._recorder.records(tool=tool, limit=limit)
+
+    def keep_for_reuse(self, key: str, call_id: str) -> None:
+        """Store under a key that a result can be reused."""
+        self._recorder.keep_for_reuse(key, call_id)
+
+    def kept_for_reuse(self, key: str) -> tuple[float, ToolResult | None]:
+        """Return the time and the result of the last `keep_for_reuse`."""
+        return self._recorder.kept_for_reuse(key)

@@ -1,0 +1,347 @@
+"""Dialog that runs a tool over a file."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import shutil
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from pegboard.batch.engines.embedded import EmbeddedEngine
+from pegboard.batch.errors import BatchError
+from pegboard.batch.export import merge_results
+from pegboard.batch.plan import BatchPlan
+from pegboard.batch.preview import BatchPreview, preview
+from pegboard.batch.results import RowResult
+from pegboard.batch.run import Batch
+from pegboard.data.json_text import write
+from pegboard.models import ToolCall, ToolSpec
+from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.widgets.control_pictures import ControlPictures
+from pegboard.tui.widgets.dialog import Dialog
+from pegboard.tui.widgets.pick_list import PickLine, PickList
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_SHOWN = 500
+"""Results in the list; the export has all of them."""
+_REFRESH_SECONDS = 0.25
+_LONGEST = 200
+
+
+class BatchScreen(Dialog[None]):
+    """Rows of a file, the mapping of their columns with the first calls, and the results as they come.
+
+    Args:
+        runtime: Runtime that runs the calls.
+        spec: The tool.
+    """
+
+    PAGE = "Run over a file"
+    AUTO_FOCUS = "#file"
+
+    DEFAULT_CSS = """
+    BatchScreen {
+        & > #box { width: 110; height: 36; }
+        Input, Input:focus { border: none; border-left: outer $border; height: 1; padding: 0 1; background: $panel; }
+        #maps { margin-top: 1; }
+        #preview { height: auto; max-height: 9; padding: 0 1; color: $text-muted; }
+        #status { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
+        PickList { height: 1fr; }
+    }
+    """
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("batch.run", "ctrl+r", "run", "Run", "Call the tool with every row.", footer=True),
+        Command("batch.failures", "f3", "failures", "Failures", "Show only failed rows, or all.", footer=True),
+        Command("batch.retry", "f6", "retry", "Retry failed", "Call the tool again with the failed rows.", footer=True),
+        Command("batch.export", "ctrl+s", "export", "Export", "Write all results to a new file.", footer=True),
+        Command("batch.close", "escape", "close", "Close", "Stop the batch, or close.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime, spec: ToolSpec) -> None:
+        super().__init__(f"Run {clean_line(spec.name)} over a file")
+        self._runtime = runtime
+        self._spec = spec
+        self._file = Input(placeholder="JSON Lines or CSV file", id="file", highlighter=ControlPictures())
+        self._maps = Input(
+            placeholder="mapping, if names differ: PARAMETER=COLUMN …", id="maps", highlighter=ControlPictures()
+        )
+        self._preview = Static(id="preview")
+        self._status = Static(id="status")
+        self._list = PickList()
+        self._batch: Batch | None = None
+        self._folder: Path | None = None
+        self._parts: list[Path] = []
+        """Files of results; a later one has the retried rows of the earlier ones."""
+        self._recent: deque[RowResult] = deque(maxlen=_SHOWN)
+        self._failures: deque[RowResult] = deque(maxlen=_SHOWN)
+        self._failed: set[int] = set()
+        self._shown: list[RowResult] = []
+        self._only_failures = False
+        self._has_news = False
+
+    def compose_body(self) -> ComposeResult:
+        """Compose the inputs, the preview, the progress and the results."""
+        yield self._file
+        yield self._maps
+        yield self._preview
+        yield self._status
+        yield self._list
+
+    def on_mount(self) -> None:
+        """Refresh the results while the batch runs."""
+        self._list.empty = "No results yet."
+        self._list.show([])
+        self.set_interval(_REFRESH_SECONDS, self._refresh)
+
+    def on_unmount(self) -> None:
+        """Delete the results that were not exported."""
+        if self._batch is not None:
+            self._batch.stop()
+        elif self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _plan(self) -> BatchPlan:
+        """Return the plan of the inputs.
+
+        Raises:
+            BatchError: The mapping can't be read.
+        """
+        try:
+            maps = tuple(shlex.split(self._maps.value))
+        except ValueError as error:
+            raise BatchError(f"The mapping can't be read: {error}.") from error
+        return BatchPlan(spec=self._spec, source=str(_path(self._file.value)), maps=maps)
+
+    # Preview
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._show_preview()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if event.input is self._file:
+            self._maps.focus()
+        else:
+            self.action_run()
+
+    @work(exclusive=True, group="preview")
+    async def _show_preview(self) -> None:
+        if not self._file.value.strip():
+            self._preview.update("")
+            return
+        await asyncio.sleep(0.1)  # for the next key
+        try:
+            found = await asyncio.to_thread(preview, self._plan())
+        except BatchError as error:
+            self._preview.update(Content.styled(clean_line(str(error)), "$text-warning"))
+            return
+        self._preview.update(_described(found, self._spec))
+
+    # Running
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable only the actions that apply now."""
+        is_running = self._batch is not None
+        match action:
+            case "run":
+                return not is_running
+            case "retry":
+                return not is_running and bool(self._failed)
+            case "export":
+                return not is_running and bool(self._parts)
+        return True
+
+    def action_run(self) -> None:
+        """Call the tool with every row."""
+        if not self._file.value.strip():
+            self.notify("Enter a file first.", severity="warning")
+            self._file.focus()
+            return
+        self._run(None)
+
+    def action_retry(self) -> None:
+        """Call the tool again with the failed rows."""
+        self._run(frozenset(self._failed))
+
+    @work(exclusive=True, group="batch")
+    async def _run(self, only: frozenset[int] | None) -> None:
+        """Run the batch, or the rows that failed."""
+        if self._spec.hints.destructive:
+            from pegboard.tui.dialogs.confirm import Confirm
+
+            name = clean_line(self._spec.name)
+            question = f"{name} may delete or overwrite data, and is called for every row."
+            if not await self.app.push_screen_wait(Confirm(f"Run {name} over the file?", question, "Run it")):
+                return
+        try:
+            plan = self._plan()
+            if self._folder is None:
+                self._folder = await asyncio.to_thread(self._make_folder)
+        except (BatchError, OSError) as error:
+            self._status.update(Content.styled(clean_line(str(error)), "$text-error"))
+            return
+        if only is None:
+            self._parts.clear()
+            self._recent.clear()
+        self._failed.clear()
+        self._failures.clear()
+        part = self._folder / f"{len(self._parts)}.jsonl"
+        self._parts.append(part)
+        plan = BatchPlan(spec=plan.spec, source=plan.source, maps=plan.maps, out=part, replace=True, only=only)
+        batch = self._batch = Batch(plan, EmbeddedEngine(self._runtime))
+        self.refresh_bindings()
+        message = ""
+        try:
+            ended = await batch.run(self._add)
+            message = "Stopped. " if ended == "stopped" else ""
+        except BatchError as error:
+            message = f"{error} "
+        finally:
+            self._batch = None
+            if not self.is_attached:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        progress = batch.progress
+        self._refresh()
+        summary = f"{count(progress.done, 'row')}, {progress.failed:,} failed, in {progress.seconds:.1f} s"
+        self._status.update(Content(clean_line(f"{message}{summary}")))
+        if progress.done:
+            self._list.focus()
+        self.refresh_bindings()
+
+    def _make_folder(self) -> Path:
+        folder = self._runtime.paths.state
+        folder.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="batch-", dir=folder))
+
+    def _add(self, result: RowResult) -> None:
+        self._recent.append(result)
+        if not result.ok:
+            self._failures.append(result)
+            self._failed.add(result.row)
+        self._has_news = True
+
+    def _refresh(self) -> None:
+        """Show the progress and the latest results."""
+        if self._batch is not None:
+            self._status.update(Content(self._batch.progress.line()))
+        if self._has_news:
+            self._has_news = False
+            self._show_results()
+
+    @property
+    def _marked(self) -> RowResult | None:
+        """The marked result; None if there are none."""
+        marked = self._list.marked
+        return self._shown[marked] if marked is not None and marked < len(self._shown) else None
+
+    def _show_results(self) -> None:
+        found = self._failures if self._only_failures else self._recent
+        result = self._marked
+        marked = result.row if result is not None else None
+        self._shown = sorted(found, key=lambda result: result.row)
+        rows = [result.row for result in self._shown]
+        self._list.show([_line(result) for result in self._shown], rows.index(marked) if marked in rows else 0)
+
+    def action_failures(self) -> None:
+        """Show only failed rows, or all."""
+        self._only_failures = not self._only_failures
+        self._list.empty = "No failures." if self._only_failures else "No results yet."
+        self._show_results()
+
+    # Results
+
+    @on(PickList.Chosen)
+    def _chosen(self, event: PickList.Chosen) -> None:
+        """Show the result of a row."""
+        event.stop()
+        if self._marked is not None:
+            self._open(self._marked)
+
+    @work(exclusive=True, group="open")
+    async def _open(self, result: RowResult) -> None:
+        from pegboard.models import ToolResult
+        from pegboard.tui.dialogs.result import ResultScreen
+
+        stored = await asyncio.to_thread(self._runtime.history.result, result.call) if result.call else None
+        call = ToolCall(id=result.call or "", name=self._spec.name, source="batch")
+        shown = stored or ToolResult(ok=result.ok, data=result.data, error=result.error)
+        self.app.push_screen(
+            ResultScreen(call, shown, self._runtime.paths.state, f"Row {result.row} of {clean_line(self._spec.name)}")
+        )
+
+    @work(exclusive=True, group="export")
+    async def action_export(self) -> None:
+        """Write all results to a new file."""
+        from pegboard.tui.dialogs.ask_name import AskName
+
+        source = _path(self._file.value)
+        name = await self.app.push_screen_wait(
+            AskName("Export the results to", str(source.with_name(f"{source.stem}.results.csv")))
+        )
+        if name is None:
+            return
+        target = _path(name)
+        try:
+            await asyncio.to_thread(merge_results, tuple(self._parts), target)
+        except OSError as error:
+            reason = clean_line(f"{name} was not written: {error.strerror or error}.")
+            self.notify(reason, severity="error", markup=False)
+        else:
+            self.notify(f"Results written to {clean_line(str(target))}.", markup=False)
+
+    def action_close(self) -> None:
+        """Stop the batch; close if none is running."""
+        if self._batch is None:
+            self.dismiss(None)
+        else:
+            self._batch.stop()
+            self._status.update("Stopping when the running calls have finished …")
+
+
+def _path(text: str) -> Path:
+    """Return the path that a user typed."""
+    return Path(text.strip()).expanduser()
+
+
+def _line(result: RowResult) -> PickLine:
+    """Return the line of a result."""
+    if result.error is not None:
+        return PickLine(f"✗ {result.row:>6}  {clean_line(result.error.message[:_LONGEST])}", result.error.detail or "")
+    text = write(result.data)[:_LONGEST]
+    return PickLine(f"✓ {result.row:>6}  {clean_line(text)}", f"{result.duration_ms:,.0f} ms")
+
+
+def _described(found: BatchPreview, spec: ToolSpec) -> Content:
+    """Return the columns, the mapping and the first calls."""
+    parts = [Content(clean_line(f"columns: {', '.join(found.columns)}"))]
+    if found.mapping:
+        pairs = ", ".join(f"{name} ← {column}" for name, column in found.mapping.items())
+        parts.append(Content(clean_line(f"mapping: {pairs}")))
+    if found.ignored:
+        parts.append(Content(clean_line(f"ignored: {', '.join(found.ignored)}")))
+    for call in found.calls:
+        text = f"row {call.row}: {spec.name} {write(call.arguments)[:_LONGEST]}"
+        line = Content(clean_line(text))
+        if call.problem:
+            line = Content.assemble(line, Content.styled(f"  ✗ {clean_line(call.problem)}", "$text-error"))
+        parts.append(line)
+    if not found.calls:
+        parts.append(Content("The file has no rows."))
+    return Content("\n").join(parts)

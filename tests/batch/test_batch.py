@@ -1,0 +1,297 @@
+"""`pegboard batch` with the worker pool."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import commands
+import pytest
+
+from pegboard.runtime import Runtime
+
+pytestmark = pytest.mark.promise("BAT-1")
+
+Command = Callable[..., commands.Done]
+
+
+def rows(source: Path, count: int, /, **more: object) -> Path:
+    source.write_text("".join(json.dumps({"number": number, **more}) + "\n" for number in range(1, count + 1)))
+    return source
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return sorted((json.loads(line) for line in text.splitlines()), key=lambda result: result["row"])
+
+
+def test_each_row_is_a_recorded_call_with_one_result(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 5)
+    done = pegboard("rows.square", "--from", "rows.jsonl")
+    assert done.returncode == 1
+    found = lines(done.stdout)
+    assert [(one["row"], one["ok"], one["data"]) for one in found] == [
+        (1, False, None), (2, True, 4), (3, False, None), (4, True, 16), (5, False, None),
+    ]  # fmt: skip
+    assert found[0]["error"] == {"code": "execution_error", "message": "1 is odd.", "detail": "odd"}
+    assert found[0].keys() == {"row", "ok", "data", "error", "durationMs", "attempts", "call"}
+    assert "5 rows, 2 succeeded, 3 failed" in done.stderr
+    with_records = {record.id: record for record in Runtime.from_environment().history.records()}
+    records = [with_records[one["call"]] for one in found]
+    assert [record.args["number"] for record in records] == [1, 2, 3, 4, 5]
+    assert {record.source for record in records} == {"batch"}
+    assert len({record.parent for record in records}) == 1
+    assert records[0].parent is not None
+
+
+def test_csv_columns_are_mapped_and_csv_results_are_flat(pegboard: Command, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("count,more\n4,a\nfive,b\n6\n")
+    done = pegboard("rows.double", "--from", "rows.csv", "--map", "number=count", "--out", "out.csv", "--json")
+    assert done.returncode == 1
+    summary = json.loads(done.stdout)
+    assert (summary["rows"], summary["ok"], summary["failed"], summary["ended"]) == (3, 1, 2, "complete")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        found = sorted(csv.DictReader(file), key=lambda one: one["row"])
+    assert (found[0]["ok"], found[0]["data.number"], found[0]["data.double"]) == ("true", "4", "8")
+    assert (found[1]["error"], "must be an integer" in found[1]["message"]) == ("invalid_args", True)
+    assert "Row 3 (line 4) has 1 value, but the header has 2 columns" in found[2]["message"]
+    assert "more" in done.stderr
+
+
+def test_large_results_are_written_whole(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 2)
+    pegboard("rows.large", "--from", "rows.jsonl", "--out", "out.jsonl")
+    assert [len(one["data"]) for one in lines((tmp_path / "out.jsonl").read_text())] == [2_000_000] * 2
+
+
+def test_a_secret_is_in_no_result(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    done = pegboard("rows.secret", "--from", "rows.jsonl", env={"BATCH_KEY": "hunter2-is-long"})
+    assert "15 " in done.stdout
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "attempts", "ok"), [("ConnectionError", 3, True), ("code", 3, True), ("ValueError", 1, False)]
+)
+def test_only_failures_that_pass_are_repeated(
+    pegboard: Command, tmp_path: Path, error: str, attempts: int, ok: bool
+) -> None:
+    rows(tmp_path / "rows.jsonl", 1, folder=str(tmp_path), error=error)
+    found = lines(pegboard("rows.flaky", "--from", "rows.jsonl", "--retry", "3").stdout)
+    assert [(one["ok"], one["attempts"]) for one in found] == [(ok, attempts)]
+
+
+def test_a_rate_bounds_the_calls_per_second(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 8)
+    began = time.monotonic()
+    assert pegboard("rows.double", "--from", "rows.jsonl", "--rate", "20/s", "--jobs", "4").returncode == 0
+    assert time.monotonic() - began >= 7 / 20
+
+
+def test_a_batch_stops_after_failures_and_can_be_resumed(pegboard: Command, tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 50)
+    line = ("rows.square", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1")
+    done = pegboard(*line, "--stop-after", "3")
+    assert (done.returncode, len((tmp_path / "out.jsonl").read_text().splitlines())) == (1, 5)
+    assert "--resume" in done.stderr
+    assert pegboard(*line, "--resume").returncode == 1
+    assert [one["row"] for one in lines((tmp_path / "out.jsonl").read_text())] == [*range(1, 51)]
+    again = pegboard(*line, "--resume", "--json")
+    assert (again.returncode, json.loads(again.stdout)["before"]) == (1, 50)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        (["rows.double", "--from", "nope.csv"], 2, "No such file"),
+        (["rows.dubble", "--from", "rows.jsonl"], 3, "rows.double"),
+        (["rows.double", "--from", "-", "--resume", "--out", "o.jsonl"], 2, "Standard input can't be resumed"),
+        (["rows.double", "--from", "rows.jsonl", "--resume"], 2, "--out"),
+        (["rows.double", "--from", "rows.jsonl", "--resume", "--out", "o.jsonl"], 2, "nothing to resume"),
+        (["rows.double", "--from", "rows.jsonl", "--out", "rows.jsonl"], 2, "another file"),
+        (["rows.double", "--from", "rows.jsonl", "--out", "exists.jsonl"], 2, "--resume"),
+        (["rows.double", "--from", "rows.jsonl", "--out", "no/o.jsonl"], 2, "doesn't exist"),
+        (["rows.double", "--from", "rows.jsonl", "--rate", "fast"], 2, "5/s"),
+        (["rows.double", "--from", "rows.jsonl", "--json"], 2, "--out"),
+        (["rows.double", "--from", "rows.jsonl", "--arg", "number=x"], 2, "must be an integer"),
+    ],
+)
+def test_errors_before_the_first_call_are_messages(
+    pegboard: Command, tmp_path: Path, line: list[str], code: int, words: str
+) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    (tmp_path / "exists.jsonl").write_text("x")
+    done = pegboard(*line)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_ends_badly_keeps_the_results_before(pegboard: Command, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text('number\n1\n2\n"3\n')
+    done = pegboard("rows.double", "--from", "rows.csv", "--out", "out.jsonl")
+    assert done.returncode == 2
+    assert "row 3 (line 4)" in done.stderr
+    assert [one["row"] for one in lines((tmp_path / "out.jsonl").read_text())] == [1, 2]
+    (tmp_path / "rows.csv").write_text('number\n1\n2\n"3"\n')
+    assert pegboard("rows.double", "--from", "rows.csv", "--out", "out.jsonl", "--resume").returncode == 0
+    assert [one["row"] for one in lines((tmp_path / "out.jsonl").read_text())] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text.replace('"number": 2', '"number": 7'), "row 2 (line 2)"),
+        (lambda text: text.splitlines()[0] + "\n", "ends before row 2"),
+    ],
+)
+def test_changed_rows_cannot_be_resumed(
+    pegboard: Command, tmp_path: Path, change: Callable[[str], str], words: str
+) -> None:
+    source = rows(tmp_path / "rows.jsonl", 4)
+    line = ("rows.double", "--from", "rows.jsonl", "--out", "out.jsonl", "--jobs", "1")
+    assert pegboard(*line).returncode == 0
+    source.write_text(change(source.read_text()))
+    done = pegboard(*line, "--resume")
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("option", [["--arg", "number=3"], ["--map", "number=other"]])
+def test_other_arguments_cannot_be_resumed(pegboard: Command, tmp_path: Path, option: list[str]) -> None:
+    rows(tmp_path / "rows.jsonl", 2)
+    line = ("rows.double", "--from", "rows.jsonl", "--out", "out.jsonl")
+    assert pegboard(*line).returncode == 0
+    done = pegboard(*line, "--resume", *option)
+    assert done.returncode == 2
+    assert "--map, --arg" in done.stderr
+
+
+@pytest.mark.parametrize(("tool", "moments"), [("note", (0.4, 0.05)), ("again", (0.5,))])
+@pytest.mark.slow
+def test_a_killed_batch_ends_with_one_result_per_row(
+    program: list[str], tmp_path: Path, tool: str, moments: tuple[float, ...]
+) -> None:
+    count = 400
+    rows(tmp_path / "rows.jsonl", count, file=str(tmp_path / "calls"))
+    out = tmp_path / "out.jsonl"
+    line = [*program, f"rows.{tool}", "--from", "rows.jsonl", "--out", str(out), "--jobs", "3"]
+    for number, moment in enumerate(moments):
+        with subprocess.Popen(
+            [*line, *(["--resume"] if number else [])], cwd=tmp_path, stderr=subprocess.DEVNULL
+        ) as it:
+            have = out.stat().st_size if out.exists() else 0
+            deadline = time.monotonic() + 30
+            while not (out.exists() and out.stat().st_size > have) and time.monotonic() < deadline:
+                time.sleep(0.005)
+            with_timeout(it, moment)
+            it.kill()
+    done = subprocess.run([*line, "--resume"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    found = lines(out.read_text())
+    assert [one["row"] for one in found] == [*range(1, count + 1)], done.stderr
+    called = [int(number) for number in (tmp_path / "calls").read_text().split()]
+    unknown = {one["row"] for one in found if not one["ok"]}
+    assert done.returncode == (1 if unknown else 0), done.stderr
+    if tool == "note":
+        assert len(called) == len(set(called)), "none twice"
+        assert {one["error"]["detail"] for one in found if not one["ok"]} <= {"unknown"}
+        assert {*range(1, count + 1)} - {*called} <= unknown
+    else:
+        assert not unknown
+        assert {*called} == {*range(1, count + 1)}
+
+
+def with_timeout(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Let a process run for some seconds."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def wait_for(file: Path, count: int) -> list[int]:
+    """Wait until a file has some lines, and return their numbers."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = file.read_text().split() if file.exists() else []
+        if len(found) >= count:
+            return [int(number) for number in found]
+        time.sleep(0.01)
+    raise AssertionError(f"{file} has too few lines")
+
+
+@pytest.mark.parametrize("retry_unknown", [False, True])
+def test_an_interrupted_call_that_is_not_idempotent_is_unknown(
+    program: list[str], tmp_path: Path, retry_unknown: bool
+) -> None:
+    rows(tmp_path / "rows.jsonl", 1, file=str(tmp_path / "pids"))
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"file": str(tmp_path / "pids")}) + "\n")
+    line = [*program, "rows.wait_once", "--from", "rows.jsonl", "--out", "out.jsonl", "--timeout"]
+    with subprocess.Popen([*line, "30"], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        wait_for(tmp_path / "pids", 1)
+        process.kill()
+    more = ["--retry-unknown"] if retry_unknown else []
+    done = subprocess.run(
+        [*line, "0.3", "--resume", *more], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    (result,) = lines((tmp_path / "out.jsonl").read_text())
+    assert (done.returncode, result["error"]["detail"]) == (1, "timeout" if retry_unknown else "unknown")
+    assert len(wait_for(tmp_path / "pids", 1)) == 1 + retry_unknown
+
+
+def test_a_killed_worker_fails_only_its_row(program: list[str], tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(2 * (json.dumps({"file": str(tmp_path / "pids")}) + "\n"))
+    line = [*program, "rows.wait", "--from", "rows.jsonl", "--jobs", "2", "--timeout", "3"]
+    with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        os.kill(wait_for(tmp_path / "pids", 2)[0], signal.SIGKILL)
+        stdout, _ = process.communicate(timeout=30)
+    assert sorted(one["error"]["detail"] for one in lines(stdout)) == ["crashed", "timeout"]
+
+
+def test_ctrl_c_lets_running_calls_finish_and_says_how_to_resume(program: list[str], tmp_path: Path) -> None:
+    rows(tmp_path / "rows.jsonl", 3000, file=str(tmp_path / "calls"))
+    out = tmp_path / "out.jsonl"
+    line = [*program, "rows.note", "--from", "rows.jsonl", "--out", "out.jsonl"]
+    with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(tmp_path / "calls", 5)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "--resume" in stderr.splitlines()[-1]
+    found = lines(out.read_text())
+    assert all(one["ok"] for one in found)
+    assert len(found) == len((tmp_path / "calls").read_text().split())
+
+
+def test_two_batches_do_not_write_the_same_results(program: list[str], pegboard: Command, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"file": str(tmp_path / "pids")}) + "\n")
+    line = ["rows.wait", "--from", "rows.jsonl", "--out", "out.jsonl"]
+    with subprocess.Popen([*program, *line], cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        wait_for(tmp_path / "pids", 1)
+        done = pegboard(*line, "--resume")
+        process.kill()
+    assert (done.returncode, "in use by another batch" in done.stderr) == (2, True)
+
+
+@pytest.mark.promise("BAT-2")
+def test_the_engine_comes_from_the_user_and_never_from_a_folder(
+    pegboard: Command, tmp_path: Path, home: Path, trust: Callable[[Path], None]
+) -> None:
+    rows(tmp_path / "rows.jsonl", 1)
+    setting = '[batch]\nengine = "dask://nowhere"\n'
+    (tmp_path / "pegboard.toml").write_text(setting)
+    trust(tmp_path)
+    done = pegboard("rows.double", "--from", "rows.jsonl")
+    assert (done.returncode, "is ignored" in done.stderr) == (0, True)
+    (tmp_path / "pegboard.toml").unlink()
+    (home / "config.toml").write_text(setting)
+    done = pegboard("rows.double", "--from", "rows.jsonl")
+    assert (done.returncode, "dask://nowhere" in done.stderr) == (2, True)
+    assert pegboard("rows.double", "--from", "rows.jsonl", "--engine", "embedded").returncode == 0

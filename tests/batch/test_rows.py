@@ -1,0 +1,179 @@
+"""Rows of files: their values, and the messages about files that can't be read."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.batch.errors import MappingError, RowsError
+from pegboard.batch.mapping import ColumnMap
+from pegboard.batch.rows import Row, Rows
+from pegboard.models import JsonObject, PackHandler, ToolSpec
+
+pytestmark = pytest.mark.promise("BAT-1")
+
+Read = Callable[..., list[Row]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Return a function that writes a file and returns its rows."""
+
+    def read(content: bytes | str, name: str = "rows.csv", encoding: str | None = None) -> list[Row]:
+        file = tmp_path / name
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+        rows = Rows(str(file), encoding=encoding)
+        try:
+            return list(rows)
+        finally:
+            rows.close()
+
+    return read
+
+
+def values(rows: list[Row]) -> list[JsonObject]:
+    return [row.values for row in rows]
+
+
+def test_csv_values_keep_quotes_line_breaks_and_delimiters(read: Read) -> None:
+    found = read('name,text\na,"1, 2"\n\n"b ""x""","two\nlines"\n')
+    assert values(found) == [{"name": "a", "text": "1, 2"}, {"name": 'b "x"', "text": "two\nlines"}]
+    assert [(row.number, row.line) for row in found] == [(1, 2), (2, 4)]
+
+
+@pytest.mark.parametrize(("delimiter", "name"), [(";", "a.csv"), ("\t", "a.tsv"), ("|", "a.csv")])
+def test_the_delimiter_is_found_in_the_header(read: Read, delimiter: str, name: str) -> None:
+    assert values(read(f'"a,b"{delimiter}c\n1{delimiter}2\n', name)) == [{"a,b": "1", "c": "2"}]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_byte_order_mark_sets_the_encoding(read: Read, encoding: str, name: str) -> None:
+    text = "word\r\nhéllo\r\n" if name == "a.csv" else '{"word": "héllo"}\n'
+    assert values(read(text.encode(encoding), name)) == [{"word": "héllo"}]
+
+
+def test_another_encoding_is_read_when_it_is_named(read: Read) -> None:
+    assert values(read("word\nhéllo\n".encode("latin-1"), encoding="latin-1")) == [{"word": "héllo"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        ("word\nok\nhéllo\n".encode("latin-1"), "a.csv", ["row 2 (line 3)", "0xe9", "--encoding"]),
+        (b'{"a": 1}\n{"a": "\xe9"}\n', "a.jsonl", ["row 2 (line 2)", "0xe9", "--encoding"]),
+        ('a,b\n1,2\n3,"4\n5,6\n', "a.csv", ["row 2 (line 3)", "quoted value starts here"]),
+        ('a,b\n1,2\n3,"4"x\n', "a.csv", ["row 2 (line 3)", "closing quote"]),
+        ("", "a.csv", ["the header", "names of its columns"]),
+        ("a,a\n1,2\n", "a.csv", ["the header", "'a' occurs twice"]),
+        ('[{"a": 1}]', "a.json", ["row 1", "jq -c"]),
+    ],
+)
+def test_what_makes_further_rows_uncertain_ends_reading_with_the_row(
+    read: Read, content: bytes | str, name: str, words: list[str]
+) -> None:
+    with pytest.raises(RowsError) as error:
+        read(content, name)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_bad_rows_among_good_ones_are_rows_with_a_problem(read: Read) -> None:
+    found = read("a,b\n1,2\n3\n4,5,6\n7,8\n")
+    assert [row.problem for row in found] == [
+        "", "has 1 value, but the header has 2 columns", "has 3 values, but the header has 2 columns", "",
+    ]  # fmt: skip
+    found = read('{"a": 1}\nnope\n[1]\n\n{"a": 1, "a": 2}\n', "a.jsonl")
+    assert [(row.number, row.line, bool(row.problem)) for row in found] == [
+        (1, 1, False), (2, 2, True), (3, 3, True), (4, 5, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", [b'a,b\n1,2\n3,"', b"a,b\n1,2\n3,"])
+def test_two_gigabytes_after_an_open_quote_or_without_a_line_break_end_in_bounded_memory(
+    tmp_path: Path, start: bytes
+) -> None:
+    file = tmp_path / "large.csv"
+    with file.open("wb") as out:  # a sparse file
+        out.write(start)
+        out.truncate(2 * 2**30)
+    rows = Rows(str(file))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RowsError, match=r"row 2 \(line 3\)"):
+            list(rows)
+        assert tracemalloc.get_traced_memory()[1] < 120_000_000
+    finally:
+        tracemalloc.stop()
+        rows.close()
+
+
+def test_a_missing_file_and_an_unknown_encoding_are_messages(tmp_path: Path) -> None:
+    with pytest.raises(RowsError, match="No such file"):
+        Rows(str(tmp_path / "nope.csv"))
+    with pytest.raises(RowsError, match="directory"):
+        Rows(os.fspath(tmp_path))
+    file = tmp_path / "a.csv"
+    file.write_text("a\n1\n")
+    with pytest.raises(RowsError, match="'klingon' is unknown"):
+        Rows(str(file), encoding="klingon")
+
+
+SPEC = ToolSpec(
+    name="t.go",
+    pack="t",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "count": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "filter": {"type": "object", "properties": {"name": {"type": "string"}}},
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+    handler=PackHandler(pack="t", function="go", file="/t.py", line=1),
+    parameter_aliases={"maxCount": "count"},
+)
+
+
+def row(**values: str) -> Row:
+    return Row(1, 2, dict(values), "")
+
+
+def test_csv_text_becomes_the_types_of_the_schema() -> None:
+    columns = ("file", "maxCount", "tags", "who", "more")
+    mapping = ColumnMap(SPEC, ["path=file", "filter.name=who"], given={"count": 1}, format="csv", columns=columns)
+    assert mapping.ignored == ("more",)
+    cells = row(file="007", maxCount="12", tags='["a", "b"]', who="Ada", more="?")
+    assert mapping.arguments(cells) == {"path": "007", "count": 12, "tags": ["a", "b"], "filter": {"name": "Ada"}}
+    assert mapping.arguments(row(file="x", maxCount="", tags="", who="")) == {"path": "x", "count": 1}
+
+
+def test_json_values_keep_their_types() -> None:
+    whole = ColumnMap(SPEC, given={"count": 1})
+    assert whole.arguments(Row(1, 1, {"path": "a", "count": 2}, "")) == {"path": "a", "count": 2}
+    mapped = ColumnMap(SPEC, ["path=user.file", "filter.name=who"])
+    values: JsonObject = {"user": {"file": "a"}, "who": "Ada", "count": 3, "other": None}
+    assert mapped.arguments(Row(1, 1, values, "")) == {"count": 3, "path": "a", "filter": {"name": "Ada"}}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "columns", "words"),
+    [
+        (["path"], ("path",), "PARAMETER=COLUMN"),
+        (["paht=path"], ("path",), "no parameter 'paht'"),
+        (["path=file"], ("fiel",), "no column 'file'"),
+        (["path=a", "path=b"], ("a", "b"), "mapped twice"),
+        ([], ("x", "y"), "No column of the file is a parameter"),
+        ([], ("count",), "requires `path`"),
+    ],
+)
+def test_a_map_that_does_not_fit_is_a_message(pairs: list[str], columns: tuple[str, ...], words: str) -> None:
+    with pytest.raises(MappingError, match=words):
+        ColumnMap(SPEC, pairs, format="csv", columns=columns)

@@ -1,0 +1,124 @@
+"""The dialog that runs a tool over a file, on the real runtime."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stage import Stage, on_stage
+
+from pegboard.runtime import Runtime
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.result import ResultScreen
+from pegboard.tui.tools.batch import BatchScreen
+from pegboard.tui.widgets.pick_list import PickList
+
+pytestmark = pytest.mark.promise("BAT-1")
+
+PACK = '''
+from pathlib import Path
+from pegboard.sdk import ToolFailed, hints
+
+@hints(read_only=True)
+def read_even(*, number: int, marker: str = "") -> int:
+    """Accepts even numbers, and odd ones once a file exists."""
+    if number % 2 and not Path(marker).is_file():
+        raise ToolFailed(f"[b]{number}[/b] is odd.", code="odd")
+    return 10 * number
+'''
+
+
+@pytest.fixture
+def runtime(write_pack: Callable[[str, str], Path]) -> Runtime:
+    return Runtime.from_environment(packs=[write_pack("numbers.py", PACK)])
+
+
+async def open_dialog(stage: Stage) -> BatchScreen:
+    """Open the dialog for the tool."""
+    await stage.open("read_even")
+    await stage.screen.run_action("batch")
+    await stage.until(lambda: isinstance(stage.app.screen, BatchScreen), "the dialog is open")
+    screen = stage.app.screen
+    assert isinstance(screen, BatchScreen)
+    return screen
+
+
+async def test_a_file_is_mapped_previewed_run_filtered_retried_and_exported(runtime: Runtime, tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    rows = "".join(f"{number},{marker},x\n" for number in (*range(1, 7), "seven"))
+    (tmp_path / "in.csv").write_text(f"count,marker,more\n{rows}")
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(tmp_path / "in.csv"))
+        await stage.until_seen("requires `number`")
+        await stage.press("enter")
+        await stage.type("number=count")
+        await stage.until_seen("row 2: numbers.read_even")
+        assert any("ignored: more" in line for line in stage.lines)
+        await stage.press("ctrl+r")
+        await stage.until_seen("7 rows, 4 failed")
+        await stage.until_seen("[b]3[/b] is odd.")
+        pick = screen.query_one(PickList)
+        assert pick.row_count == 7
+        await stage.press("f3")
+        await stage.until(lambda: pick.row_count == 4, "only the failures are listed")
+        await stage.press("enter")
+        await stage.until(lambda: isinstance(stage.app.screen, ResultScreen), "the result of a row is open")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is screen, "it is closed")
+        marker.touch()
+        await stage.press("f6")
+        await stage.until_seen("4 rows, 1 failed")
+        await stage.press("ctrl+s")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "a file is asked for")
+        await stage.press("enter")
+        out = tmp_path / "in.results.csv"
+        await stage.until(out.exists, "the results are exported")
+        await stage.until(lambda: stage.app.screen is screen, "the dialog is back")
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
+    with out.open(newline="") as file:
+        found = sorted((int(row["row"]), row["ok"], row["data"]) for row in csv.DictReader(file))
+    assert found == [*((number, "true", str(10 * number)) for number in range(1, 7)), (7, "false", "")]
+    assert not [*runtime.paths.state.glob("batch-*")]
+    assert {record.source for record in Runtime.from_environment().history.records()} == {"batch"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "names of its columns"),
+        ('number\n"1', "doesn't end"),
+        ("other\n1\n", "No column of the file"),
+        (None, "No such"),
+    ],
+)
+async def test_a_file_that_cannot_be_used_is_a_message(
+    runtime: Runtime, tmp_path: Path, content: str | None, words: str
+) -> None:
+    file = tmp_path / "in.csv"
+    if content is not None:
+        file.write_text(content)
+    async with on_stage(runtime, size=(160, 40)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(file))
+        await stage.until_seen(words)
+        await stage.press("ctrl+r")
+        await stage.until(lambda: words in str(screen._status.content), "running says so too")
+
+
+async def test_escape_stops_a_batch_first(runtime: Runtime, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"number": 2}\n' * 100_000)
+    async with on_stage(runtime, size=(120, 40)) as stage:
+        screen = await open_dialog(stage)
+        await stage.type(str(file))
+        await stage.press("ctrl+r")
+        await stage.until(lambda: screen._recent, "rows run")
+        await stage.press("escape")
+        await stage.until_seen("Stopped.")
+        assert stage.app.screen is screen
+        await stage.press("escape")
+        await stage.until(lambda: stage.app.screen is stage.screen, "the dialog is closed")
