@@ -251,6 +251,13 @@ class McpSettings(Section):
     servers: dict[str, McpServer] = Field(default_factory=dict)
 
 
+class HistorySettings(Section):
+    """`[history]`: the record of calls."""
+
+    size_limit: Annotated[Bytes, Field(ge=1_000_000)] = 500_000_000
+    """Maximum size of recorded calls and their results; the oldest unpinned calls are removed first."""
+
+
 class UiSettings(Section):
     """`[ui]`: appearance and keys of the interface."""
 
@@ -273,6 +280,7 @@ class Settings(Section):
     ask: AskSettings = AskSettings()
     scripts: ScriptsSettings = ScriptsSettings()
     mcp: McpSettings = McpSettings()
+    history: HistorySettings = HistorySettings()
     keys: dict[str, Keys] = Field(default_factory=dict)
     """Command id → its keys."""
     ui: UiSettings = UiSettings()
