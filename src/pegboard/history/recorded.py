@@ -59,7 +59,7 @@ class RecordedCalls:
         if query.is_empty:
             [(calls,)] = self.reader.select(
                 "SELECT (SELECT coalesce(sum(calls), 0) FROM uses)"
-                f" + (SELECT count(*) FROM calls WHERE status = {RUNNING} AND deleted_at IS NULL)"
+                f" + (SELECT count(*) FROM calls INDEXED BY calls_running WHERE status = {RUNNING} AND deleted_at IS NULL)"
             )
             return CallCount(calls=int(calls or 0), is_exact=True)
         found = sum(
@@ -124,7 +124,7 @@ class RecordedCalls:
             tools += [
                 str(tool)
                 for (tool,) in self.reader.select(
-                    f"SELECT DISTINCT tool FROM calls WHERE status = {RUNNING}"  # noqa: S608 - our own number
+                    f"SELECT DISTINCT tool FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"  # noqa: S608 - our own number
                 )
             ]
         made = plan(query, dict.fromkeys(tools))
@@ -141,7 +141,7 @@ class RecordedCalls:
             where = " AND ".join([f"status = {RUNNING}", *made.alone, *upper, "deleted_at IS NULL"])
             statements.append(
                 (
-                    f"SELECT {columns} FROM calls WHERE {where} ORDER BY n DESC LIMIT ?",  # noqa: S608 - our own text
+                    f"SELECT {columns} FROM calls INDEXED BY calls_running WHERE {where} ORDER BY n DESC LIMIT ?",  # noqa: S608 - our own text
                     [*made.alone_values, *position, limit],
                 )
             )
