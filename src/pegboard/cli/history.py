@@ -235,6 +235,8 @@ def _difference_lines(difference: Difference) -> Iterator[str]:
         for line in difference.lines:
             sign = {"removed": "-", "added": "+"}.get(line.kind, " ")
             yield f"    {sign} {clean_line(line.text)}"
+        if not difference.is_whole:
+            yield "    … more lines differ"
         return
     if difference.kind != "added":
         yield f"    - {_compact(difference.before)}"

@@ -174,6 +174,7 @@ def _check_requirements(runtime: Runtime, specs: Iterable[ToolSpec]) -> None:
 
 
 def exit_code_of(result: ToolResult) -> int:
+    """Return the exit code of a command that ran a call."""
     if result.error is None:
         return OK
     return {"tool_not_found": NOT_FOUND, "invalid_args": USAGE}.get(result.error.code, TOOL_FAILED)

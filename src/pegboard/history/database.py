@@ -177,7 +177,7 @@ class Database:
         """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often."""
         excess += size_limit // 20
         oldest = self._connection.execute(
-            "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT), at FROM calls"
+            "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT), at FROM calls"  # noqa: S608 - our own text
             f" WHERE n <> (SELECT max(n) FROM calls) AND NOT pinned AND status <> {RUNNING} ORDER BY at, n LIMIT ?",
             (_PRUNED_AT_ONCE,),
         )

@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -66,25 +67,20 @@ def _files(parts: Parts, replacement: Replacement) -> tuple[list[str], list[str]
     longest = max(map(len, forms))
     pattern = re.compile(b"|".join(re.escape(form) for form in forms))
     own = {paths.database.name + suffix for suffix in ("", "-wal", "-shm", ".lock")}
-    for folder in (paths.state, paths.presets, paths.scripts, paths.cache):
-        for file in _below(folder):
-            if file.parent == paths.state and file.name in own:
+    for file in chain.from_iterable(map(_below, (paths.state, paths.presets, paths.scripts, paths.cache))):
+        if file.parent == paths.state and file.name in own:
+            continue
+        try:
+            if not _contains(file, pattern, longest):
                 continue
-            try:
-                if not _contains(file, pattern, longest):
-                    continue
-                if file.is_relative_to(paths.cache):
-                    file.unlink()
-                elif file.parent == paths.state and file.name.startswith(f"{paths.database.name}."):
-                    remaining.append(f"{file} was set aside and still contains the value. Delete it.")
-                    continue
-                elif not _replace(file, replacement, pattern):
-                    continue  # only as digits of a longer number
+            if file.parent == paths.state and file.name.startswith(f"{paths.database.name}."):
+                remaining.append(f"{file} was set aside and still contains the value. Delete it.")
+            elif _clean(file, replacement, pattern, is_cache=file.is_relative_to(paths.cache)):
                 changed.append(str(file))
-            except FileNotFoundError:  # deleted meanwhile
-                continue
-            except OSError as error:
-                remaining.append(f"{file} could not be redacted: {error.strerror or error}.")
+        except FileNotFoundError:  # deleted meanwhile
+            continue
+        except OSError as error:
+            remaining.append(f"{file} could not be redacted: {error.strerror or error}.")
     for file in (paths.config_file, paths.approvals):
         try:
             if _contains(file, pattern, longest):
@@ -112,8 +108,11 @@ def _contains(file: Path, pattern: re.Pattern[bytes], longest: int) -> bool:
     return False
 
 
-def _replace(file: Path, replacement: Replacement, pattern: re.Pattern[bytes]) -> bool:
-    """Remove the value from a file; return whether it was there."""
+def _clean(file: Path, replacement: Replacement, pattern: re.Pattern[bytes], *, is_cache: bool) -> bool:
+    """Remove the value from a file, or delete a file of a cache; return False if only a longer number contains it."""
+    if is_cache:
+        file.unlink()
+        return True
     if file.suffix == ".log" or file.stat().st_size > _LARGEST_TEXT:
         return _overwrite(file, pattern)  # other processes append to it
     try:
