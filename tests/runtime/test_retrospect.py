@@ -111,7 +111,8 @@ def test_a_value_disappears_from_every_store_while_another_process_reads(
     ids = fill(runtime, VALUE)
     runtime.history.flush()
     encoded = base64.b64encode(f"user:{VALUE}".encode()).decode()
-    forms = (VALUE, encoded, "hunter2")
+    # The full-text index stores words without the start that they share with the word before.
+    forms = (VALUE, encoded, "hunter2", "unter2")
     assert len(stored_with(runtime.paths, *forms)) >= 6
     process = reader()
     assert process.stdin is not None
