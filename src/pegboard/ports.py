@@ -124,6 +124,10 @@ class Redaction(Protocol):
 class Recorder(Protocol):
     """Storage of the record of calls."""
 
+    def start(self, call: ToolCall, at: datetime) -> None:
+        """Note that a call that was requested at `at` runs or waits for approval; never block, never raise."""
+        ...
+
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
         """Record a finished call that was requested at `at`; write in the background, never raise."""
         ...

@@ -189,14 +189,14 @@ async def _run(runtime: Runtime, text: str, output: _ScriptOutput, seconds: floa
         Its result, and the exit code if it was interrupted, else 0.
     """
     import asyncio
-    import os
     from contextlib import aclosing
 
     from pegboard.cli.interruption import interruptible
     from pegboard.models import Finished
+    from pegboard.models.call import new_call_id
 
     loop = asyncio.get_running_loop()
-    call_id = os.urandom(16).hex()
+    call_id = new_call_id()
     cancelling: list[asyncio.Task[bool]] = []
     event: CallEvent | None = None
     with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call_id)))) as interruption:

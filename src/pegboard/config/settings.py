@@ -258,6 +258,13 @@ class McpSettings(Section):
     servers: dict[str, McpServer] = Field(default_factory=dict)
 
 
+class HistorySettings(Section):
+    """`[history]`: the record of calls."""
+
+    size_limit: Annotated[Bytes, Field(ge=1_000_000)] = 500_000_000
+    """Maximum size of recorded calls and their results; the oldest unpinned calls are removed first."""
+
+
 class UiSettings(Section):
     """`[ui]`: appearance and keys of the interface."""
 
@@ -281,6 +288,7 @@ class Settings(Section):
     scripts: ScriptsSettings = ScriptsSettings()
     batch: BatchSettings = BatchSettings()
     mcp: McpSettings = McpSettings()
+    history: HistorySettings = HistorySettings()
     keys: dict[str, Keys] = Field(default_factory=dict)
     """Command id → its keys."""
     ui: UiSettings = UiSettings()

@@ -89,6 +89,7 @@ class Gateway:
         """
         asked_at = datetime.now(UTC)
         result: ToolResult | None = None
+        is_started = False
         redacting = Redacting(self._redaction) if self._redaction else None
         try:
             if self._redaction is not None:
@@ -101,6 +102,9 @@ class Gateway:
                     for event in await redacting.events(happened) if redacting else (happened,):
                         if isinstance(event, Started):
                             call = event.call
+                        if isinstance(event, Started | ApprovalRequested) and not is_started:
+                            is_started = True
+                            self._recorder.start(event.call, asked_at)
                         if isinstance(event, Finished):
                             # Record before yielding: clients that receive a result also find it in the history.
                             call, result = event.call, event.result
@@ -113,6 +117,10 @@ class Gateway:
                     "execution_error", "The caller disconnected before the call finished.", "cancelled"
                 )
                 self._recorder.record(redacting.call(call) if redacting else call, gone, asked_at)
+
+    def forget_results(self) -> None:
+        """Drop the results that are kept in memory for reuse."""
+        self._cache.clear()
 
     def callable(self) -> tuple[ToolSpec, ...]:
         """Return the tools that can be called, from the last scan."""

@@ -20,62 +20,24 @@ from pathlib import Path
 from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.rows import CallRow, Column
+from pegboard.history.schema import INTERRUPTED, MIGRATION_1, RUNNING, SCHEMA, SESSIONS_SCHEMA, VERSION
 from pegboard.models import Problem
 
-VERSION = 1
 BUSY_SECONDS = 5.0
 """Seconds to wait for another process that is writing."""
+UNDO_SECONDS = 3600
+"""Time during which a deleted call can be restored."""
 
 _COLUMNS = [field.name for field in fields(CallRow)]
-# "OR IGNORE": rows written by a commit that reported failure are inserted again with the next batch.
-_INSERT = f"INSERT OR IGNORE INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608 - our own names
+# A finished call replaces the row that was written at its start. Rows written by a commit that reported failure are
+# inserted again with the next batch, which changes nothing.
+_INSERT = (
+    f"INSERT INTO calls ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"  # noqa: S608 - our own names
+    f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name != 'id')}"
+    f" WHERE status IN ({RUNNING}, {INTERRUPTED}) AND excluded.status <> {RUNNING}"
+)
 _HEADER_BYTES = 100
 _PRUNED_AT_ONCE = 2000
-_SCHEMA = """
-CREATE TABLE calls (
-    id TEXT NOT NULL UNIQUE,
-    at INTEGER NOT NULL,
-    tool TEXT NOT NULL,
-    args TEXT NOT NULL,
-    ok INTEGER NOT NULL,
-    error TEXT,
-    duration_ms REAL NOT NULL,
-    source TEXT NOT NULL,
-    session TEXT,
-    parent TEXT,
-    meta TEXT NOT NULL,
-    data TEXT,
-    file TEXT,
-    bytes INTEGER NOT NULL
-);
-CREATE INDEX calls_by_time ON calls (at);
-CREATE INDEX calls_by_tool ON calls (tool, at, ok);
-CREATE TABLE total (bytes INTEGER NOT NULL);
-INSERT INTO total VALUES (0);
-CREATE TRIGGER call_added AFTER INSERT ON calls BEGIN UPDATE total SET bytes = bytes + NEW.bytes; END;
-CREATE TRIGGER call_removed AFTER DELETE ON calls BEGIN UPDATE total SET bytes = bytes - OLD.bytes; END;
-"""
-_SESSIONS_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sessions (
-    id TEXT NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL,
-    created INTEGER NOT NULL,
-    changed INTEGER NOT NULL,
-    model TEXT NOT NULL,
-    system TEXT
-);
-CREATE TABLE IF NOT EXISTS messages (
-    session TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    message TEXT NOT NULL,
-    text TEXT NOT NULL,
-    call TEXT,
-    PRIMARY KEY (session, position)
-);
-CREATE TABLE IF NOT EXISTS reusable (key TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, call TEXT NOT NULL);
-"""
-# Histories created before sessions existed get these tables when opened. Versions that don't know them ignore them.
 
 
 class BusyError(StoreError):
@@ -141,14 +103,17 @@ class Database:
             raise NewerError(f"it has version {version}, and this Pegboard knows {VERSION}")
         (tables,) = run("SELECT count(*) FROM sqlite_master").fetchone()
         if version == 0 and tables == 0:
-            self._connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+            self._connection.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+        elif version == 1:
+            self._connection.executescript(f"BEGIN IMMEDIATE; {MIGRATION_1} PRAGMA user_version = {VERSION}; COMMIT;")
         run(f"SELECT {', '.join(_COLUMNS)} FROM calls LIMIT 0")  # noqa: S608 - our own names
         run("SELECT bytes FROM total LIMIT 0")
+        run("SELECT rowid FROM calls_text LIMIT 0")
         (kept,) = run(
             "SELECT count(*) FROM sqlite_master WHERE name IN ('sessions', 'messages', 'reusable')"
         ).fetchone()
         if kept < 3:
-            self._connection.executescript(f"BEGIN IMMEDIATE; {_SESSIONS_SCHEMA} COMMIT;")
+            self._connection.executescript(f"BEGIN IMMEDIATE; {SESSIONS_SCHEMA} COMMIT;")
         self._connection.create_function("folded", 1, _folded, deterministic=True)
 
     def insert(self, rows: Sequence[CallRow], size_limit: int) -> list[str]:
@@ -169,31 +134,70 @@ class Database:
                 total, *_ = run("SELECT CAST(bytes AS INTEGER) FROM total").fetchone() or [None]
                 if total is None:
                     raise DamagedError("its recorded size is missing")
-                files = self._prune(total - size_limit, size_limit) if total > size_limit else []
+                files = self._purge() + (self._prune(total - size_limit, size_limit) if total > size_limit else [])
                 run("COMMIT")
             finally:
                 if self._connection.in_transaction:
                     run("ROLLBACK")
         return files
 
+    def interrupt(self, processes: Sequence[str]) -> int:
+        """Mark running calls as interrupted; return how many there were.
+
+        Args:
+            processes: Tokens of the processes that ran them; empty for calls without one, which are given a day.
+        """
+        if not processes:
+            return 0
+        error = json.dumps(
+            {
+                "code": "execution_error",
+                "message": "The process that ran this call ended before it finished.",
+                "detail": "interrupted",
+            }
+        )
+        day_ago = int((time.time() - 86_400) * 1e6)
+        with _store_errors():
+            changed = self._connection.execute(
+                f"UPDATE calls SET status = {INTERRUPTED}, ok = 0, error = ?, process = NULL WHERE status = {RUNNING}"  # noqa: S608 - our own numbers
+                " AND coalesce(process, '') IN (SELECT value FROM json_each(?)) AND (process IS NOT NULL OR at < ?)",
+                [error, json.dumps(processes), day_ago],
+            )
+            return changed.rowcount
+
+    def _purge(self) -> list[str]:
+        """Remove the calls whose deletion can no longer be undone."""
+        before = int((time.time() - UNDO_SECONDS) * 1e6)
+        found = self._connection.execute(
+            "DELETE FROM calls WHERE deleted_at < ? RETURNING CAST(file AS TEXT)", [before]
+        ).fetchall()
+        return [str(file) for (file,) in found if file]
+
     def _prune(self, excess: int, size_limit: int) -> list[str]:
         """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often."""
         excess += size_limit // 20
         oldest = self._connection.execute(
-            "SELECT rowid, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT) FROM calls"
-            " WHERE rowid <> (SELECT max(rowid) FROM calls) ORDER BY at, rowid LIMIT ?",
+            "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT), at FROM calls"  # noqa: S608 - our own text
+            f" WHERE n <> (SELECT max(n) FROM calls) AND NOT pinned AND status <> {RUNNING} ORDER BY at, n LIMIT ?",
             (_PRUNED_AT_ONCE,),
         )
         removed: list[tuple[int]] = []
         files: list[str] = []
-        for row, size, file in oldest:
+        until: Column = 0
+        for row, size, file, at in oldest:
             if excess <= 0:
                 break
             removed.append((row,))
+            until = at
             files += [file] if file else []
             excess -= size
         oldest.close()
-        self._connection.executemany("DELETE FROM calls WHERE rowid = ?", removed)
+        self._connection.executemany("DELETE FROM calls WHERE n = ?", removed)
+        self._connection.execute(
+            "INSERT INTO facts VALUES ('dropped', ?), ('dropped_until', ?) ON CONFLICT (name) DO UPDATE SET value ="
+            " CASE name WHEN 'dropped' THEN value + excluded.value ELSE max(value, excluded.value) END",
+            [len(removed), until],
+        )
         return files
 
     def select(self, query: str, parameters: Sequence[Column] = ()) -> list[tuple[Column, ...]]:
@@ -202,13 +206,20 @@ class Database:
             return rows.fetchall()
 
     @contextmanager
-    def transaction(self) -> Iterator[Callable[[str, Sequence[Column]], list[tuple[Column, ...]]]]:
+    def transaction(
+        self, *, secure: bool = False
+    ) -> Iterator[Callable[[str, Sequence[Column]], list[tuple[Column, ...]]]]:
         """Run statements in one transaction that excludes other writers.
+
+        Args:
+            secure: Whether to overwrite deleted content with zeros.
 
         Yields:
             A function that runs one statement and returns its rows.
         """
         with _store_errors():
+            if secure:
+                self._connection.execute("PRAGMA secure_delete = ON")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.select
@@ -216,6 +227,20 @@ class Database:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                if secure:
+                    self._connection.execute("PRAGMA secure_delete = OFF")
+
+    def compact(self) -> None:
+        """Rewrite the file and the full-text index, so that nothing remains of deleted texts."""
+        with _store_errors():
+            self._connection.execute("INSERT INTO calls_text (calls_text) VALUES ('optimize')")
+            self._connection.execute("VACUUM")
+
+    def empty_log(self) -> bool:
+        """Move the write-ahead log to the file and empty it; return False while another process needs it."""
+        with _store_errors():
+            busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
 
     def recorded(self, files: Sequence[str]) -> set[str]:
         """Return the result files among `files` (named `*.json`) that belong to a recorded call."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -17,6 +19,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pegboard import storage
 from pegboard.errors import StoreError
 from pegboard.history.losses import Losses
+from pegboard.history.notify import notify
+from pegboard.history.presence import Presence, is_alive
+from pegboard.history.schema import RUNNING
 from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
 
 if TYPE_CHECKING:
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 
 INLINE_LIMIT: Final = 64_000
 """Maximum size of a result in the database, in bytes of JSON. Larger results get a file."""
+EXCERPT: Final = 8_000
+"""Characters at the start of such a result that full-text search covers."""
 SIZE_LIMIT: Final = 500_000_000
 
 _WRITTEN_AT_ONCE: Final = 500
@@ -34,12 +41,12 @@ _RETRY_SECONDS: Final = 1.0
 _GATHER_SECONDS: Final = 0.005
 """Pause between two writes: calls in quick succession are batched. A killed process loses at most the calls of this
 interval."""
+_START_SECONDS: Final = 0.05
+"""Time after which the start of a call that still runs is written."""
 _CLOSE_SECONDS: Final = 20.0
 """Maximum time that shutdown waits for the disk and for other processes that lock the database."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
-_NO_FAILURES: Final = ('"detail":"cancelled"', '"detail":"denied"')
-"""Markers in the stored JSON of errors that are not failures of the tool."""
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """Errors raised when a damaged row is read, or when a value that isn't JSON is converted to a row."""
 
@@ -63,8 +70,11 @@ class History:
         """
         self._file = database
         self._results = results
-        self._size_limit = size_limit
+        self.size_limit = size_limit
         self._waiting: deque[tuple[ToolCall, ToolResult, datetime]] = deque()
+        self._started: dict[str, tuple[ToolCall, datetime, float]] = {}
+        """Calls whose start isn't written yet, with the time at which it is due."""
+        self._presence = Presence(database.parent / "running")
         self._unwritten: list[CallRow] = []
         self._wake = threading.Event()
         self._starting = threading.Lock()
@@ -88,11 +98,39 @@ class History:
         """The calls or conversations that were not recorded, the reason and the remedy; None if nothing is lost."""
         return self._losses.problem(len(self._waiting) + len(self._unwritten))
 
+    @property
+    def file(self) -> Path:
+        """Path of the database."""
+        return self._file
+
+    @property
+    def results(self) -> Path:
+        """Folder of large results."""
+        return self._results
+
+    @property
+    def bells(self) -> Path:
+        """Folder of the sockets through which watchers are notified of changes."""
+        return self._file.parent / "watching"
+
     # Writing
+
+    def start(self, call: ToolCall, at: datetime) -> None:
+        """Queue the start of a call, requested at `at`. Return immediately; never raise.
+
+        It is written only if the call still runs a moment later, so that short calls cost one write.
+        """
+        is_first = not self._started
+        self._started[call.id] = (call, at, time.monotonic() + _START_SECONDS)
+        if self._writer is None:
+            self._start()
+        if is_first:
+            self._wake.set()
 
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
         """Queue a finished call, requested at `at`, for recording. Return immediately; never raise."""
         self._waiting.append((call, result, at))
+        self._started.pop(call.id, None)
         if self._writer is None:
             self._start()
         self._wake.set()
@@ -118,6 +156,7 @@ class History:
             return
         try:
             self._write()
+            self._presence.end()
             database, self._database = self._database, None
             try:
                 if database is not None:
@@ -144,31 +183,65 @@ class History:
 
     def _keep_writing(self) -> None:
         while not self._stopping:
-            self._wake.wait(_RETRY_SECONDS if self._unwritten else None)
+            self._wake.wait(self._pause())
             self._wake.clear()
-            self.flush()
+            with self._using:
+                self._write(time.monotonic())
             time.sleep(_GATHER_SECONDS)
 
-    def _write(self) -> None:
-        """Write the whole queue. Calls that can't be written are retried with the next write."""
-        while self._waiting or self._unwritten:
+    def _pause(self) -> float | None:
+        """Return the seconds until something is to be written, or None if nothing is queued."""
+        if self._unwritten:
+            return _RETRY_SECONDS
+        due = [due for _, _, due in self._started.copy().values()]
+        return max(min(due) - time.monotonic(), 0.0) if due else None
+
+    def _write(self, now: float = math.inf) -> None:
+        """Write the whole queue. Calls that can't be written are retried with the next write.
+
+        Args:
+            now: Time that decides which starts of calls are due; by default all of them.
+        """
+        while self._waiting or self._unwritten or self._is_start_due(now):
             try:
-                self._convert_queue(self._open())
+                database = self._open()
+                self._convert_starts(database, now)
+                self._convert_queue(database)
                 files = self._insert(self._unwritten)
             except StoreError as error:
+                # Starts are only for others to see; the finished calls are what must not be lost.
+                self._unwritten = [row for row in self._unwritten if row.status != RUNNING]
                 while len(self._waiting) > _KEPT_UNWRITTEN:
                     self._waiting.popleft()
                     self._losses.calls += 1
                 self._fail("written", error)
                 return
-            self._succeed(len(self._unwritten))
+            self._succeed(sum(row.status != RUNNING for row in self._unwritten))
             self._unwritten.clear()
-            for file in files:
-                with suppress(OSError, ValueError):
-                    self._result_file(file).unlink()
+            self.delete_files(files)
+            notify(self.bells)
+
+    def delete_files(self, names: Iterable[str]) -> None:
+        """Delete result files whose calls were removed."""
+        for name in names:
+            with suppress(OSError, ValueError):
+                self._result_file(name).unlink()
+
+    def _is_start_due(self, now: float) -> bool:
+        return any(due <= now for _, _, due in self._started.copy().values()) if self._started else False
+
+    def _convert_starts(self, database: Database, now: float) -> None:
+        from pegboard.history.rows import started_row
+
+        if database.file is None:
+            self._started.clear()  # no other process sees a history in memory
+        for call, at, due in [*self._started.copy().values()]:
+            if due <= now and self._started.pop(call.id, None) is not None:
+                with suppress(*_UNREADABLE):
+                    self._unwritten.append(started_row(call, at, self._presence.token()))
 
     def _insert(self, rows: Sequence[CallRow]) -> list[str]:
-        return self._with_database(lambda database: database.insert(rows, self._size_limit))
+        return self._with_database(lambda database: database.insert(rows, self.size_limit))
 
     def _convert_queue(self, database: Database) -> None:
         """Convert queued calls to rows, in batches."""
@@ -200,7 +273,8 @@ class History:
         except OSError as error:
             self._report_failure("kept complete", error)
             return row_of(call, result, at, data, None, 0)
-        return row_of(call, result, at, None, name, len(content))
+        row = row_of(call, result, at, None, name, len(content))
+        return replace(row, excerpt=data[:EXCERPT], bytes=row.bytes + EXCERPT)
 
     def _result_file(self, name: str) -> Path:
         """Return the path of a result file, confined to the results folder whatever the database contains."""
@@ -248,6 +322,24 @@ class History:
 
     # Reading
 
+    def mark_interrupted(self) -> None:
+        """Mark the calls of processes that ended without finishing them. Block; never raise."""
+        try:
+            if self.act(self._mark_interrupted):
+                notify(self.bells)
+        except StoreError as error:
+            self._report_failure("written", error)
+
+    def _mark_interrupted(self, database: Database) -> int:
+        folder = self._file.parent / "running"
+        running = [
+            str(process or "")
+            for (process,) in database.select(
+                f"SELECT DISTINCT CAST(process AS TEXT) FROM calls WHERE status = {RUNNING}"  # noqa: S608 - our own number
+            )
+        ]
+        return database.interrupt([process for process in running if not process or not is_alive(folder, process)])
+
     def records(
         self, *, tool: str | None = None, limit: int = 100, source: str | None = None
     ) -> tuple[CallRecord, ...]:
@@ -262,9 +354,10 @@ class History:
 
         wanted = {"tool": tool, "source": source}
         given = {column: value for column, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(f'{column} = ?' for column in given)}" if given else ""
+        where = "".join(f" AND {column} = ?" for column in given)
         rows = self._select(
-            f"SELECT {RECORD_COLUMNS} FROM calls {where} ORDER BY at DESC, rowid DESC LIMIT ?",  # noqa: S608 - our own names
+            f"SELECT {RECORD_COLUMNS} FROM calls WHERE status <> {RUNNING} AND deleted_at IS NULL{where}"  # noqa: S608 - our own names
+            " ORDER BY at DESC, n DESC LIMIT ?",
             [*given.values(), min(max(0, limit), LARGEST)],
         )
         records = []
@@ -272,7 +365,7 @@ class History:
             try:
                 records.append(record_of(row))
             except _UNREADABLE:
-                self._report_damage()
+                self.report_damage()
         return tuple(records)
 
     def result(self, call_id: str) -> ToolResult | None:
@@ -282,26 +375,27 @@ class History:
         """
         from pegboard.history.rows import RESULT_COLUMNS, result_of, value_of
 
-        rows = self._select(f"SELECT {RESULT_COLUMNS} FROM calls WHERE id = ?", [call_id])  # noqa: S608 - our own names
+        rows = self._select(
+            f"SELECT {RESULT_COLUMNS} FROM calls WHERE id = ? AND status <> {RUNNING}",  # noqa: S608 - our own names
+            [call_id],
+        )
         if not rows:
             return None
         ok, error, meta, data, file = rows[0]
         try:
+            if data is None and file is None:  # an interrupted call
+                return result_of(ok, error, meta, None)
             content = str(data) if data is not None else self._result_file(str(file)).read_bytes()
             return result_of(ok, error, meta, value_of(content))
         except OSError as reason:
             self._report_failure("read completely", reason)
         except _UNREADABLE:
-            self._report_damage()
+            self.report_damage()
         return None
 
     def uses(self, tool: str) -> ToolUses:
         """Return the number of recorded calls of a tool."""
-        failed = "NOT ok AND instr(coalesce(error, ''), ?1) = 0 AND instr(coalesce(error, ''), ?2) = 0"
-        rows = self._select(
-            f"SELECT count(*), sum({failed}), max(at) FROM calls WHERE tool = ?3",  # noqa: S608 - our own text
-            [*_NO_FAILURES, tool],
-        )
+        rows = self._select("SELECT calls, failures, last_at FROM uses WHERE tool = ?", [tool])
         for calls, failures, last in rows:
             if calls:
                 return ToolUses(calls=int(calls), failures=int(failures or 0), last_at=self._moment(last))
@@ -323,7 +417,7 @@ class History:
         try:
             return moment(at)
         except _UNREADABLE:
-            self._report_damage()
+            self.report_damage()
             return None
 
     def _select(self, query: str, parameters: Sequence[Column]) -> list[tuple[Column, ...]]:
@@ -409,6 +503,9 @@ class History:
             self._database = open_database(self._file, self._report, damaged)
             if self._database.why is not None:
                 self._fail("kept", self._database.why)
+            else:
+                with suppress(StoreError):  # the next statement reports it
+                    self._mark_interrupted(self._database)
         return self._database
 
     def _report(self, problem: Problem) -> None:
@@ -433,7 +530,8 @@ class History:
         if self.on_problem_changed is not None:
             self.on_problem_changed()
 
-    def _report_damage(self) -> None:
+    def report_damage(self) -> None:
+        """Report that a record can't be read."""
         self._report_failure("read completely", ValueError("a record is damaged"))
 
     def _report_failure(self, wanted: str, error: Exception) -> None:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
+from pegboard.history.schema import CANCELLED, DENIED, FAILED, INTERRUPTED, OK, RUNNING
 from pegboard.models import CallRecord, ResultMeta, ToolCall, ToolError, ToolResult
 
 Column: TypeAlias = str | int | float | None
@@ -23,6 +24,8 @@ RESULT_COLUMNS = "ok, error, meta, data, file"
 LARGEST = 2**63 - 1
 """Largest integer that SQLite stores."""
 
+_SPECIAL = {"cancelled": CANCELLED, "denied": DENIED, "interrupted": INTERRUPTED}
+"""Status of a failed call by the detail of its error, where the tool itself did not fail."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ROW_OVERHEAD = 300
@@ -50,10 +53,19 @@ class CallRow:
     """Name of the file with the complete result, or with the part that `data` lacks."""
     bytes: int
     """Size of the call, including its file."""
+    status: int
+    """One of the values in `schema`."""
+    agent: str | None
+    process: str | None
+    """Token of the process that runs the call; None once it has finished."""
+    size: int
+    """Size of the result's JSON, in bytes."""
+    excerpt: str | None
+    """Start of a result that is stored in a file only, for full-text search."""
 
 
 def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, file: str | None, size: int) -> CallRow:
-    """Convert a call to a row.
+    """Convert a finished call to a row.
 
     Args:
         call: The call.
@@ -66,21 +78,57 @@ def row_of(call: ToolCall, result: ToolResult, at: datetime, data: str | None, f
     args, meta = json_of(call.args), json_of(result.meta.model_dump())
     error = json_of(result.error.model_dump()) if result.error else None
     return CallRow(
-        id=unicode_of(call.id),
-        at=microseconds(at),
-        tool=unicode_of(call.name),
-        args=args,
+        **_request(call, at, args),
         ok=result.ok,
         error=error,
         duration_ms=result.meta.duration_ms,
-        source=call.source,
-        session=unicode_of(call.session) if call.session is not None else None,
-        parent=unicode_of(call.parent) if call.parent is not None else None,
         meta=meta,
         data=data,
         file=file,
         bytes=min(_ROW_OVERHEAD + len(args) + len(meta) + len(error or "") + len(data or "") + size, LARGEST),
+        status=_status(result),
+        process=None,
+        size=min(result.meta.size or (size if file else len(data or "") if result.data is not None else 0), LARGEST),
+        excerpt=None,
     )
+
+
+def started_row(call: ToolCall, at: datetime, process: str | None) -> CallRow:
+    """Convert a call that is running, or waits for approval, to a row."""
+    args = json_of(call.args)
+    return CallRow(
+        **_request(call, at, args),
+        ok=False,
+        error=None,
+        duration_ms=0.0,
+        meta="{}",
+        data=None,
+        file=None,
+        bytes=_ROW_OVERHEAD + len(args),
+        status=RUNNING,
+        process=process,
+        size=0,
+        excerpt=None,
+    )
+
+
+def _request(call: ToolCall, at: datetime, args: str) -> dict[str, Any]:
+    return {
+        "id": unicode_of(call.id),
+        "at": microseconds(at),
+        "tool": unicode_of(call.name),
+        "args": args,
+        "source": call.source,
+        "session": unicode_of(call.session) if call.session is not None else None,
+        "parent": unicode_of(call.parent) if call.parent is not None else None,
+        "agent": unicode_of(call.agent) if call.agent is not None else None,
+    }
+
+
+def _status(result: ToolResult) -> int:
+    if result.ok:
+        return OK
+    return _SPECIAL.get(result.error.detail or "", FAILED) if result.error else FAILED
 
 
 def record_of(row: tuple[Column, ...]) -> CallRecord:

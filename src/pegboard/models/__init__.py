@@ -10,7 +10,18 @@ from pegboard.models.events import ApprovalRequested, CallEvent, Finished, Log, 
 from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.preset import Preset
 from pegboard.models.problem import Fault, Problem
-from pegboard.models.record import CallRecord, ToolUses
+from pegboard.models.record import (
+    CallCount,
+    CallRecord,
+    CallState,
+    DroppedCalls,
+    HistoryPage,
+    HistoryQuery,
+    ParsedQuery,
+    QueryProblem,
+    RecordedCall,
+    ToolUses,
+)
 from pegboard.models.requirement import HealthRow, Requirement, RequirementKey
 from pegboard.models.result import ErrorCode, ResultMeta, ToolError, ToolResult, Truncation
 from pegboard.models.saved_script import SavedScript
@@ -39,10 +50,13 @@ from pegboard.models.spec import (
 
 __all__ = [
     "ApprovalRequested",
+    "CallCount",
     "CallEvent",
     "CallRecord",
     "CallSource",
+    "CallState",
     "DataModel",
+    "DroppedCalls",
     "Elicitation",
     "ElicitationAction",
     "ElicitationAnswer",
@@ -53,6 +67,8 @@ __all__ = [
     "Handler",
     "HealthRow",
     "Hints",
+    "HistoryPage",
+    "HistoryQuery",
     "JsonObject",
     "Location",
     "Log",
@@ -60,9 +76,12 @@ __all__ = [
     "MissingCommand",
     "OAuthClient",
     "PackHandler",
+    "ParsedQuery",
     "Preset",
     "Problem",
     "Progress",
+    "QueryProblem",
+    "RecordedCall",
     "Requirement",
     "RequirementKey",
     "ResultMeta",

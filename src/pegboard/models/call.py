@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Literal
 
 from pydantic import Field
@@ -17,10 +18,18 @@ OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk", "ba
 """Sources of calls that a person makes; all other calls come from models and other agents."""
 
 
+def new_call_id() -> str:
+    """Return a unique id, 32 hexadecimal digits that start with the time.
+
+    Ids in order of time keep the index of a large history in few pages.
+    """
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(10).hex()}"
+
+
 class ToolCall(DataModel):
     """One request for a tool."""
 
-    id: str = Field(default_factory=lambda: os.urandom(16).hex())
+    id: str = Field(default_factory=new_call_id)
     """Unique id from Pegboard; a provider's own id is `provider_id`."""
     name: str
     args: JsonObject = Field(default_factory=dict)
@@ -29,6 +38,8 @@ class ToolCall(DataModel):
     """The chat session that the call belongs to."""
     parent: str | None = None
     """The id of the call (or script run) that made this call."""
+    agent: str | None = None
+    """Name of the agent or client that makes the call, as it reports it: untrusted."""
     provider_id: str | None = None
     """The id from the model's provider."""
     from_text: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pegboard.models.call import CallSource, ToolCall
 from pegboard.models.model import DataModel, JsonObject
@@ -47,3 +48,93 @@ class ToolUses(DataModel):
     calls: int = 0
     failures: int = 0
     last_at: datetime | None = None
+
+
+CallState = Literal["running", "ok", "failed", "cancelled", "denied", "interrupted"]
+"""State of a recorded call; *interrupted*: its process ended before it finished."""
+
+
+class RecordedCall(CallRecord):
+    """One call in the history, running or finished, as lists show it."""
+
+    position: int
+    """Number that grows with each recorded call; a page of calls starts below one."""
+    state: CallState
+    agent: str | None
+    size: int
+    """Size of the result's JSON, in bytes."""
+    pinned: bool
+    calls: int = 0
+    """Number of recorded calls that this call made itself."""
+
+
+class QueryProblem(DataModel):
+    """Part of a history query that has no effect because it is invalid."""
+
+    start: int
+    """Index of its first character in the query."""
+    end: int
+    message: str
+    allowed: tuple[str, ...] = ()
+    """Valid values or keys."""
+
+
+class HistoryQuery(DataModel):
+    """Conditions on recorded calls; all of them must hold, and one of several values of a condition."""
+
+    tools: tuple[str, ...] = ()
+    """Names, names of packs, or patterns with `*`."""
+    sources: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    """Ids, or the start of ids."""
+    agents: tuple[str, ...] = ()
+    states: tuple[CallState, ...] = ()
+    parent: str | None = None
+    """Id of the call that made them; `none` for calls that no other call made."""
+    since: datetime | None = None
+    before: datetime | None = None
+    slower: float | None = None
+    """Shortest duration in seconds."""
+    pinned: bool = False
+    words: tuple[str, ...] = ()
+    """Words or beginnings of words in the tool's name, the arguments, the error or the result."""
+    phrases: tuple[str, ...] = ()
+    """Sequences of whole words."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every call matches."""
+        return self == HistoryQuery()
+
+
+class ParsedQuery(DataModel):
+    """A query as text, parsed as far as it is valid."""
+
+    query: HistoryQuery
+    problems: tuple[QueryProblem, ...] = ()
+
+
+class HistoryPage(DataModel):
+    """Consecutive calls of a query, the newest first."""
+
+    calls: tuple[RecordedCall, ...]
+    next: int | None
+    """Position to pass as `before` for the next page; None after the last call."""
+
+
+class CallCount(DataModel):
+    """Number of calls that match a query."""
+
+    calls: int
+    is_exact: bool
+    """Whether there are no more than `calls`."""
+
+
+class DroppedCalls(DataModel):
+    """Calls that the size limit removed from the history."""
+
+    calls: int
+    until: datetime
+    """Time of the newest of them."""
+    size_limit: int
+    """The limit in bytes."""

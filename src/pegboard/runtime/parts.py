@@ -206,7 +206,7 @@ class Parts:
         """The record of calls."""
         from pegboard.history import History
 
-        return History(self.paths.database, self.paths.results)
+        return History(self.paths.database, self.paths.results, size_limit=self.settings.history.size_limit)
 
     @cached_property
     def secrets(self) -> Secrets:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from pegboard.config import Paths, Settings, load
 from pegboard.models import CallEvent, Finished, Problem, ToolCall, ToolResult
 from pegboard.registry import AllowList
+from pegboard.runtime.activity import Activity
 from pegboard.runtime.health import ToolHealth
 from pegboard.runtime.models import Models
 from pegboard.runtime.parts import Parts
@@ -64,6 +65,7 @@ class Runtime:
         self.health = ToolHealth(self._parts, self.tools)
         self.rules = ApprovalRules(self._parts)
         self.models = Models(self._parts)
+        self.activity = Activity(self._parts)
         self.presets = ToolPresets(self._parts)
         self.scripts = Scripts(self._parts)
         self.queries = Queries(self._parts)
@@ -251,6 +253,7 @@ class Runtime:
         if self._parts.is_built("executor"):
             await self._parts.executor.close()
         await self.models.close()
+        self.activity.close()
         if self._parts.is_built("history"):
             await asyncio.to_thread(self._parts.history.close)
 

@@ -1,0 +1,172 @@
+"""Structural difference of two values: JSON by path, text by line; bounded in time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import islice
+from typing import Final
+
+from pydantic import JsonValue
+
+from pegboard.data.json_text import identical
+from pegboard.models.difference import Difference, DiffLine, ValueDiff
+
+MOST_DIFFERENCES: Final = 2000
+"""Maximum number of differences in one comparison."""
+MOST_VISITED: Final = 500_000
+"""Maximum number of values that one comparison looks at."""
+_MOST_LINES: Final = 2000
+"""Maximum number of lines of a text that are aligned; longer texts are compared line by line."""
+_MOST_ITEMS: Final = 500
+"""Maximum length of a list whose items are aligned; longer ones are compared index by index."""
+_TEXT_LIMIT: Final = 2_000_000
+"""Characters of two texts beyond which they are not compared by line."""
+_CONTEXT: Final = 3
+"""Number of equal lines before and after a change."""
+
+
+def diff(before: JsonValue, after: JsonValue) -> ValueDiff:
+    """Compare two JSON values.
+
+    Items of lists are aligned, so that an inserted item is one difference. Texts of several lines are compared by line.
+    """
+    comparison = _Comparison()
+    found = tuple(islice(comparison.values("", before, after), MOST_DIFFERENCES + 1))
+    is_whole = len(found) <= MOST_DIFFERENCES and comparison.left > 0
+    return ValueDiff(differences=found[:MOST_DIFFERENCES], is_whole=is_whole)
+
+
+class _Comparison:
+    """One comparison, which ends when it has looked at too many values."""
+
+    def __init__(self) -> None:
+        self.left = MOST_VISITED
+
+    def values(self, path: str, before: JsonValue, after: JsonValue) -> Iterator[Difference]:
+        # Not by recursion: values may be nested deeper than Python's stack.
+        waiting: list[Iterator[Difference | tuple[str, JsonValue, JsonValue]]] = [iter([(path, before, after)])]
+        while waiting and self.left > 0:
+            try:
+                item = next(waiting[-1])
+            except StopIteration:
+                waiting.pop()
+                continue
+            if isinstance(item, Difference):
+                yield item
+                continue
+            self.left -= 1
+            path, old, new = item
+            if old is new:
+                continue
+            if isinstance(old, dict) and isinstance(new, dict):
+                waiting.append(self._objects(path, old, new))
+            elif isinstance(old, list) and isinstance(new, list):
+                waiting.append(self._lists(path, old, new))
+            elif isinstance(old, str) and isinstance(new, str):
+                if old != new:
+                    yield _texts(path, old, new)
+            elif isinstance(old, dict | list) or isinstance(new, dict | list) or not identical(old, new):
+                yield Difference(path=path, kind="changed", before=old, after=new)
+
+    def _objects(
+        self, path: str, old: dict[str, JsonValue], new: dict[str, JsonValue]
+    ) -> Iterator[Difference | tuple[str, JsonValue, JsonValue]]:
+        for key, value in old.items():
+            if key in new:
+                yield _inner(path, key), value, new[key]
+            else:
+                yield Difference(path=_inner(path, key), kind="removed", before=value)
+        for key, value in new.items():
+            if key not in old:
+                yield Difference(path=_inner(path, key), kind="added", after=value)
+
+    def _lists(
+        self, path: str, old: list[JsonValue], new: list[JsonValue]
+    ) -> Iterator[Difference | tuple[str, JsonValue, JsonValue]]:
+        if len(old) == len(new) or max(len(old), len(new)) > _MOST_ITEMS:
+            yield from self._by_index(path, old, new, 0, 0)
+            return
+        keys = [_key(item) for item in old], [_key(item) for item in new]
+        for tag, start, end, new_start, new_end in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+            if tag != "equal":
+                yield from self._by_index(path, old[start:end], new[new_start:new_end], start, new_start)
+
+    def _by_index(
+        self, path: str, old: list[JsonValue], new: list[JsonValue], at: int, new_at: int
+    ) -> Iterator[Difference | tuple[str, JsonValue, JsonValue]]:
+        common = min(len(old), len(new))
+        for index in range(common):
+            yield f"{path}[{at + index}]", old[index], new[index]
+        for index in range(common, len(old)):
+            yield Difference(path=f"{path}[{at + index}]", kind="removed", before=old[index])
+        for index in range(common, len(new)):
+            yield Difference(path=f"{path}[{new_at + index}]", kind="added", after=new[index])
+
+
+def _key(value: JsonValue) -> str:
+    from pydantic_core import to_json
+
+    try:
+        return to_json(value).decode()
+    except ValueError:
+        return repr(type(value))
+
+
+def _inner(path: str, key: str) -> str:
+    from pydantic_core import to_json
+
+    if key.isidentifier():
+        return f"{path}.{key}"
+    try:
+        return f"{path}[{to_json(key).decode()}]"
+    except ValueError:
+        return f"{path}[{key!r}]"
+
+
+def _texts(path: str, old: str, new: str) -> Difference:
+    if ("\n" not in old and "\n" not in new) or len(old) + len(new) > _TEXT_LIMIT:
+        return Difference(path=path, kind="changed", before=old, after=new)
+    lines = tuple(islice(_changed_lines(old.split("\n"), new.split("\n")), MOST_DIFFERENCES + 1))
+    is_whole = len(lines) <= MOST_DIFFERENCES
+    return Difference(path=path, kind="text", before=old, after=new, lines=lines[:MOST_DIFFERENCES], is_whole=is_whole)
+
+
+def _changed_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffLine]:
+    """Yield changed lines, with some equal lines around them."""
+    codes = _codes(before, after)
+    for index, (tag, start, end, new_start, new_end) in enumerate(codes):
+        if tag != "equal":
+            for number in range(start, end):
+                yield DiffLine(kind="removed", before=number + 1, after=None, text=before[number])
+            for number in range(new_start, new_end):
+                yield DiffLine(kind="added", before=None, after=number + 1, text=after[number])
+            continue
+        leading = 0 if index == 0 else _CONTEXT
+        trailing = 0 if index == len(codes) - 1 else _CONTEXT
+        for number in range(start, end):
+            if number - start < leading or end - number <= trailing:
+                at = number - start + new_start
+                yield DiffLine(kind="equal", before=number + 1, after=at + 1, text=before[number])
+
+
+def _codes(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+    """Align two texts; between the equal lines at their start and end, only if they are short enough."""
+    common = min(len(before), len(after))
+    start = next((index for index in range(common) if before[index] != after[index]), common)
+    left = common - start
+    end = next((index for index in range(left) if before[-1 - index] != after[-1 - index]), left)
+    old_end, new_end = len(before) - end, len(after) - end
+    if max(old_end, new_end) - start <= _MOST_LINES:
+        matcher = SequenceMatcher(None, before[start:old_end], after[start:new_end])
+        middle = [
+            (tag, first + start, last + start, new_first + start, new_last + start)
+            for tag, first, last, new_first, new_last in matcher.get_opcodes()
+        ]
+    else:
+        middle = [("replace", start, old_end, start, new_end)]
+    return [
+        ("equal", 0, start, 0, start),
+        *middle,
+        ("equal", old_end, len(before), new_end, len(after)),
+    ]

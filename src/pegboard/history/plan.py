@@ -1,0 +1,172 @@
+"""Translation of a history query to SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from pegboard.history.schema import CANCELLED, DENIED, DURATION_STEPS, FAILED, INTERRUPTED, OK, RUNNING
+from pegboard.models import CallState, HistoryQuery
+
+if TYPE_CHECKING:
+    from pegboard.history.rows import Column
+
+STATUS: Final[dict[CallState, int]] = {
+    "running": RUNNING,
+    "ok": OK,
+    "failed": FAILED,
+    "cancelled": CANCELLED,
+    "denied": DENIED,
+    "interrupted": INTERRUPTED,
+}
+_SHORTEST_BEGINNING: Final = 3
+"""Minimum length of a word that also finds words that begin with it. Shorter ones occur in too many words."""
+
+
+@dataclass
+class Plan:
+    """A query as conditions on the table of calls and on the full-text index.
+
+    The index has only finished calls. Running ones are few, and are searched by the conditions alone.
+    """
+
+    match: str = ""
+    """Expression for the full-text index; empty if the conditions on the table suffice."""
+    rest: list[str] = field(default_factory=list)
+    """Conditions that the index can't decide."""
+    rest_values: list[Column] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)
+    """Conditions that decide the query without the index."""
+    alone_values: list[Column] = field(default_factory=list)
+    with_running: bool = True
+    with_finished: bool = True
+
+
+def may_be_beginning(word: str) -> bool:
+    """Return whether a word of a query also finds words that begin with it."""
+    return len(word) >= _SHORTEST_BEGINNING
+
+
+def tools_of(patterns: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Return the tools that match a pattern: a name, the name of a pack, or a pattern with `*`."""
+    return [
+        tool
+        for tool in known
+        if any(
+            fnmatchcase(tool, pattern) if "*" in pattern else tool == pattern or tool.startswith(f"{pattern}.")
+            for pattern in patterns
+        )
+    ]
+
+
+def plan(query: HistoryQuery, tools: Iterable[str], whole: Container[str] = ()) -> Plan:
+    """Translate a query.
+
+    Args:
+        query: The query.
+        tools: Names of all tools that the history contains.
+        whole: Words that are matched only as whole words.
+    """
+    made = Plan()
+    if query.tools:
+        names = tools_of(query.tools, tools)
+        _facet(made, "t", names)
+        _alone(made, "tool IN (SELECT value FROM json_each(?))", json.dumps(names))
+    if query.sources:
+        _facet(made, "o", query.sources)
+        _alone(made, "source IN (SELECT value FROM json_each(?))", json.dumps(query.sources))
+    if query.agents:
+        _facet(made, "a", query.agents)
+        _alone(made, "agent IN (SELECT value FROM json_each(?))", json.dumps(query.agents))
+    if query.sessions:
+        _and(made, "facets : (" + " OR ".join(f'"s{_hex(one)}" *' for one in query.sessions) + ")")
+        starts = " OR ".join("substr(session, 1, length(?)) = ?" for _ in query.sessions)
+        _alone(made, f"({starts})", *(part for one in query.sessions for part in (one, one)))
+    if query.states:
+        finished = [STATUS[state] for state in query.states if state != "running"]
+        made.with_running, made.with_finished = "running" in query.states, bool(finished)
+        _and(made, "facets : (" + " OR ".join(f'"r{status}"' for status in finished or [RUNNING]) + ")")
+        _alone(made, "status IN (SELECT value FROM json_each(?))", json.dumps([STATUS[one] for one in query.states]))
+    if query.pinned:
+        _and(made, 'facets : "k1"')
+        _alone(made, "pinned")
+    if query.parent == "none":
+        _and(made, 'facets : "p0"')
+        _alone(made, "parent IS NULL")
+    elif query.parent is not None:
+        _both(made, "parent = ?", query.parent)
+    _times(made, query)
+    for word in query.words:
+        is_start = may_be_beginning(word) and word not in whole
+        _and(made, f"words : {quoted(word)}{' *' if is_start else ''}")
+        _alone(made, "instr(lower(tool || ' ' || args), lower(?))", word)
+    for phrase in query.phrases:
+        _and(made, f"words : {quoted(phrase)}")
+        _alone(made, "instr(lower(tool || ' ' || args), lower(?))", phrase)
+    return made
+
+
+def _times(made: Plan, query: HistoryQuery) -> None:
+    from pegboard.history.rows import microseconds
+
+    # Positions grow with time except for imported calls, so the first condition of each pair bounds the search.
+    if query.since is not None:
+        at = microseconds(query.since)
+        _bound(made, ">= (SELECT min(+n) FROM calls WHERE at >= ?)", at)
+        _both(made, "at >= ?", at)
+    if query.before is not None:
+        at = microseconds(query.before)
+        _bound(made, "<= (SELECT max(+n) FROM calls WHERE at < ?)", at)
+        _both(made, "at < ?", at)
+    if query.slower is not None:
+        shortest = query.slower * 1000
+        first = sum(limit <= shortest for limit in DURATION_STEPS)
+        _and(made, "facets : (" + " OR ".join(f'"d{step}"' for step in range(first, len(DURATION_STEPS) + 1)) + ")")
+        made.rest.append("duration_ms >= ?")
+        made.rest_values.append(shortest)
+        # A running call lasts from its start until now.
+        _alone(
+            made,
+            f"(duration_ms >= ? OR status = {RUNNING} AND at <= ?)",
+            shortest,
+            microseconds(datetime.now(UTC) - timedelta(seconds=query.slower)),
+        )
+
+
+def _facet(made: Plan, kind: str, values: Sequence[str]) -> None:
+    words = [f'"{kind}{_hex(value)}"' for value in values] or [f'"{kind}"']
+    _and(made, f"facets : ({' OR '.join(words)})")
+
+
+def _and(made: Plan, expression: str) -> None:
+    made.match = f"{made.match} AND {expression}" if made.match else expression
+
+
+def _alone(made: Plan, condition: str, *values: Column) -> None:
+    made.alone.append(condition)
+    made.alone_values += values
+
+
+def _bound(made: Plan, condition: str, value: Column) -> None:
+    made.rest.append(f"calls_text.rowid {condition}")
+    made.rest_values.append(value)
+    _alone(made, f"n {condition}", value)
+
+
+def _both(made: Plan, condition: str, *values: Column) -> None:
+    made.rest.append(condition)
+    made.rest_values += values
+    _alone(made, condition, *values)
+
+
+def _hex(text: str) -> str:
+    return text[:500].encode("utf-8", "replace").hex()
+
+
+def quoted(text: str) -> str:
+    """Return a text as a string of the full-text query language."""
+    return '"' + text.replace('"', '""').replace("\0", " ") + '"'

@@ -1,0 +1,72 @@
+"""Lock files that show which processes with running calls are alive.
+
+The system releases a lock when its process ends, however it ends. Unlike process ids, locks are never reused and work
+across containers that share the folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from pegboard.storage import make_folder, open_lock
+
+
+class Presence:
+    """Lock file of one history that is in use; created when it is first needed.
+
+    Args:
+        folder: Folder of the lock files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._descriptor: int | None = None
+        self._token: str | None = None
+
+    def token(self) -> str | None:
+        """Return the name that others pass to `is_alive`, or None if no lock file can be created."""
+        if self._token is None:
+            token = f"{os.getpid()}-{os.urandom(8).hex()}"
+            draft = self._folder / f".{token}"
+            try:
+                make_folder(self._folder)
+                descriptor = open_lock(draft)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                draft.rename(self._folder / token)  # others never find it unlocked
+            except OSError:
+                return None
+            self._descriptor, self._token = descriptor, token
+        return self._token
+
+    def end(self) -> None:
+        """Release and delete the lock file."""
+        if self._token is not None and self._descriptor is not None:
+            with suppress(OSError):
+                (self._folder / self._token).unlink(missing_ok=True)
+            with suppress(OSError):
+                os.close(self._descriptor)
+        self._descriptor = self._token = None
+
+
+def is_alive(folder: Path, token: str) -> bool:
+    """Return whether the process with this token runs; delete the lock file of one that has ended."""
+    file = folder / Path(token).name
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        file.unlink(missing_ok=True)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,171 @@
+"""The query language of the history: `tool:ckan.* status:failed since:2h "free text"`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, get_args
+
+from pegboard.models import CallSource, CallState, HistoryQuery, ParsedQuery, QueryProblem
+
+KEYS: Final = ("agent", "before", "parent", "pinned", "session", "since", "slower", "source", "status", "tool")
+"""Keys of structured filters."""
+SOURCES: Final[tuple[str, ...]] = get_args(CallSource)
+STATES: Final[tuple[CallState, ...]] = get_args(CallState)
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s|min|m|h|d|w)?")
+_WORD: Final = re.compile(r"\w")
+_KEY: Final = re.compile(r"([A-Za-z]+):(?!//)")
+
+
+@dataclass(frozen=True)
+class _Term:
+    start: int
+    end: int
+    key: str
+    """Empty for free text."""
+    value: str
+    is_quoted: bool
+
+
+class _InvalidError(ValueError):
+    """A value that its key doesn't accept."""
+
+    def __init__(self, message: str, *allowed: str) -> None:
+        super().__init__(message)
+        self.allowed = allowed
+
+
+def parse_query(text: str, now: datetime | None = None) -> ParsedQuery:
+    """Parse a query.
+
+    Invalid parts become problems and have no effect, so that a query can be applied while it is typed.
+
+    Args:
+        text: Words, phrases in double quotes, and filters `key:value`. Several values of a key are separated by commas
+            or given by repeating the key; one of them must match.
+        now: Time to which relative times refer.
+    """
+    found: dict[str, Any] = {}
+    problems: list[QueryProblem] = []
+    for term in _terms(text):
+        try:
+            _add(term, found, now or datetime.now(UTC))
+        except _InvalidError as error:
+            problems.append(QueryProblem(start=term.start, end=term.end, message=str(error), allowed=error.allowed))
+    return ParsedQuery(query=HistoryQuery.model_validate(found), problems=tuple(problems))
+
+
+def _terms(text: str) -> Iterator[_Term]:
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        start = at
+        key = ""
+        if match := _KEY.match(text, at):
+            key, at = match[1].lower(), match.end()
+        if text.startswith('"', at):
+            # A quotation that is still being typed extends to the end.
+            end = text.find('"', at + 1)
+            value, after = (text[at + 1 :], len(text)) if end < 0 else (text[at + 1 : end], end + 1)
+            yield _Term(start, after, key, value, is_quoted=True)
+            at = after
+        else:
+            while at < len(text) and not text[at].isspace():
+                at += 1
+            yield _Term(start, at, key, text[start:at].partition(":")[2] if key else text[start:at], is_quoted=False)
+
+
+def _add(term: _Term, found: dict[str, Any], now: datetime) -> None:
+    if not term.key:
+        if not _WORD.search(term.value):
+            raise _InvalidError(f"{term.value!r} contains no letters or digits to search for.")
+        found["phrases" if term.is_quoted else "words"] = (
+            *found.get("phrases" if term.is_quoted else "words", ()),
+            term.value,
+        )
+        return
+    add = _FILTERS.get(term.key)
+    if add is None:
+        raise _InvalidError(
+            f'{term.key}: is not a filter. To search for the text, put it in double quotes: "{term.key}:{term.value}".',
+            *(f"{key}:" for key in KEYS),
+        )
+    if not term.value.strip() and term.key != "pinned":
+        raise _InvalidError(f"{term.key}: has no value.", *_ALLOWED.get(term.key, ()))
+    name, value = add(term.value.strip(), now)
+    found[name] = (*found.get(name, ()), *value) if isinstance(value, tuple) else value
+
+
+def _names(name: str) -> Callable[[str, datetime], tuple[str, object]]:
+    return lambda value, _now: (name, tuple(part.strip() for part in value.split(",") if part.strip()))
+
+
+def _choices(name: str, key: str, allowed: tuple[str, ...]) -> Callable[[str, datetime], tuple[str, object]]:
+    def choose(value: str, _now: datetime) -> tuple[str, object]:
+        chosen = tuple(part.strip().lower() for part in value.split(",") if part.strip())
+        for one in chosen:
+            if one not in allowed:
+                raise _InvalidError(f"{one!r} is not a {key}. Use one of: {', '.join(allowed)}.", *allowed)
+        return name, chosen
+
+    return choose
+
+
+def _time(name: str) -> Callable[[str, datetime], tuple[str, object]]:
+    def read(value: str, now: datetime) -> tuple[str, object]:
+        try:
+            if (match := _DURATION.fullmatch(value)) and match[2]:
+                return name, now - timedelta(seconds=float(match[1]) * _UNITS[match[2]])
+            return name, datetime.fromisoformat(value).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise _InvalidError(
+                f"{value!r} is not a time. Use a duration such as 30m, 2h or 7d, or a date such as 2026-01-31.",
+                "30m",
+                "2h",
+                "7d",
+                "YYYY-MM-DD",
+            ) from None
+
+    return read
+
+
+def _duration(value: str, _now: datetime) -> tuple[str, object]:
+    match = _DURATION.fullmatch(value)
+    if match is None:
+        raise _InvalidError(f"{value!r} is not a duration. Use one such as 500ms, 1s or 2m.", "500ms", "1s", "2m")
+    return "slower", float(match[1]) * _UNITS[match[2] or "s"]
+
+
+def _parent(value: str, _now: datetime) -> tuple[str, object]:
+    return "parent", value
+
+
+def _pinned(value: str, _now: datetime) -> tuple[str, object]:
+    if value.lower() not in {"", "yes", "true"}:
+        raise _InvalidError("pinned: has no value. It lists pinned calls.", "pinned:")
+    return "pinned", True
+
+
+_FILTERS: Final[dict[str, Callable[[str, datetime], tuple[str, object]]]] = {
+    "agent": _names("agents"),
+    "before": _time("before"),
+    "parent": _parent,
+    "pinned": _pinned,
+    "session": _names("sessions"),
+    "since": _time("since"),
+    "slower": _duration,
+    "source": _choices("sources", "source", SOURCES),
+    "status": _choices("states", "status", STATES),
+    "tool": _names("tools"),
+}
+_ALLOWED: Final[dict[str, tuple[str, ...]]] = {
+    "source": SOURCES,
+    "status": STATES,
+    "since": ("30m", "2h", "7d", "YYYY-MM-DD"),
+    "slower": ("500ms", "1s", "2m"),
+}

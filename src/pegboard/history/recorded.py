@@ -1,0 +1,245 @@
+"""Recorded calls as lists show them: pages, counts, and changes such as deleting and pinning."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pegboard.history.history import History
+from pegboard.history.notify import notify
+from pegboard.history.plan import STATUS, Plan, may_be_beginning, plan, quoted
+from pegboard.history.reader import Reader
+from pegboard.history.schema import RUNNING
+from pegboard.models import CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
+
+if TYPE_CHECKING:
+    from pegboard.history.database import Database
+    from pegboard.history.rows import Column
+
+COUNTED: Final = 10_000
+"""Number of matching calls beyond which they are no longer counted."""
+FREQUENT: Final = 5_000
+"""Number of calls beyond which a word of a query matches only as a whole word."""
+_COLUMNS: Final = (
+    "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, status, agent, size, pinned"
+)
+_RUNNING: Final = f"FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"
+# Without the name of the index, SQLite searches all calls, because the rows are wanted in the order of their positions.
+STATES: Final[dict[int, CallState]] = {status: state for state, status in STATUS.items()}
+_UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
+
+
+class RecordedCalls:
+    """The calls of a history, running ones included, the newest first; every method blocks.
+
+    All methods raise `StoreError` if the database can't be read or written.
+
+    Args:
+        history: The history.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.reader = Reader(history)
+
+    # Read
+
+    def page(self, query: HistoryQuery, *, before: int | None = None, limit: int = 100) -> HistoryPage:
+        """Return the newest calls that match.
+
+        Args:
+            query: The query.
+            before: Position below which the page starts; None for the newest calls.
+            limit: Maximum number of calls.
+        """
+        rows = self._positions(query, before, limit + 1)
+        calls = self._calls(rows[:limit])
+        return HistoryPage(calls=calls, next=int(rows[limit - 1][0] or 0) if len(rows) > limit > 0 else None)
+
+    def count(self, query: HistoryQuery) -> CallCount:
+        """Return the number of calls that match, exactly up to a limit."""
+        if query.is_empty:
+            [(finished,)] = self.reader.select("SELECT coalesce(sum(calls), 0) FROM uses")
+            [(running,)] = self.reader.select(f"SELECT count(*) {_RUNNING} AND deleted_at IS NULL")
+            return CallCount(calls=int(finished or 0) + int(running or 0), is_exact=True)
+        found = sum(
+            int(self.reader.select(f"SELECT count(*) FROM ({statement})", values)[0][0] or 0)  # noqa: S608 - our own text
+            for statement, values in self._statements("1", query, None, COUNTED + 1)
+        )
+        return CallCount(calls=min(found, COUNTED), is_exact=found <= COUNTED)
+
+    def get(self, call_id: str) -> RecordedCall | None:
+        """Return a call by its id, or by the unique start of its id; None if there is none."""
+        return next(iter(self.find([call_id])), None) or self._by_start(call_id)
+
+    def find(self, ids: Sequence[str]) -> tuple[RecordedCall, ...]:
+        """Return the calls with these ids that exist, the newest first."""
+        rows = self.reader.select(
+            f"SELECT {_COLUMNS} FROM calls WHERE id IN (SELECT value FROM json_each(?)) AND deleted_at IS NULL"  # noqa: S608 - our own text
+            " ORDER BY n DESC",
+            [json.dumps(list(ids))],
+        )
+        return self._calls(rows)
+
+    def tools(self) -> tuple[str, ...]:
+        """Return the names of all tools that the history contains."""
+        return tuple(str(tool) for (tool,) in self.reader.select("SELECT tool FROM uses WHERE calls > 0 ORDER BY tool"))
+
+    def dropped(self) -> DroppedCalls | None:
+        """Return what the size limit has removed, or None if it has removed nothing."""
+        from pegboard.history.rows import moment
+
+        rows = self.reader.select("SELECT name, value FROM facts WHERE name LIKE 'dropped%'")
+        facts = {str(name): value for name, value in rows}
+        if not facts.get("dropped"):
+            return None
+        return DroppedCalls(
+            calls=int(facts["dropped"] or 0),
+            until=moment(facts.get("dropped_until")),
+            size_limit=self._history.size_limit,
+        )
+
+    def _by_start(self, call_id: str) -> RecordedCall | None:
+        if len(call_id) < 4:
+            return None
+        rows = self.reader.select(
+            f"SELECT {_COLUMNS} FROM calls WHERE id >= ? AND id < ? AND deleted_at IS NULL LIMIT 2",  # noqa: S608 - our own text
+            [call_id, f"{call_id}\U0010ffff"],
+        )
+        return next(iter(self._calls(rows)), None) if len(rows) == 1 else None
+
+    def _positions(self, query: HistoryQuery, before: int | None, limit: int) -> list[tuple[Column, ...]]:
+        rows = [
+            row
+            for statement, values in self._statements(_COLUMNS, query, before, limit)
+            for row in self.reader.select(statement, values)
+        ]
+        return sorted(rows, key=lambda row: int(row[0] or 0), reverse=True)[:limit]
+
+    def _statements(
+        self, columns: str, query: HistoryQuery, before: int | None, limit: int
+    ) -> list[tuple[str, list[Column]]]:
+        tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
+        if query.tools:
+            tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
+        made = plan(query, dict.fromkeys(tools), [word for word in query.words if self._is_frequent(word)])
+        upper: list[str] = [] if before is None else ["calls.n < ?"]
+        position: list[Column] = [] if before is None else [before]
+        statements = []
+        if not made.match:
+            where = " AND ".join([*made.alone, *upper, "deleted_at IS NULL"])
+            statement = f"SELECT {columns} FROM calls WHERE {where} ORDER BY n DESC LIMIT ?"  # noqa: S608 - our own text
+            return [(statement, [*made.alone_values, *position, limit])]
+        if made.with_finished:
+            statements.append(self._indexed(columns, made, before, limit))
+        if made.with_running:
+            where = " AND ".join([*made.alone, *upper, "deleted_at IS NULL"])
+            statement = f"SELECT {columns} {_RUNNING} AND {where} ORDER BY n DESC LIMIT ?"
+            statements.append((statement, [*made.alone_values, *position, limit]))
+        return statements
+
+    def _is_frequent(self, word: str) -> bool:
+        """Return whether a word occurs so often that searching for all words that begin with it takes too long."""
+        if not may_be_beginning(word):
+            return False
+        statement = "SELECT 1 FROM calls_text WHERE calls_text MATCH ? LIMIT 1 OFFSET ?"
+        return bool(self.reader.select(statement, [f"words : {quoted(word)}", FREQUENT]))
+
+    def _indexed(self, columns: str, made: Plan, before: int | None, limit: int) -> tuple[str, list[Column]]:
+        upper: list[str] = [] if before is None else ["calls_text.rowid < ?"]
+        position: list[Column] = [] if before is None else [before]
+        if columns == "1" and not made.rest:
+            where = " AND ".join(["calls_text MATCH ?", *upper])
+            return f"SELECT 1 FROM calls_text WHERE {where} LIMIT ?", [made.match, *position, limit]  # noqa: S608 - our own text
+        where = " AND ".join(["calls_text MATCH ?", *upper, *made.rest])
+        statement = (
+            f"SELECT {columns} FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid WHERE {where}"  # noqa: S608 - our own text
+            " ORDER BY calls_text.rowid DESC LIMIT ?"
+        )
+        return statement, [made.match, *position, *made.rest_values, limit]
+
+    def _calls(self, rows: Sequence[tuple[Column, ...]]) -> tuple[RecordedCall, ...]:
+        made = self.reader.select(
+            "SELECT parent, count(*) FROM calls WHERE parent IN (SELECT value FROM json_each(?))"
+            " AND deleted_at IS NULL GROUP BY parent",
+            [json.dumps([str(row[1]) for row in rows])],
+        )
+        inner = {str(parent): int(count or 0) for parent, count in made}
+        calls = []
+        for row in rows:
+            try:
+                calls.append(_call_of(row, inner.get(str(row[1]), 0)))
+            except _UNREADABLE:
+                self._history.report_damage()
+        return tuple(calls)
+
+    # Change
+
+    def delete(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Delete finished calls and the calls that they made; return the ids, which `restore` accepts for an hour."""
+        now = int(time.time() * 1e6)
+        return self._change(
+            "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(?) UNION SELECT calls.id FROM gone"  # noqa: S608 - our own text
+            " JOIN calls ON calls.parent = gone.id)"
+            " UPDATE calls SET deleted_at = ? WHERE id IN (SELECT id FROM gone)"
+            f" AND deleted_at IS NULL AND status <> {RUNNING} RETURNING id",
+            [json.dumps(list(ids)), now],
+        )
+
+    def restore(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """Undo `delete`; return the ids of the calls that could be restored."""
+        return self._change(
+            "UPDATE calls SET deleted_at = NULL WHERE id IN (SELECT value FROM json_each(?))"
+            " AND deleted_at IS NOT NULL RETURNING id",
+            [json.dumps(list(ids))],
+        )
+
+    def pin(self, ids: Sequence[str], *, pinned: bool = True) -> tuple[str, ...]:
+        """Keep calls regardless of the size limit, or no longer; return the ids of those that exist."""
+        return self._change(
+            "UPDATE calls SET pinned = ? WHERE id IN (SELECT value FROM json_each(?)) AND deleted_at IS NULL"
+            " RETURNING id",
+            [int(pinned), json.dumps(list(ids))],
+        )
+
+    def _change(self, statement: str, values: Sequence[Column]) -> tuple[str, ...]:
+        def change(database: Database) -> tuple[str, ...]:
+            with database.transaction() as run:
+                changed = run(statement, values)
+                run(EDITED, [])
+            return tuple(str(call) for (call,) in changed)
+
+        changed = self._history.act(change)
+        notify(self._history.bells)
+        return changed
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.reader.close()
+
+
+EDITED: Final = "INSERT INTO facts VALUES ('edits', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+"""Statement that makes watchers read everything again, because calls before the newest ones have changed."""
+
+
+def _call_of(row: tuple[Column, ...], inner: int) -> RecordedCall:
+    from pegboard.history.rows import record_of
+
+    position, *columns = row
+    record = record_of(tuple(columns[:10]))
+    status, agent, size, pinned = columns[10:]
+    state = STATES.get(int(status or 0), "failed")
+    values = dict(record)
+    if state == "running":
+        values["duration_ms"] = max(0.0, time.time() * 1000 - record.at.timestamp() * 1000)
+    return RecordedCall.model_construct(
+        **values,
+        position=int(position or 0),
+        state=state,
+        agent=None if agent is None else str(agent),
+        size=int(size or 0),
+        pinned=bool(pinned),
+        calls=inner,
+    )

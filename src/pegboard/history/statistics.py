@@ -1,0 +1,146 @@
+"""Statistics of tools, and the timeline of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from pegboard.history.reader import Reader
+from pegboard.history.recorded import STATES
+from pegboard.history.schema import CANCELLED, DENIED, RUNNING
+from pegboard.models.statistics import SessionTimeline, TimelineBar, TimelineGap, ToolStatistics
+
+if TYPE_CHECKING:
+    from pegboard.history.rows import Column
+
+SAMPLE: Final = 1000
+"""Number of the latest calls of a tool that durations are computed from."""
+BUCKETS: Final = 24
+"""Maximum number of values of a sparkline."""
+_MOST_BARS: Final = 2000
+_SHORTEST_GAP: Final = timedelta(seconds=1)
+_LABEL: Final = 60
+
+
+def statistics(reader: Reader, tools: Sequence[str] | None = None) -> tuple[ToolStatistics, ...]:
+    """Return the statistics of tools, the most used first; block.
+
+    Args:
+        reader: The history.
+        tools: Names of the tools; None for all that were called.
+
+    Raises:
+        StoreError: The database can't be read.
+    """
+    rows = reader.select("SELECT tool, calls, failures, last_at FROM uses WHERE calls > 0 ORDER BY calls DESC, tool")
+    return tuple(_statistics_of(reader, row) for row in rows if tools is None or row[0] in tools)
+
+
+def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
+    from pegboard.history.rows import moment
+
+    tool, calls, failures, last = row
+    durations = [
+        float(duration or 0)
+        for (duration,) in reader.select(
+            "SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL AND status NOT IN (?, ?, ?)"
+            " ORDER BY at DESC LIMIT ?",
+            [tool, RUNNING, CANCELLED, DENIED, SAMPLE],
+        )
+    ]
+    durations.reverse()
+    ordered = sorted(durations)
+    return ToolStatistics(
+        tool=str(tool),
+        calls=int(calls or 0),
+        failures=int(failures or 0),
+        last_at=None if last is None else moment(last),
+        p50_ms=percentile(ordered, 0.5),
+        p95_ms=percentile(ordered, 0.95),
+        durations_ms=_medians(durations),
+        sampled=len(durations),
+    )
+
+
+def percentile(ordered: Sequence[float], share: float) -> float | None:
+    """Return the smallest value that is not exceeded by a share of the values, or None without values."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
+
+
+def _medians(durations: Sequence[float]) -> tuple[float, ...]:
+    groups = min(BUCKETS, len(durations))
+    limits = [index * len(durations) // groups for index in range(groups + 1)] if groups else []
+    return tuple(sorted(durations[start:end])[(end - start) // 2] for start, end in pairwise(limits))
+
+
+def timeline(reader: Reader, session: str) -> SessionTimeline:
+    """Return the model turns and calls of a session, and the gaps between them; block.
+
+    A turn starts with the message before it and ends with its own.
+
+    Raises:
+        StoreError: The database can't be read.
+    """
+    bars = [*_calls(reader, session), *_turns(reader, session)]
+    bars.sort(key=lambda bar: (bar.start, bar.end))
+    is_whole = len(bars) < _MOST_BARS
+    bars = bars[-_MOST_BARS:]
+    return SessionTimeline(session=session, bars=tuple(bars), gaps=tuple(_gaps(bars)), is_whole=is_whole)
+
+
+def _calls(reader: Reader, session: str) -> list[TimelineBar]:
+    from pegboard.history.rows import moment
+
+    rows = reader.select(
+        "SELECT id, tool, at, duration_ms, status, parent FROM calls WHERE session = ? AND deleted_at IS NULL"
+        " ORDER BY n DESC LIMIT ?",
+        [session, _MOST_BARS],
+    )
+    bars = []
+    for call, tool, at, duration, status, parent in rows:
+        start = moment(at)
+        lasted = timedelta(milliseconds=min(max(float(duration or 0), 0.0), 1e12))
+        bars.append(
+            TimelineBar(
+                kind="call",
+                id=str(call),
+                label=str(tool),
+                start=start,
+                end=max(start, datetime.now(UTC)) if status == RUNNING else start + lasted,
+                state=STATES.get(int(status or 0), "failed"),
+                parent=None if parent is None else str(parent),
+            )
+        )
+    return bars
+
+
+def _turns(reader: Reader, session: str) -> list[TimelineBar]:
+    from pegboard.history.rows import moment
+
+    rows = reader.select(
+        "SELECT position, at, substr(text, 1, 200), json_extract(message, '$.role') FROM messages"
+        " WHERE session = ? AND json_valid(message) ORDER BY position DESC LIMIT ?",
+        [session, _MOST_BARS],
+    )
+    rows.reverse()
+    bars = []
+    for (_, before, _, _), (position, at, text, role) in pairwise(rows):
+        if role == "model":
+            label = " ".join(str(text or "").split())[:_LABEL]
+            start = min(moment(before), moment(at))
+            bars.append(
+                TimelineBar(kind="turn", id=str(position), label=label, start=start, end=moment(at), state="ok")
+            )
+    return bars
+
+
+def _gaps(bars: Sequence[TimelineBar]) -> list[TimelineGap]:
+    gaps = []
+    end: datetime | None = None
+    for bar in bars:
+        if end is not None and bar.start - end >= _SHORTEST_GAP:
+            gaps.append(TimelineGap(start=end, end=bar.start))
+        end = bar.end if end is None else max(end, bar.end)
+    return gaps

@@ -1,0 +1,63 @@
+"""Statistics of recorded calls."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pegboard.models.model import DataModel
+from pegboard.models.record import CallState
+
+
+class ToolStatistics(DataModel):
+    """Uses, failures and durations of one tool."""
+
+    tool: str
+    calls: int
+    failures: int
+    """Failed calls, without cancelled and denied ones."""
+    last_at: datetime | None
+    p50_ms: float | None
+    """Median duration of the latest calls; None without any."""
+    p95_ms: float | None
+    durations_ms: tuple[float, ...]
+    """Median durations of consecutive groups of the latest calls, the oldest first, for a sparkline."""
+    sampled: int
+    """Number of the latest calls that the durations are computed from."""
+
+    @property
+    def failure_rate(self) -> float:
+        """Share of failed calls, 0 to 1."""
+        return self.failures / self.calls if self.calls else 0.0
+
+
+class TimelineBar(DataModel):
+    """A model turn or a call on the timeline of a session."""
+
+    kind: Literal["turn", "call"]
+    id: str
+    """Id of the call; for a turn, its message's position in the session."""
+    label: str
+    """Name of the tool, or start of the model's text."""
+    start: datetime
+    end: datetime
+    state: CallState
+    parent: str | None = None
+    """Id of the call that made it."""
+
+
+class TimelineGap(DataModel):
+    """A time in which neither the model nor a tool worked."""
+
+    start: datetime
+    end: datetime
+
+
+class SessionTimeline(DataModel):
+    """Model turns and calls of one session, in the order of their start."""
+
+    session: str
+    bars: tuple[TimelineBar, ...]
+    gaps: tuple[TimelineGap, ...]
+    is_whole: bool
+    """Whether these are all; only the latest calls of a long session are listed."""

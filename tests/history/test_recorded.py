@@ -1,0 +1,226 @@
+"""Finding recorded calls: the query language, pages, counts, deleting and pinning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import JsonValue
+
+from pegboard.history import History
+from pegboard.history.query import parse_query
+from pegboard.history.recorded import RecordedCalls
+from pegboard.models import CallSource, HistoryQuery, JsonObject, ResultMeta, ToolCall, ToolResult
+
+NOW = datetime.now(UTC)
+OpenHistory = Callable[..., History]
+
+
+@pytest.fixture
+def calls(history: History) -> Iterator[RecordedCalls]:
+    """Return the recorded calls of an empty history."""
+    recorded = RecordedCalls(history)
+    yield recorded
+    recorded.close()
+
+
+def add(
+    history: History,
+    tool: str = "ckan.search",
+    data: JsonValue = None,
+    *,
+    args: JsonObject | None = None,
+    source: CallSource = "cli",
+    ago: timedelta = timedelta(0),
+    ms: float = 5,
+    fails: str | None = None,
+    session: str | None = None,
+    parent: str | None = None,
+    agent: str | None = None,
+) -> str:
+    call = ToolCall(name=tool, args=args or {}, source=source, session=session, parent=parent, agent=agent)
+    meta = ResultMeta(duration_ms=ms)
+    result = ToolResult(ok=True, data=data, meta=meta)
+    if fails is not None:
+        result = ToolResult.failed("execution_error", "It broke.", fails).model_copy(update={"meta": meta})
+    history.record(call, result, NOW - ago)
+    return call.id
+
+
+def found(calls: RecordedCalls, text: str, **more: int) -> list[str]:
+    parsed = parse_query(text)
+    assert not parsed.problems
+    return [call.id for call in calls.page(parsed.query, **more).calls]
+
+
+@pytest.mark.promise("ACT-1")
+def test_calls_are_found_by_tool_source_session_status_time_duration_and_text(
+    history: History, calls: RecordedCalls
+) -> None:
+    old = add(history, "fs.read", "the quick brown fox", ago=timedelta(days=3), ms=2500)
+    failed = add(history, "ckan.show", fails="crashed", source="ask", session="abcd1234", agent="Claude")
+    denied = add(history, "ckan.search", fails="denied", source="ask", session="abcd1234")
+    umlaut = add(history, "text.count", {"count": 3}, args={"text": "Über größe"}, source="form", ms=150)
+    assert found(calls, "") == [umlaut, denied, failed, old]
+    assert found(calls, "tool:fs.read") == [old]
+    assert found(calls, "tool:ckan.*") == found(calls, "tool:ckan") == [denied, failed]
+    assert found(calls, "tool:ckan.show,fs") == [failed, old]
+    assert found(calls, "tool:nothing.*") == []
+    assert found(calls, "source:form") == [umlaut]
+    assert found(calls, "source:form source:cli") == [umlaut, old]
+    assert found(calls, "session:abcd1234") == found(calls, "session:abc") == [denied, failed]
+    assert found(calls, "agent:Claude") == [failed]
+    assert found(calls, "status:failed") == [failed]
+    assert found(calls, "status:denied,failed") == [denied, failed]
+    assert found(calls, "since:2d") == [umlaut, denied, failed]
+    assert found(calls, "before:2d") == [old]
+    assert found(calls, "slower:2s") == [old]
+    assert found(calls, "slower:100ms") == [umlaut, old]
+    assert found(calls, "quick") == found(calls, "brow") == found(calls, '"quick brown"') == [old]
+    assert found(calls, '"brown quick"') == []
+    assert found(calls, "uber grosse") == []
+    assert found(calls, "uber größe") == [umlaut]
+    assert found(calls, "tool:ckan status:failed broke") == [failed]
+
+
+@pytest.mark.promise("ACT-1")
+def test_pages_continue_below_a_position_until_every_call_was_listed_once(
+    history: History, calls: RecordedCalls
+) -> None:
+    wanted = [add(history, "a.x" if number % 3 else "a.y", number) for number in range(25)]
+    for query, ids in (
+        (HistoryQuery(), wanted),
+        (HistoryQuery(tools=("a.x",)), [i for n, i in enumerate(wanted) if n % 3]),
+    ):
+        listed: list[str] = []
+        before = None
+        while True:
+            page = calls.page(query, before=before, limit=4)
+            listed += [call.id for call in page.calls]
+            before = page.next
+            if before is None:
+                break
+        assert listed == ids[::-1]
+        assert calls.count(query).calls == len(ids)
+
+
+@pytest.mark.promise("ACT-1")
+@pytest.mark.parametrize(
+    ("text", "span", "message", "allowed"),
+    [
+        ("a status:bad", (2, 12), "'bad' is not a status", "failed"),
+        ("source:foo", (0, 10), "'foo' is not a source", "cli"),
+        ("since:yesterday", (0, 15), "'yesterday' is not a time", "2h"),
+        ("slower:fast", (0, 11), "'fast' is not a duration", "1s"),
+        ("colour:red", (0, 10), "colour: is not a filter", "tool:"),
+        ("x ###", (2, 5), "contains no letters or digits", None),
+        ("tool:", (0, 5), "tool: has no value", None),
+    ],
+)
+def test_an_invalid_part_of_a_query_is_reported_with_its_position_and_ignored(
+    text: str, span: tuple[int, int], message: str, allowed: str | None
+) -> None:
+    parsed = parse_query(text)
+    [problem] = parsed.problems
+    assert (problem.start, problem.end) == span
+    assert message in problem.message
+    assert allowed is None or allowed in problem.allowed
+    assert parsed.query == parse_query(text[: span[0]]).query
+
+
+def test_quotes_that_are_still_open_and_urls_are_text() -> None:
+    assert parse_query('"half a').query.phrases == ("half a",)
+    assert parse_query("https://example.org").query.words == ("https://example.org",)
+    assert parse_query('tool:"a b"').query.tools == ("a b",)
+
+
+@pytest.mark.promise("ACT-1")
+def test_a_call_is_listed_while_it_runs_and_then_as_finished(history: History, calls: RecordedCalls) -> None:
+    call = ToolCall(name="fs.read", args={"path": "notes"}, source="form")
+    history.start(call, NOW)
+    [running] = calls.page(HistoryQuery()).calls
+    assert (running.id, running.state, running.ok) == (call.id, "running", False)
+    for text in ("status:running", "tool:fs", "notes", "source:form"):
+        assert found(calls, text) == [call.id]
+    assert found(calls, "status:ok") == []
+    assert history.result(call.id) is None
+    assert history.records() == ()
+    history.record(call, ToolResult(ok=True, data="done"), NOW)
+    [finished] = calls.page(HistoryQuery()).calls
+    assert (finished.id, finished.state, finished.position) == (call.id, "ok", running.position)
+    assert found(calls, "status:running") == []
+    assert found(calls, "done") == [call.id]
+
+
+@pytest.mark.promise("ACT-1")
+def test_calls_that_a_call_made_are_counted_and_listed_below_it(history: History, calls: RecordedCalls) -> None:
+    script = add(history, "script.run")
+    inner = [add(history, "fs.read", parent=script, source="script") for _ in range(3)]
+    assert found(calls, "parent:none") == [script]
+    assert found(calls, f"parent:{script}") == inner[::-1]
+    [listed] = calls.page(HistoryQuery(parent="none")).calls
+    assert listed.calls == 3
+
+
+@pytest.mark.promise("ACT-2")
+def test_deleted_calls_are_gone_everywhere_and_can_be_restored(history: History, calls: RecordedCalls) -> None:
+    kept = add(history, "fs.read", "needle one")
+    script = add(history, "script.run", "needle two")
+    inner = add(history, "fs.read", "needle three", parent=script)
+    assert set(calls.delete([script, "unknown"])) == {script, inner}
+    assert found(calls, "") == found(calls, "needle") == [kept]
+    assert calls.count(HistoryQuery()).calls == 1
+    assert [record.id for record in history.records()] == [kept]
+    assert history.uses("fs.read").calls == 1
+    assert calls.get(script) is None
+    assert set(calls.restore([script, inner])) == {script, inner}
+    assert found(calls, "needle") == [inner, script, kept]
+    assert history.uses("fs.read").calls == 2
+
+
+@pytest.mark.promise("ACT-2")
+def test_pinned_calls_are_listed_and_survive_the_size_limit(open_history: OpenHistory) -> None:
+    history = open_history(size_limit=100_000)
+    calls = RecordedCalls(history)
+    pinned = add(history, "a.x", "x" * 10_000)
+    history.flush()
+    assert calls.pin([pinned]) == (pinned,)
+    assert calls.dropped() is None
+    for _ in range(30):
+        add(history, "a.x", "y" * 10_000)
+        history.flush()
+    assert found(calls, "pinned:") == [pinned]
+    dropped = calls.dropped()
+    assert dropped is not None
+    assert dropped.calls == 31 - calls.count(HistoryQuery()).calls
+    assert dropped.size_limit == 100_000
+    assert calls.pin([pinned], pinned=False) == (pinned,)
+    assert found(calls, "pinned:") == []
+    calls.close()
+
+
+def test_a_call_is_found_by_the_unique_start_of_its_id(history: History, calls: RecordedCalls) -> None:
+    first = add(history)
+    history.record(ToolCall(name="a.x", source="cli", id="beef01"), ToolResult(ok=True), NOW)
+    history.record(ToolCall(name="a.x", source="cli", id="beef02"), ToolResult(ok=True), NOW)
+    one = calls.get("beef01")
+    assert one is not None
+    assert one.tool == "a.x"
+    assert calls.get("beef") is None
+    found_first = calls.get(first[:30])
+    assert found_first is not None
+    assert found_first.id == first
+
+
+@pytest.mark.promise("ACT-1")
+def test_a_frequent_word_matches_only_as_a_whole_word(
+    history: History, calls: RecordedCalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.history.recorded.FREQUENT", 3)
+    longer = add(history, "a.x", "orders")
+    orders = [add(history, "a.x", "order") for _ in range(3)]
+    assert set(found(calls, "order")) == {longer, *orders}
+    orders.append(add(history, "a.x", "order"))
+    assert set(found(calls, "order")) == set(orders)
+    assert longer in found(calls, "orde")
