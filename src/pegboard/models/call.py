@@ -7,11 +7,16 @@ from typing import Literal
 
 from pydantic import Field
 
+from pegboard.models.agent import Agent
 from pegboard.models.model import DataModel, JsonObject
 
-CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk"]
-"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool."""
+CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "serve"]
+"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client (`serve`: through
+`pegboard serve`), another tool."""
 
+
+OF_CLIENTS: frozenset[CallSource] = frozenset({"mcp", "serve"})
+"""Sources of calls that MCP clients make; the scope `mcp` of rules covers them."""
 
 OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
 """Sources of calls that a person makes; all other calls come from models and other agents."""
@@ -26,9 +31,11 @@ class ToolCall(DataModel):
     args: JsonObject = Field(default_factory=dict)
     source: CallSource
     session: str | None = None
-    """The chat session that the call belongs to."""
+    """The chat session, or the connection of an MCP client, that the call belongs to."""
     parent: str | None = None
     """The id of the call (or script run) that made this call."""
+    agent: Agent | None = Field(default=None, exclude_if=lambda agent: agent is None)
+    """The MCP client that made the call, if one did."""
     provider_id: str | None = None
     """The id from the model's provider."""
     from_text: bool = False
