@@ -21,7 +21,6 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
 from pydantic import BaseModel
 
 from pegboard import __version__

@@ -45,9 +45,8 @@ def _passed_on(spec: ToolSpec, original: JsonObject) -> JsonObject:
     """Return a server's result, whose structured content gets a key if it isn't an object."""
     answer = dict(original)
     structured = answer.get("structuredContent")
-    if wraps_result(spec) and "structuredContent" in answer:
-        answer["structuredContent"] = {RESULT: structured}
-    elif structured is not None and not isinstance(structured, dict):
+    is_wrapped = wraps_result(spec) and "structuredContent" in answer
+    if is_wrapped or (structured is not None and not isinstance(structured, dict)):
         answer["structuredContent"] = {RESULT: structured}
     return answer
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
-from mcp.server.caching import CacheHint, CacheableMethod
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.connection import Connection
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
@@ -116,7 +116,7 @@ class Service:
                 " rejected call says why. Don't repeat it."
             ),
             cache_hints={method: CacheHint(ttl_ms=_FRESH_MS, scope="private") for method in _CACHEABLE},
-            get_tool_input_schema=lambda name: self._offer.input_schema(name),
+            get_tool_input_schema=self._input_schema,
             on_subscriptions_listen=self._listening,
         )
         # These handlers return JSON, which the SDK validates for the protocol version of the client.
@@ -172,6 +172,9 @@ class Service:
         await self._bus.publish(event)
         for connection in [*self._connections]:
             await connection.notify(method, None)
+
+    def _input_schema(self, name: str) -> JsonObject | None:
+        return self._offer.input_schema(name)
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams) -> JsonObject:
         await self._ready.wait()
