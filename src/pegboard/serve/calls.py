@@ -73,6 +73,8 @@ class ServedCall:
     def __init__(self, call: ToolCall, runtime: Runtime, context: Context) -> None:
         self.call = call
         self.name = call.name
+        self.missing: set[str] = set()
+        """Capabilities that the call needs, and that the client didn't declare."""
         self._runtime = runtime
         self._context: Context | None = context
         self._input: Input | None = None
@@ -136,6 +138,9 @@ class ServedCall:
         context = self._context
         if context is None:
             return {}
+        self.missing |= {
+            "sampling" for request in requests.values() if request.get("method") == "sampling/createMessage"
+        } - _names(context.session.client_capabilities)
         supported = {
             key: request
             for key, request in requests.items()
@@ -265,6 +270,10 @@ def _messages(log: Log) -> list[tuple[str, str, str]]:
         level, colon, text = line.partition(": ")
         messages.append((level, "log", text) if colon and level in LEVELS else ("info", "log", line))
     return messages
+
+
+def _names(capabilities: ClientCapabilities | None) -> set[str]:
+    return set() if capabilities is None else set(capabilities.model_dump(exclude_none=True))
 
 
 def _is_supported(request: JsonObject, capabilities: ClientCapabilities | None) -> bool:

@@ -200,6 +200,10 @@ class Service:
             return types.InputRequiredResult.model_validate(
                 {"resultType": "input_required", "inputRequests": requests, "requestState": outcome.state}
             )
+        if served.missing and not outcome.ok and context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            needed: JsonObject = {name: {} for name in sorted(served.missing)}
+            message = f"{spec.name} needs capabilities of the client: {', '.join(needed)}."
+            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": needed})
         return _for_version(context, await self._answer(spec, served.call, outcome))
 
     async def _outcome(self, context: Context, served: ServedCall) -> ToolResult | Input:
