@@ -24,7 +24,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -159,9 +160,9 @@ def run_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
     return _verdict(revision, scenario, checks, output or done.stdout + done.stderr)
 
 
-def run_server_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
-    """Run one scenario against a `pegboard serve` of its own, and return its outcome."""
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, serving(Path(folder)) as url:
+def run_server_scenario(suite: Suite, revision: str, scenario: str, url: str) -> Verdict:
+    """Run one scenario against `pegboard serve`, and return its outcome."""
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         try:
             done = suite.run(
                 "server",
@@ -175,8 +176,7 @@ def run_server_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
         except subprocess.TimeoutExpired:
             return Verdict(revision, scenario, 0, 1, 0, ("it took longer than 120 s",))
         checks = [check for file in Path(folder).rglob("checks.json") for check in json.loads(file.read_text())]
-        log = (Path(folder) / "serve.log").read_text()
-    return _verdict(revision, scenario, checks, done.stdout + done.stderr + log)
+    return _verdict(revision, scenario, checks, done.stdout + done.stderr)
 
 
 @contextmanager
@@ -245,7 +245,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     suite = Suite(options.cache)
     suite.install()
     is_server = options.side == "server"
-    run = run_server_scenario if is_server else run_scenario
     jobs = [
         (revision, scenario)
         for revision in options.revision or REVISIONS
@@ -255,7 +254,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.extensions or scenario not in EXTENSIONS
     ]
     verdicts: list[Verdict] = []
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with ExitStack() as stack:
+        run = run_scenario
+        if is_server:
+            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
+            run = partial(run_server_scenario, url=stack.enter_context(serving(Path(home))))
+        pool = stack.enter_context(ThreadPoolExecutor(options.jobs))
         for verdict in pool.map(lambda job: run(suite, *job), jobs):
             verdicts.append(verdict)
             print(f"{verdict.revision}  {verdict.scenario:<42}  {verdict.word} ({verdict.passed} checks)", flush=True)
