@@ -254,7 +254,9 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> Json:
         if state == "2":
             return result(text(f"Color: {answers['step2']}"))
         if state == "1":
-            return ask("2", step2=form("Step 2: What is your favorite color?", {"color": {"type": "string"}}, ["color"]))
+            return ask(
+                "2", step2=form("Step 2: What is your favorite color?", {"color": {"type": "string"}}, ["color"])
+            )
         return ask("1", step1=form("Step 1: What is your name?", {"name": {"type": "string"}}, ["name"]))
     if not answers:
         return ASKING[name](params.arguments or {})
@@ -359,7 +361,9 @@ async def get_prompt(context: Any, params: types.GetPromptRequestParams) -> Json
             }
             return said({"type": "resource", "resource": embedded}, text("Please process the embedded resource above."))
         case "test_prompt_with_image":
-            return said({"type": "image", "data": PNG, "mimeType": "image/png"}, text("Please analyze the image above."))
+            return said(
+                {"type": "image", "data": PNG, "mimeType": "image/png"}, text("Please analyze the image above.")
+            )
         case _:
             if params.input_responses:
                 return said(text(f"Context: {params.input_responses}"))

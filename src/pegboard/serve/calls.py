@@ -68,15 +68,19 @@ class ServedCall:
         call: The call.
         runtime: Runs it.
         context: The request that made the call.
+        answers: Answers that came with it, by the keys of the server's requests; a client may know them already.
     """
 
-    def __init__(self, call: ToolCall, runtime: Runtime, context: Context) -> None:
+    def __init__(
+        self, call: ToolCall, runtime: Runtime, context: Context, answers: Mapping[str, JsonObject]
+    ) -> None:
         self.call = call
         self.name = call.name
         self.missing: set[str] = set()
         """Capabilities that the call needs, and that the client didn't declare."""
         self._runtime = runtime
         self._context: Context | None = context
+        self._known = dict(answers)
         self._input: Input | None = None
         self._answers: asyncio.Future[Mapping[str, JsonObject]] | None = None
         self._changed = asyncio.Event()
@@ -135,9 +139,11 @@ class ServedCall:
 
     async def ask(self, requests: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
         """Send requests of a server to the client; return the results of those that it supports and answers."""
+        known = {key: self._known.pop(key) for key in requests if key in self._known}
+        requests = {key: request for key, request in requests.items() if key not in known}
         context = self._context
-        if context is None:
-            return {}
+        if context is None or not requests:
+            return known
         self.missing |= {
             "sampling" for request in requests.values() if request.get("method") == "sampling/createMessage"
         } - _names(context.session.client_capabilities)
@@ -147,10 +153,11 @@ class ServedCall:
             if _is_supported(request, context.session.client_capabilities)
         }
         if not supported:
-            return {}
+            return known
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return await self._ask_with_result(supported)
-        return {key: answer for key, one in supported.items() if (answer := await _send(context, one)) is not None}
+            return {**known, **await self._ask_with_result(supported)}
+        sent = {key: await _send(context, one) for key, one in supported.items()}
+        return {**known, **{key: answer for key, answer in sent.items() if answer is not None}}
 
     async def _ask_with_result(self, requests: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
         """Ask with the response to the client's request; the client answers with its next request."""
@@ -193,9 +200,9 @@ class ServedCalls:
         self._calls: dict[str, ServedCall] = {}
         self._waiting: dict[str, ServedCall] = {}
 
-    def start(self, call: ToolCall, context: Context) -> ServedCall:
-        """Start a call."""
-        served = self._calls[call.id] = ServedCall(call, self._runtime, context)
+    def start(self, call: ToolCall, context: Context, answers: Mapping[str, JsonObject]) -> ServedCall:
+        """Start a call; see `ServedCall`."""
+        served = self._calls[call.id] = ServedCall(call, self._runtime, context, answers)
         served.task.add_done_callback(lambda _: self._forget(served))
         return served
 

@@ -189,11 +189,11 @@ class Service:
         spec = self._offer.find(params.name)
         if spec is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        answers = {key: _plain(answer) for key, answer in (params.input_responses or {}).items()}
         if params.request_state is not None:
-            answers = {key: _plain(answer) for key, answer in (params.input_responses or {}).items()}
             served = self._calls.resume(spec.name, context, params.request_state, answers)
         else:
-            served = self._calls.start(self._call(context, spec, params.arguments or {}), context)
+            served = self._calls.start(self._call(context, spec, params.arguments or {}), context, answers)
         outcome = await self._outcome(context, served)
         if isinstance(outcome, Input):
             requests = {key: dict(request) for key, request in outcome.requests.items()}
