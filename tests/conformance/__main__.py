@@ -198,6 +198,7 @@ def serving(home: Path) -> Iterator[str]:
         command = [sys.executable, "-m", "pegboard", "serve", "--http", "0", "--tool-allow", "suite.*"]
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=out)
     try:
+        found = None
         for _ in range(600):
             found = re.search(r"http://\S+/mcp", log.read_text())
             if found or process.poll() is not None:

@@ -11,6 +11,7 @@ import http.client
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
 from urllib.parse import urlsplit
 
 PACK = "suite."
@@ -37,7 +38,7 @@ class Proxy:
         self.url = f"http://localhost:{self._server.server_address[1]}/mcp"
         """The address for the suite."""
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
@@ -53,30 +54,34 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        own = f":{self.server.server_address[1]}"  # type: ignore[misc]  # the server has an address
-        connection = http.client.HTTPConnection(self.authority, timeout=120)
+        own = f":{self.connection.getsockname()[1]}"
+        upstream = http.client.HTTPConnection(self.authority, timeout=120)
         try:
-            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
                 low = name.lower()
                 if low in _OF_ONE_CONNECTION:
                     continue
-                if low in ("host", "origin") and value.endswith(("localhost" + own, "127.0.0.1" + own)):
-                    value = self.authority if low == "host" else f"http://{self.authority}"
-                if low == "mcp-name" and self.headers.get("Mcp-Method") == "tools/call" and "." not in value:
-                    value = PACK + value.strip()
-                connection.putheader(name, value)
-            connection.putheader("Authorization", f"Bearer {self.bearer}")
+                upstream.putheader(name, self._translated(low, value, own))
+            upstream.putheader("Authorization", f"Bearer {self.bearer}")
             body = _with_pack(body)
-            connection.putheader("Content-Length", str(len(body)))
-            connection.endheaders(body)
-            self._answer(connection.getresponse())
+            upstream.putheader("Content-Length", str(len(body)))
+            upstream.endheaders(body)
+            self._answer(upstream.getresponse())
         except (OSError, http.client.HTTPException):
             self.close_connection = True
         finally:
-            connection.close()
+            upstream.close()
 
-    do_GET = do_DELETE = do_OPTIONS = do_PUT = do_POST
+    do_GET = do_DELETE = do_OPTIONS = do_PUT = do_POST  # noqa: N815 - names of the base class
+
+    def _translated(self, name: str, value: str, own: str) -> str:
+        """Return the value of a header for the server."""
+        if name in ("host", "origin") and value.endswith(("localhost" + own, "127.0.0.1" + own)):
+            return self.authority if name == "host" else f"http://{self.authority}"
+        if name == "mcp-name" and self.headers.get("Mcp-Method") == "tools/call" and "." not in value:
+            return PACK + value.strip()
+        return value
 
     def _answer(self, response: http.client.HTTPResponse) -> None:
         self.send_response_only(response.status)
@@ -96,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as above
         """Print nothing."""
 
 
@@ -108,7 +113,9 @@ def _with_pack(body: bytes) -> bytes:
     if not isinstance(message, dict) or message.get("method") != "tools/call":
         return body
     params = message.get("params")
-    name = params.get("name") if isinstance(params, dict) else None
+    if not isinstance(params, dict):
+        return body
+    name = params.get("name")
     if not isinstance(name, str) or "." in name:
         return body
     return json.dumps({**message, "params": {**params, "name": PACK + name}}).encode()

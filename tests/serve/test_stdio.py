@@ -18,7 +18,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import LoggingMessageNotificationParams, TextContent, ToolListChangedNotification
 from serving import MODES, Connect, allow, children, is_alive, records, until
 
-
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -288,17 +287,18 @@ async def test_the_server_ends_with_its_workers(raw: Raw, end: str, tmp_path: Pa
 
 
 async def test_the_server_ends_when_its_client_is_killed(command: list[str], tmp_path: Path) -> None:
+    params = {"name": "kit.wait", "arguments": {"file": str(tmp_path / "file")}}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
     client = tmp_path / "client.py"
     client.write_text(
-        "import json, subprocess, sys, time\n"
+        "import json, subprocess, time\n"
         f"server = subprocess.Popen({command!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
-        f"for message in ({HELLO!r}, {{'jsonrpc': '2.0', 'id': 2, 'method': 'tools/call', 'params': {{'name': 'kit.wait',"
-        f" 'arguments': {{'file': {str(tmp_path / 'file')!r}}}}}}}):\n"
+        f"for message in ({HELLO!r}, {call!r}):\n"
         "    server.stdin.write(json.dumps(message).encode() + b'\\n')\n"
         "    server.stdin.flush()\n"
         "time.sleep(600)\n"
     )
-    process = subprocess.Popen([sys.executable, str(client)])
+    process = subprocess.Popen([sys.executable, str(client)])  # noqa: ASYNC220 - it starts soon
     try:
         await until((tmp_path / "file").exists)
         started = children(process.pid)

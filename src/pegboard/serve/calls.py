@@ -55,7 +55,7 @@ _REQUESTS: Final = {
 
 
 class Input(NamedTuple):
-    """Requests that the client must answer before a call goes on, and the state that it sends back."""
+    """Requests that the client must answer before a call continues, and the state that it sends back."""
 
     requests: Mapping[str, JsonObject]
     state: str
@@ -71,9 +71,7 @@ class ServedCall:
         answers: Answers that came with it, by the keys of the server's requests; a client may know them already.
     """
 
-    def __init__(
-        self, call: ToolCall, runtime: Runtime, context: Context, answers: Mapping[str, JsonObject]
-    ) -> None:
+    def __init__(self, call: ToolCall, runtime: Runtime, context: Context, answers: Mapping[str, JsonObject]) -> None:
         self.call = call
         self.name = call.name
         self.missing: set[str] = set()
@@ -110,7 +108,7 @@ class ServedCall:
             raise
 
     def resume(self, context: Context, answers: Mapping[str, JsonObject]) -> None:
-        """Go on with the answers of the client; those that are missing are asked for again.
+        """Continue with the answers of the client; those that are missing are asked for again.
 
         Args:
             context: The request that has the answers.
@@ -161,7 +159,7 @@ class ServedCall:
 
     async def _ask_with_result(self, requests: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
         """Ask with the response to the client's request; the client answers with its next request."""
-        while self._answers is not None:  # the server asks two things at the same time
+        while self._answers is not None:  # the server asks twice at the same time
             await asyncio.wait({self._answers})
             await asyncio.sleep(0)
         self._answers = asyncio.get_running_loop().create_future()

@@ -20,14 +20,14 @@ _FILES: Final = {
 
 
 class Entry(NamedTuple):
-    """What a client's file needs."""
+    """Entry for a client's file."""
 
     json: JsonObject
     """The file with nothing but the entry."""
     file: str
     """Where the file is, for people."""
     note: str = ""
-    """What else to do."""
+    """Further steps for the user."""
 
 
 def stdio_entry(client: str, command: Sequence[str]) -> Entry:

@@ -96,7 +96,7 @@ async def serve_http(service: Service, address: Address, token: Token, started: 
     """Serve clients until this is cancelled.
 
     Args:
-        service: What is served.
+        service: The service.
         address: The bound address.
         token: Which every request needs.
         started: Is called when clients can connect.

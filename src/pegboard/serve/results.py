@@ -12,14 +12,14 @@ from pegboard.results.export import whole
 from pegboard.serve.offer import RESULT, wraps_result
 
 
-def call_result(spec: ToolSpec, result: ToolResult, hint: str = "", fault: str = "") -> JsonObject:
+def call_result(spec: ToolSpec, result: ToolResult, hint: str = "", mismatch: str = "") -> JsonObject:
     """Return the result of `tools/call`. Reads the file of a large result.
 
     Args:
         spec: The tool.
         result: The result of the call.
         hint: What the caller can do about an error.
-        fault: Why the data doesn't match the output schema; empty if it does.
+        mismatch: Why the data doesn't match the output schema; empty if it does.
     """
     if result.original is not None:
         return _passed_on(spec, result.original)
@@ -29,9 +29,9 @@ def call_result(spec: ToolSpec, result: ToolResult, hint: str = "", fault: str =
         return _failure(f"The complete result of {spec.name} can't be read: {error}", None)
     if result.error is not None:
         return _failure("\n\n".join(text for text in (result.error.message, hint) if text), data)
-    if fault:
+    if mismatch:
         # Clients reject a successful result that doesn't match, and would lose it.
-        message = f"The result of {spec.name} doesn't match its output schema: {fault} The result is:\n{_text(data)}"
+        message = f"The result of {spec.name} doesn't match its output schema: {mismatch} The result is:\n{_text(data)}"
         return _failure(message, None)
     answer: JsonObject = {"content": [{"type": "text", "text": _text(data)}]}
     if wraps_result(spec):

@@ -69,7 +69,7 @@ class Service:
     """The tools of a runtime for MCP clients, over any transport.
 
     Args:
-        runtime: What is served.
+        runtime: The runtime.
         approver: Decides on calls that need approval. Without one, they are rejected, and the result says which rule
             would allow them.
         process: Id of the client's process, if there is only one client.
@@ -235,7 +235,7 @@ class Service:
         return convert() if result.meta.size < _LARGE else await asyncio.to_thread(convert)
 
     def _rule_hint(self, call: ToolCall) -> str:
-        """Return which rule would allow a call that was rejected because nobody can approve it; read the disk."""
+        """Return which rule would allow a call that was rejected for want of an approver; read the disk."""
         verdict = self._runtime.rules.verdict(call)
         if verdict is None or verdict.action != "ask":
             return ""

@@ -163,7 +163,7 @@ class _Output:
             await self.write(error.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
 
     async def write(self, data: bytes) -> None:
-        """Write a message; wait until the client has room for it.
+        """Write a message; wait until the client accepts it.
 
         Raises:
             BrokenPipeError: The client no longer reads.
