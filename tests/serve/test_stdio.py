@@ -123,8 +123,8 @@ async def test_output_and_progress_arrive_during_the_call(connect: Connect) -> N
     async def on_log(params: LoggingMessageNotificationParams) -> None:
         logged.append(str(params.data))
 
-    async def on_progress(done: float, total: float | None, message: str | None) -> None:
-        reported.append((done, total, message))
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        reported.append((progress, total, message))
 
     async with connect(logging_callback=on_log, log_level="debug") as client:
         result = await client.call_tool("kit.talk", {}, progress_callback=on_progress)

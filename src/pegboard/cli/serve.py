@@ -175,7 +175,11 @@ def _run(runtime: Runtime, serve_: Callable[[Service], Awaitable[None]], *, proc
     async def main() -> int:
         async with runtime:
             serving = asyncio.ensure_future(serve_(Service(runtime, process=process)))
-            with interruptible(serving.cancel) as interruption:
+
+            def stop() -> None:
+                serving.cancel()
+
+            with interruptible(stop) as interruption:
                 try:
                     await serving
                 except asyncio.CancelledError:

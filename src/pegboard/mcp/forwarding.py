@@ -79,6 +79,7 @@ async def _send(client: Client, method: str, params: JsonObject) -> BaseModel:
 async def _list(client: Client, method: str) -> JsonObject:
     capabilities = client.server_capabilities
     fetch: Callable[..., Awaitable[Any]]
+    known: BaseModel | None
     match method:
         case "prompts/list":
             known, fetch = capabilities.prompts, client.list_prompts

@@ -108,6 +108,7 @@ class Questions:
         """Answer a server's prompt with the configured model, if the user approves; see `mcp.Client`."""
         del context
         if self._services.user.requests is not None:
+            kind: type[CreateMessageResult | CreateMessageResultWithTools]
             kind = CreateMessageResultWithTools if params.tools else CreateMessageResult
             answer = await self._forwarded("sampling/createMessage", params, kind)
             return answer or ErrorData(code=_REJECTED, message="The client doesn't answer sampling requests.")

@@ -20,18 +20,16 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     INVALID_PARAMS,
     ClientCapabilities,
-    CreateMessageRequest,
     CreateMessageResult,
     CreateMessageResultWithTools,
-    ElicitRequest,
     ElicitResult,
-    ListRootsRequest,
     ListRootsResult,
     LoggingMessageNotification,
     LoggingMessageNotificationParams,
+    server_request_adapter,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from pegboard.models import Finished, JsonObject, Log, Progress, ToolCall, ToolResult
 
@@ -47,10 +45,10 @@ _ANSWER_SECONDS: Final = 600.0
 """Time that a client of the protocol 2026-07-28 has to answer; then its call is cancelled."""
 _UNSENDABLE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 """Errors of messages to a client that has disconnected."""
-_REQUESTS: Final = {
-    "elicitation/create": (ElicitRequest, ElicitResult),
-    "sampling/createMessage": (CreateMessageRequest, CreateMessageResult),
-    "roots/list": (ListRootsRequest, ListRootsResult),
+_RESULTS: Final[Mapping[str, type[BaseModel]]] = {
+    "elicitation/create": ElicitResult,
+    "sampling/createMessage": CreateMessageResult,
+    "roots/list": ListRootsResult,
 }
 
 
@@ -305,14 +303,13 @@ def _is_supported(request: JsonObject, capabilities: ClientCapabilities | None) 
 
 async def _send(context: Context, request: JsonObject) -> JsonObject | None:
     """Send a request to a client of the protocol 2025-11-25; return None if it refuses."""
-    kinds = _REQUESTS[str(request["method"])]
     params = request.get("params")
-    answer: type = kinds[1]
+    answer = _RESULTS[str(request["method"])]
     if answer is CreateMessageResult and isinstance(params, dict) and params.get("tools"):
         answer = CreateMessageResultWithTools
     try:
         result = await context.session.send_request(
-            kinds[0].model_validate(request),
+            server_request_adapter.validate_python(request),
             answer,
             metadata=ServerMessageMetadata(related_request_id=context.request_id),
         )

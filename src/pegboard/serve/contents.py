@@ -57,7 +57,7 @@ class Contents:
         allowed = {spec.handler.server for spec in specs if isinstance(spec.handler, McpHandler)}
         return tuple(name for name in connected if name in allowed)
 
-    async def list(self, method: str) -> JsonObject:
+    async def items(self, method: str) -> JsonObject:
         """Return the items of all servers; those of a server that can't be read are left out."""
         key, name_key = _LISTS[method]
         servers = self.servers()
@@ -130,7 +130,7 @@ class Contents:
     async def _candidates(self, method: str, name: str) -> list[_Origin]:
         """Return the servers that may have something, the likeliest first."""
         if name not in self._origins[method]:
-            await self.list(method)
+            await self.items(method)
         known = self._origins[method].get(name)
         if known is not None:
             return [known] if known.server in self.servers() else []

@@ -288,7 +288,7 @@ class Service:
 
     async def _list(self, context: Context, method: str) -> JsonObject:
         await self._ready.wait()
-        return _for_version(context, await self._contents.list(method))
+        return _for_version(context, await self._contents.items(method))
 
     async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> JsonObject:
         await self._ready.wait()
