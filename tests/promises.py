@@ -98,6 +98,7 @@ PROMISES = {
     "STO-2": "Secrets come from the environment, .env files or the keyring; redacted in records, never shown.",
     "STO-3": "Files are written atomically; a damaged or newer database is set aside, never deleted.",
     "MCP-1": "Tools of MCP servers are in the registry beside packs, with state, stderr and reconnect.",
+    "MCP-2": "pegboard serve offers the registry to any MCP client over stdio and HTTP; its calls are recorded.",
     "MCP-3": "pegboard mcp adds, imports, tests and uses servers; --mcp connects one for a run of any command.",
     "MCP-4": "Results of servers: structured content, text, images, resources, isError, output schema, _meta.",
     "MCP-5": "Elicitation, input-required results, sampling with approval and roots, in the app and headless.",

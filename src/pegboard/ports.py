@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from pegboard.models import CallEvent, CallRecord, PackHandler, Problem, ToolCall, ToolResult, ToolSpec
+from pegboard.models import CallEvent, CallRecord, JsonObject, PackHandler, Problem, ToolCall, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from pegboard.models.approval import Approval
@@ -173,6 +173,22 @@ class ServerQuestions(Protocol):
 
     async def approve_sampling(self, request: SamplingRequest) -> bool:
         """Return whether the configured model may answer a server's prompt; cancelled as above."""
+        ...
+
+
+class ClientRequests(Protocol):
+    """Requests that MCP servers make during a call, passed on to the MCP client that made the call."""
+
+    async def ask(self, call: ToolCall, requests: Mapping[str, JsonObject]) -> Mapping[str, JsonObject]:
+        """Pass on requests of a server; cancelled when the server no longer waits for the results.
+
+        Args:
+            call: The call during which the server asks.
+            requests: `{"method": …, "params": …}` by a key of the caller.
+
+        Returns:
+            The client's result of each request; without those that it doesn't support or refuses.
+        """
         ...
 
 

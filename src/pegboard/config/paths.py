@@ -130,6 +130,11 @@ class Paths:
         return self.state / "trusted-folders.json"
 
     @property
+    def serve_token(self) -> Path:
+        """Token with which MCP clients reach `pegboard serve --http`."""
+        return self.state / "serve-token"
+
+    @property
     def log(self) -> Path:
         """Pegboard's log file."""
         return self.state / "pegboard.log"

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from pegboard.models import JsonObject, ToolCall, ToolSpec
-from pegboard.models.rule import Rule
+from pegboard.models import OF_CLIENTS, CallSource, JsonObject, ToolCall, ToolSpec
+from pegboard.models.rule import Rule, RuleScope
 from pegboard.models.rule_scope import matches_exactly
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Folders:
 
 def matches(rule: Rule, spec: ToolSpec, call: ToolCall, folders: Folders) -> bool:
     """Return whether a rule applies to a call whose arguments were validated."""
-    if rule.scope is not None and rule.scope != call.source:
+    if rule.scope is not None and not _covers(rule.scope, call.source):
         return False
     if not any(names_tool(rule, pattern, spec) for pattern in rule.tools):
         return False
@@ -67,6 +67,10 @@ def matches(rule: Rule, spec: ToolSpec, call: ToolCall, folders: Folders) -> boo
     return all(
         _where_matches(rule, patterns, arguments, key, call.args, folders) for key, patterns in rule.where.items()
     )
+
+
+def _covers(scope: RuleScope, source: CallSource) -> bool:
+    return source in OF_CLIENTS if scope == "mcp" else scope == source
 
 
 def names_tool(rule: Rule, pattern: str, spec: ToolSpec) -> bool:

@@ -84,6 +84,9 @@ class Redacting:
             data = self._redaction.value(result.data)
         if data is not result.data:
             result = result.model_copy(update={"data": data})
+        if result.original is not None:
+            original = await _in_thread(self._redaction.value, result.original)
+            result = result.model_copy(update={"original": original})
         if result.error is not None:
             result = result.model_copy(update={"error": self._error(result.error)})
         if result.meta.traceback is not None:

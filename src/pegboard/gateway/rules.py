@@ -102,6 +102,11 @@ class Rules:
             return Verdict("ask", f"{spec.name} of the MCP server {spec.handler.server} {manner}.")
         return Verdict("ask", f"{spec.name} {manner}.")
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether `verdict` neither reads the file nor resolves paths now, so that it needs no thread."""
+        return self._mark == self._current_mark() and not any(rule.where for rule in self._rules)
+
     def _folders(self, spec: ToolSpec) -> Folders:
         return Folders(tuple(self._roots(spec.pack)) if self._roots else ())
 
@@ -226,17 +231,21 @@ class Rules:
     def _name(self) -> str:
         return self._file.name if self._file else "the rules"
 
-    def _refresh(self) -> None:
+    def _current_mark(self) -> tuple[int, ...] | None:
+        """Return what changes when the file changes; None without a file."""
         if self._file is None:
-            return
+            return None
         try:
             status = self._file.stat()
-            mark: tuple[int, ...] = (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
         except FileNotFoundError:
-            mark = (int(self._file.is_symlink()),)
+            return (int(self._file.is_symlink()),)
         except OSError as error:
-            mark = (-(error.errno or 1),)
-        if mark != self._mark:
+            return (-(error.errno or 1),)
+        return (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
+
+    def _refresh(self) -> None:
+        mark = self._current_mark()
+        if mark is not None and mark != self._mark:
             self._mark = mark
             read = self.read()
             self._rules, self._problem, self._text = read.rules, read.problem, read.text

@@ -20,6 +20,7 @@ ORDER: Final = (
     "health",
     "packs",
     "mcp",
+    "serve",
     "configuration",
     "commands",
     "agent",

@@ -121,7 +121,7 @@ def _request(call: ToolCall, at: datetime, args: str) -> dict[str, Any]:
         "source": call.source,
         "session": unicode_of(call.session) if call.session is not None else None,
         "parent": unicode_of(call.parent) if call.parent is not None else None,
-        "agent": unicode_of(call.agent) if call.agent is not None else None,
+        "agent": unicode_of(call.agent.name or "MCP client") if call.agent is not None else None,
     }
 
 

@@ -6,5 +6,6 @@ before the SDK sees them. `listing` and `specs` turn its tools into Pegboard's, 
 and `contents` convert what it returns, `questions` answers its own requests, and `failures` explains what went wrong.
 `authorization` logs in to HTTP servers; `logins` keeps the tokens.
 
-Only this package imports the MCP SDK. `launch` runs in the processes of servers and imports nothing but the keeper.
+Only this package and `serve` import the MCP SDK. `launch` runs in the processes of servers and imports nothing but the
+keeper.
 """

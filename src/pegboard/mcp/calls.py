@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
+    INTERNAL_ERROR,
     URL_ELICITATION_REQUIRED,
     CallToolResult,
     ElicitationRequiredErrorData,
+    InputResponses,
     TextContent,
 )
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pegboard.mcp.connection import ERRORS
 from pegboard.mcp.failures import error_text, validation_text
@@ -24,11 +26,17 @@ from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
     from mcp import Client
+    from mcp.shared.dispatcher import ProgressFnT
 
     from pegboard.mcp.connection import Connection
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
 
+_RESPONSES = TypeAdapter(InputResponses)
+_MOST_ROUNDS = 10
+"""Times that a server may ask for input during a call."""
+_REST_SECONDS = 0.1
+"""Time before a call is repeated that a server delays without asking."""
 _SMALL = 100_000
 """Characters of content that are converted here; more is converted in a thread."""
 
@@ -104,6 +112,8 @@ async def _answer(connection: Connection, client: Client, running: RunningCall, 
         running.progress(progress, total, message or "")
 
     async def call() -> CallToolResult:
+        if connection.passes_requests_on:
+            return await _forwarding(connection, client, running, tool, on_progress)
         return await client.call_tool(tool, dict(running.call.args), progress_callback=on_progress)
 
     try:
@@ -119,6 +129,32 @@ async def _answer(connection: Connection, client: Client, running: RunningCall, 
             if await connection.answer(question) != "accept":
                 raise
         return await call()
+
+
+async def _forwarding(
+    connection: Connection, client: Client, running: RunningCall, tool: str, on_progress: ProgressFnT
+) -> CallToolResult:
+    """Call the tool; pass requests that come instead of a result on to the MCP client that made the call."""
+    state: str | None = None
+    responses: InputResponses | None = None
+    for _ in range(_MOST_ROUNDS):
+        result = await client.session.call_tool(
+            tool,
+            dict(running.call.args),
+            progress_callback=on_progress,
+            input_responses=responses,
+            request_state=state,
+            allow_input_required=True,
+        )
+        if isinstance(result, CallToolResult):
+            return result
+        state, responses = result.request_state, None
+        if result.input_requests:
+            answers = await connection.answer_all(running.call, result.input_requests)
+            responses = _RESPONSES.validate_python(answers)
+        else:
+            await asyncio.sleep(_REST_SECONDS)
+    raise MCPError(INTERNAL_ERROR, f"The server asked for input more than {_MOST_ROUNDS} times.")
 
 
 async def _converted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -21,6 +21,7 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel
 
 from pegboard import __version__
 from pegboard.discovery.collector import collector_paused
@@ -31,7 +32,7 @@ from pegboard.mcp.questions import Questions
 from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import log_line, quotation
 from pegboard.mcp.watch import Watch
-from pegboard.models import Problem, ServerConfig, ServerState, ServerStatus, ToolSpec
+from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolSpec
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Connection:
             services,
             pack=lambda: self.pack,
             tool=self._asking_tool,
+            call=self._asking_call,
             paused=self._paused,
             note=lambda text: self._log("log", text),
         )
@@ -206,6 +208,15 @@ class Connection:
 
         assert isinstance(params, ElicitRequestURLParams), "only these come with errors"
         return (await self._questions.answer(params)).action
+
+    @property
+    def passes_requests_on(self) -> bool:
+        """Whether the server's requests are passed on to MCP clients."""
+        return self.services.user.requests is not None
+
+    async def answer_all(self, call: ToolCall, requests: Mapping[str, BaseModel]) -> dict[str, JsonObject]:
+        """Return the results of requests that came instead of the result of a call; see `Questions.answer_all`."""
+        return await self._questions.answer_all(call, requests)
 
     async def wait_until_lost(self) -> None:
         """Wait a moment for the reason why the connection ended."""
@@ -449,6 +460,12 @@ class Connection:
     def _asking_tool(self) -> str | None:
         names = {call.call.name for call in self._calls}
         return names.pop() if len(names) == 1 else None
+
+    def _asking_call(self) -> ToolCall | None:
+        """Return the call to which a question belongs: the only one, or the last one of an MCP client that is alone."""
+        calls = [running.call for running in self._calls]
+        sessions = {call.session for call in calls}
+        return calls[-1] if len(calls) == 1 or (len(sessions) == 1 and None not in sessions) else None
 
     @contextmanager
     def _paused(self) -> Iterator[None]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal, TypeVar, cast
 
 from mcp.client.session import ClientRequestContext
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     CreateMessageRequestParams,
     CreateMessageResult,
+    CreateMessageResultWithTools,
     ElicitRequestFormParams,
     ElicitRequestParams,
     ElicitRequestURLParams,
@@ -25,13 +27,15 @@ from mcp_types import (
     SamplingMessage,
     TextContent,
 )
-from pydantic import FileUrl, ValidationError
+from pydantic import BaseModel, FileUrl, ValidationError
 
 from pegboard.mcp.limits import MOST_QUESTIONS
 from pegboard.mcp.services import SamplingError, Services
-from pegboard.models import Elicitation, ElicitationAnswer, JsonObject, SamplingRequest, ServerConfig
+from pegboard.models import Elicitation, ElicitationAnswer, JsonObject, SamplingRequest, ServerConfig, ToolCall
 from pegboard.ports import ServerQuestions
 from pegboard.schema.validation import validator
+
+_ResultT = TypeVar("_ResultT", bound=BaseModel)
 
 _REJECTED: Final = -1
 """Code of the specification for a request that the user rejected."""
@@ -45,6 +49,7 @@ class Questions:
         services: Who answers.
         pack: Returns the name of the server's pack.
         tool: Returns the qualified name of the tool whose call asks, or None if that is unknown.
+        call: Returns the call that asks, or None if that is unknown.
         paused: Pauses the time limits of the server's calls.
         note: Adds a line to the log of the server's calls.
     """
@@ -56,6 +61,7 @@ class Questions:
         *,
         pack: Callable[[], str],
         tool: Callable[[], str | None],
+        call: Callable[[], ToolCall | None],
         paused: Callable[[], AbstractContextManager[None]],
         note: Callable[[str], None],
     ) -> None:
@@ -63,6 +69,7 @@ class Questions:
         self._services = services
         self._pack = pack
         self._tool = tool
+        self._call = call
         self._paused = paused
         self._note = note
         self._one_at_a_time = asyncio.Lock()
@@ -78,7 +85,9 @@ class Questions:
         return await self.answer(params)
 
     async def answer(self, params: ElicitRequestParams) -> ElicitResult:
-        """Ask the user what a server asks."""
+        """Ask the user, or the MCP client that made the call, what a server asks."""
+        if self._services.user.requests is not None:
+            return await self._forwarded("elicitation/create", params, ElicitResult) or ElicitResult(action="decline")
         async with self._turn() as questions:
             if questions is None:
                 return ElicitResult(action="cancel" if self._asked > MOST_QUESTIONS else "decline")
@@ -95,9 +104,14 @@ class Questions:
 
     async def sample(
         self, context: ClientRequestContext, params: CreateMessageRequestParams
-    ) -> CreateMessageResult | ErrorData:
+    ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
         """Answer a server's prompt with the configured model, if the user approves; see `mcp.Client`."""
         del context
+        if self._services.user.requests is not None:
+            kind: type[CreateMessageResult | CreateMessageResultWithTools]
+            kind = CreateMessageResultWithTools if params.tools else CreateMessageResult
+            answer = await self._forwarded("sampling/createMessage", params, kind)
+            return answer or ErrorData(code=_REJECTED, message="The client doesn't answer sampling requests.")
         if params.tools or not all(
             isinstance(block, TextContent) for message in params.messages for block in _blocks(message)
         ):
@@ -131,8 +145,60 @@ class Questions:
     async def roots(self, context: ClientRequestContext) -> ListRootsResult:
         """Return the folders that the server may work in; see `mcp.Client`."""
         del context
+        if self._config.roots is None and self._services.user.requests is not None:
+            forwarded = await self._forwarded("roots/list", None, ListRootsResult)
+            if forwarded is not None:
+                return forwarded
+        return self._own_roots()
+
+    def _own_roots(self) -> ListRootsResult:
         folders = (os.getcwd(),) if self._config.roots is None else self._config.roots  # noqa: PTH109 - no Path needed
         return ListRootsResult(roots=[_root(folder) for folder in folders])
+
+    async def answer_all(self, call: ToolCall, requests: Mapping[str, BaseModel]) -> dict[str, JsonObject]:
+        """Return the results of requests that came together instead of the result of a call, by their keys.
+
+        Raises:
+            MCPError: A request was refused.
+        """
+        plain = {key: _json(request) for key, request in requests.items()}
+        own = {
+            key for key, one in plain.items() if one.get("method") == "roots/list" and self._config.roots is not None
+        }
+        results = await self._ask_client(call, {key: one for key, one in plain.items() if key not in own})
+        for key, one in plain.items():
+            if key in results:
+                continue
+            if one.get("method") == "elicitation/create":
+                results[key] = {"action": "decline"}
+            elif one.get("method") == "roots/list":
+                results[key] = _json(self._own_roots())
+            else:
+                raise MCPError(_REJECTED, "The client doesn't answer sampling requests.")
+        return results
+
+    async def _forwarded(self, method: str, params: BaseModel | None, kind: type[_ResultT]) -> _ResultT | None:
+        """Return the result of a request that is passed on to the MCP client whose call asks; None if it refuses."""
+        call = self._call()
+        if call is None:
+            self._note("A question of the server was declined because it is unknown which call it belongs to.\n")
+            return None
+        request: JsonObject = {"method": method, **({} if params is None else {"params": _json(params)})}
+        result = (await self._ask_client(call, {"1": request})).get("1")
+        try:
+            return None if result is None else kind.model_validate(result)
+        except ValidationError:
+            self._note("The client's answer to the server's question was not sent because it is invalid.\n")
+            return None
+
+    async def _ask_client(self, call: ToolCall, requests: Mapping[str, JsonObject]) -> dict[str, JsonObject]:
+        user = self._services.user
+        self._asked += len(requests)
+        if user.requests is None or not requests or self._asked > MOST_QUESTIONS:
+            return {}
+        forward = user.requests
+        with self._paused():
+            return dict(await user.ask(lambda: _as_coroutine(forward.ask(call, requests))) or {})
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[ServerQuestions | None]:
@@ -171,6 +237,15 @@ def _defaults(schema: JsonObject) -> JsonObject:
     if not isinstance(properties, dict):
         return {}
     return {name: part["default"] for name, part in properties.items() if isinstance(part, dict) and "default" in part}
+
+
+async def _as_coroutine(answers: Awaitable[Mapping[str, JsonObject]]) -> Mapping[str, JsonObject]:
+    return await answers
+
+
+def _json(model: BaseModel) -> JsonObject:
+    plain: JsonObject = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return plain
 
 
 def _blocks(message: SamplingMessage) -> list[object]:

@@ -25,7 +25,7 @@ from pydantic import JsonValue
 
 from pegboard import storage
 from pegboard.data.json_text import JsonTextError, parse
-from pegboard.models import JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
+from pegboard.models import OF_CLIENTS, JsonObject, ResultMeta, ToolCall, ToolError, ToolResult, ToolSpec, Truncation
 from pegboard.results.shorten import shorten
 from pegboard.results.sizes import size
 from pegboard.schema.validation import validator
@@ -86,7 +86,10 @@ class ResultReader:
             said = "\n".join(block.text for block in result.content if isinstance(block, TextContent)).strip()
             message = said or f"The server reported that {call.name} failed, without a message."
             error = ToolError(code="execution_error", message=message, said=bool(said))
-        return self._bounded(data, error, meta)
+        shown = self._bounded(data, error, meta)
+        if call.source not in OF_CLIENTS:
+            return shown
+        return shown.model_copy(update={"original": result.model_dump(by_alias=True, mode="json", exclude_none=True)})
 
     def data(self, blocks: list[ContentBlock]) -> JsonValue:
         """Return content as data: one text that is JSON as its value, several blocks as a list."""

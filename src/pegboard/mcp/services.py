@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar  # Any: what coroutines yield and receive
 
 from pegboard.models import Problem, SamplingRequest, ServerConfig
-from pegboard.ports import ServerQuestions
+from pegboard.ports import ClientRequests, ServerQuestions
 
 if TYPE_CHECKING:
     from pegboard.config import ResolvedServer
@@ -36,6 +36,8 @@ class User:
     def __init__(self) -> None:
         self.questions: ServerQuestions | None = None
         """Answers questions; without it, all are declined."""
+        self.requests: ClientRequests | None = None
+        """Passes requests of servers on to the MCP clients whose calls they belong to, instead of asking the user."""
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def is_here(self) -> None:

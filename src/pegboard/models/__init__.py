@@ -5,7 +5,8 @@ progress of a call, and a `CallRecord` is its record in the history. A `Preset` 
 is a discovery or configuration issue for the user to fix; a `Fault` is one validation error of an argument object.
 """
 
-from pegboard.models.call import CallSource, ToolCall
+from pegboard.models.agent import Agent
+from pegboard.models.call import OF_CLIENTS, CallSource, ToolCall
 from pegboard.models.events import ApprovalRequested, CallEvent, Finished, Log, Progress, Started
 from pegboard.models.model import DataModel, JsonObject
 from pegboard.models.preset import Preset
@@ -49,6 +50,8 @@ from pegboard.models.spec import (
 )
 
 __all__ = [
+    "OF_CLIENTS",
+    "Agent",
     "ApprovalRequested",
     "CallCount",
     "CallEvent",

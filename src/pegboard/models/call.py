@@ -8,11 +8,16 @@ from typing import Literal
 
 from pydantic import Field
 
+from pegboard.models.agent import Agent
 from pegboard.models.model import DataModel, JsonObject
 
-CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "batch", "check"]
-"""Who requested a call: a person (form, command line, batch, check), a model, a script, an MCP client, another tool."""
+CallSource = Literal["form", "cli", "ask", "script", "sdk", "serve", "watch", "otel", "batch", "check", "mcp"]
+"""Who requested a call: a person (form, command line, batch, check), a model, a script, another tool, an MCP client
+(`serve`: through `pegboard serve`, `watch`: seen by `pegboard watch`), an agent that sends telemetry (`otel`)."""
 
+
+OF_CLIENTS: frozenset[CallSource] = frozenset({"mcp", "serve", "watch"})
+"""Sources of calls that MCP clients make; the scope `mcp` of rules covers them."""
 
 OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk", "batch", "check"})
 """Sources of calls that a person makes; all other calls come from models and other agents."""
@@ -35,11 +40,11 @@ class ToolCall(DataModel):
     args: JsonObject = Field(default_factory=dict)
     source: CallSource
     session: str | None = None
-    """The chat session that the call belongs to."""
+    """The chat session, or the connection of an MCP client, that the call belongs to."""
     parent: str | None = None
     """The id of the call (or script run) that made this call."""
-    agent: str | None = None
-    """Name of the agent or client that makes the call, as it reports it: untrusted."""
+    agent: Agent | None = Field(default=None, exclude_if=lambda agent: agent is None)
+    """The MCP client that made the call, if one did."""
     provider_id: str | None = None
     """The id from the model's provider."""
     from_text: bool = False

@@ -66,6 +66,8 @@ class ToolResult(DataModel):
     data: JsonValue = None
     error: ToolError | None = None
     meta: ResultMeta = ResultMeta()
+    original: JsonObject | None = Field(default=None, exclude=True, repr=False)
+    """The result as an MCP server sent it, for an MCP client that made the call; never recorded."""
 
     @classmethod
     def failed(cls, code: ErrorCode, message: str, detail: str | None = None, *faults: Fault) -> ToolResult:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from pegboard.models.call import ToolCall
+from pegboard.models.call import OF_CLIENTS, ToolCall
 from pegboard.models.model import JsonObject
 from pegboard.models.rule import Rule, RuleScope
 from pegboard.models.spec import ToolSpec
@@ -110,7 +110,7 @@ def _pattern(value: JsonValue, is_safe: Callable[[str], bool]) -> str:
 
 
 def _scope(call: ToolCall) -> RuleScope | None:
-    return call.source if call.source == "ask" or call.source == "mcp" else None
+    return "mcp" if call.source in OF_CLIENTS else "ask" if call.source == "ask" else None
 
 
 def _written(arguments: JsonObject) -> str:

@@ -77,6 +77,14 @@ class PromptText(DataModel):
     messages: tuple[PromptMessage, ...] = ()
 
 
+class ForwardedError(DataModel):
+    """An error with which a server answered a request that was passed on to it."""
+
+    code: int
+    message: str
+    data: JsonValue = None
+
+
 class Completion(DataModel):
     """Possible values of an argument."""
 

@@ -72,6 +72,10 @@ class GroupedRecords:
         self._held: list[tuple[ToolCall, ToolResult, datetime]] = []
         self._timer: asyncio.TimerHandle | None = None
 
+    def start(self, call: ToolCall, at: datetime) -> None:
+        """Note that a call runs."""
+        self._recorder.start(call, at)
+
     def record(self, call: ToolCall, result: ToolResult, at: datetime) -> None:
         """Hold a record for a moment."""
         self._held.append((call, result, at))

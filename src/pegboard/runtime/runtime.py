@@ -155,6 +155,10 @@ class Runtime:
         """Return a text without the secrets that are known now; read the disk."""
         return self._parts.redaction.text_now(text)
 
+    def hide(self, name: str, secret: str) -> None:
+        """Redact a secret of Pegboard's own from now on, in everything that is shown and recorded."""
+        self._parts.redaction.add({name: secret})
+
     def sweep(self) -> None:
         """Delete unused files: drafts of killed processes, and the index of folders that no longer exist.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pegboard.errors import ModelError
-from pegboard.models import Problem, SamplingRequest, ServerConfig, ServerStatus
+from pegboard.models import JsonObject, Problem, SamplingRequest, ServerConfig, ServerStatus
+from pegboard.models.server_content import ForwardedError
 
 if TYPE_CHECKING:
     from pegboard.mcp.connection import Connection, Request
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
         ResourceInfo,
         ResourceTemplate,
     )
-    from pegboard.ports import ServerQuestions
+    from pegboard.ports import ClientRequests, ServerQuestions
     from pegboard.runtime.models import Models
     from pegboard.runtime.parts import Parts
 
@@ -111,6 +112,30 @@ class Servers:
         with suppress(RuntimeError):  # no event loop runs
             asyncio.get_running_loop()
             user.is_here()
+
+    def pass_on_to(self, requests: ClientRequests) -> None:
+        """Pass what servers ask during calls on to the MCP clients that made them, instead of asking the user."""
+        if self._parts.has_servers:
+            self._parts.hub.services.user.requests = requests
+
+    async def forward(self, name: str, method: str, params: JsonObject) -> JsonObject | ForwardedError | Problem:
+        """Send a request about resources, prompts or completions to a server; return its result, or why it failed.
+
+        The result is as the server sent it, without secrets. A list contains the items of all pages.
+
+        Args:
+            name: The server.
+            method: The method of the protocol, such as `resources/read`.
+            params: Its parameters.
+        """
+        from pegboard.mcp import forwarding
+
+        result = await self._request(name, lambda client: forwarding.forward(client, method, params))
+        return (
+            result
+            if isinstance(result, Problem | ForwardedError)
+            else cast("JsonObject", self._parts.redaction.value(result))
+        )
 
     async def log_in(self, name: str) -> Problem | None:
         """Let the user log in to a server in the browser; return why that failed.

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from pegboard.models import JsonObject, Problem, ToolInfo, ToolResult, ToolSpec, ToolUses
 
 if TYPE_CHECKING:
@@ -111,6 +113,16 @@ class Tools:
         from pegboard.schema.arguments import prepare
 
         return prepare(spec, arguments)
+
+    def output_fault(self, spec: ToolSpec, data: JsonValue) -> str:
+        """Return why data doesn't match the tool's output schema; empty if it does, or if the tool has none."""
+        if spec.output_schema is None:
+            return ""
+        from pegboard.schema.validation import validator
+
+        checker = validator(spec.output_schema)
+        fault = next(iter(checker.faults_within(checker.schema, data, "")), None)
+        return "" if fault is None else f"{fault.where or 'it'} {fault.message}."
 
     async def watch(self) -> AsyncGenerator[None]:
         """Scan, then watch the packs folders and connect to the servers until the iterator is closed.

@@ -24,7 +24,7 @@ from textual.widgets import Input, Label, Static
 from pegboard.data.json_text import JsonTextError, parse, write
 from pegboard.errors import FormFaults, RulesError
 from pegboard.forms.pairs import read_pairs
-from pegboard.models import JsonObject, PackHandler, ToolCall, ToolSpec
+from pegboard.models import OF_CLIENTS, JsonObject, PackHandler, ToolCall, ToolSpec
 from pegboard.models.rule import Rule, RuleAction, RuleFile
 from pegboard.results.clean import clean_line
 from pegboard.tui.commands import Command, bindings, key_of
@@ -108,7 +108,7 @@ class RulesScreen(ListDialog[None]):
         )
         self._runtime = runtime
         self._call = call
-        self._source: Literal["ask", "mcp"] = "mcp" if call is not None and call.source == "mcp" else "ask"
+        self._source: Literal["ask", "mcp"] = "mcp" if call is not None and call.source in OF_CLIENTS else "ask"
         self._rules: RuleFile | None = None
         self._shifting = asyncio.Lock()
         self._deciding: int | None = None

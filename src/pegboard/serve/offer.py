@@ -1,0 +1,104 @@
+"""Tools as an MCP client sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from pydantic import JsonValue
+
+from pegboard.models import JsonObject, ToolSpec
+
+RESULT: Final = "result"
+"""Key of a result that isn't an object, because the protocol allows only objects."""
+_LONGEST: Final = 128
+_PAGE: Final = 500
+_ALLOWED: Final = re.compile(rf"[A-Za-z0-9._-]{{1,{_LONGEST}}}")
+_FORBIDDEN: Final = re.compile(r"[^A-Za-z0-9._-]")
+_DIGITS: Final = 8
+
+
+class Offer:
+    """The tools that are offered at one moment, by the names that clients use.
+
+    The protocol allows letters of ASCII, digits, `_`, `-` and `.` in names, so almost all tools keep theirs. Other
+    characters become `_`, and the name ends in digits that depend only on the tool's name.
+
+    Args:
+        specs: The tools.
+    """
+
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self._specs = {_name(spec.name): spec for spec in specs}
+        self._order = sorted(self._specs)
+        self._described: dict[str, JsonObject] = {}
+        self._by_alias = {alias: spec for spec in specs for alias in spec.aliases}
+
+    def find(self, name: str) -> ToolSpec | None:
+        """Return the tool with a name or alias, or None."""
+        return self._specs.get(name) or self._by_alias.get(name)
+
+    def input_schema(self, name: str) -> JsonObject | None:
+        """Return the input schema of a tool as it is described, or None if there is no such tool."""
+        spec = self.find(name)
+        return None if spec is None else _input_schema(spec)
+
+    def page(self, after: str | None) -> tuple[list[JsonObject], str | None]:
+        """Return descriptions of tools, and the name after which the next page begins; None for the last page.
+
+        Args:
+            after: The name after which the page begins, whether or not the tool still exists; None for the first page.
+        """
+        names = self._order if after is None else [name for name in self._order if name > after]
+        page = names[:_PAGE]
+        return [self._description(name) for name in page], page[-1] if len(names) > _PAGE else None
+
+    def _description(self, name: str) -> JsonObject:
+        described = self._described.get(name)
+        if described is None:
+            described = self._described[name] = _description(name, self._specs[name])
+        return described
+
+    def is_like(self, other: Offer) -> bool:
+        """Return whether both offer the same tools with the same descriptions."""
+        return self._specs == other._specs
+
+
+def output_schema(spec: ToolSpec) -> JsonObject | None:
+    """Return the output schema of a tool for clients, or None; one of another type than objects gets a key."""
+    schema = spec.output_schema
+    if schema is None or schema.get("type") == "object":
+        return schema
+    outer: JsonObject = {key: schema[key] for key in ("$schema", "$defs", "definitions") if key in schema}
+    inner: JsonObject = {key: value for key, value in schema.items() if key not in outer}
+    return {**outer, "type": "object", "properties": {RESULT: inner}, "required": [RESULT]}
+
+
+def wraps_result(spec: ToolSpec) -> bool:
+    """Return whether results of the tool get a key because its output schema doesn't describe objects."""
+    return spec.output_schema is not None and spec.output_schema.get("type") != "object"
+
+
+def _description(name: str, spec: ToolSpec) -> JsonObject:
+    described: JsonObject = {"name": name, "description": spec.description, "inputSchema": _input_schema(spec)}
+    schema = output_schema(spec)
+    if schema is not None:
+        described["outputSchema"] = schema
+    annotations: dict[str, JsonValue] = dict(spec.annotations)
+    if annotations:
+        described["annotations"] = annotations
+    return described
+
+
+def _input_schema(spec: ToolSpec) -> JsonObject:
+    schema = spec.input_schema
+    return schema if schema.get("type") == "object" else {**schema, "type": "object"}
+
+
+def _name(name: str) -> str:
+    if _ALLOWED.fullmatch(name):
+        return name
+    digits = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+    return f"{_FORBIDDEN.sub('_', name)[: _LONGEST - _DIGITS - 1]}_{digits}"

@@ -1,0 +1,351 @@
+"""The server of the protocol: answers every request with what `Runtime` offers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import mcp_types as types
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.connection import Connection
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from pegboard import __version__
+from pegboard.models import Agent, JsonObject, ToolCall, ToolResult, ToolSpec
+from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
+from pegboard.serve.contents import Contents
+from pegboard.serve.offer import Offer
+from pegboard.serve.results import call_result
+
+if TYPE_CHECKING:
+    from pegboard.ports import Approver
+    from pegboard.runtime import Runtime
+
+_CONNECT_SECONDS: Final = 15.0
+"""Time that servers have to connect before the first list of tools is answered without theirs."""
+_LARGE: Final = 100_000
+"""Bytes of a result that is converted in a thread."""
+_AGENT: Final = "pegboard.agent"
+"""Key of a connection's state."""
+_MOST_AGENTS: Final = 256
+_FRESH_MS: Final = 5_000
+_CACHEABLE: Final[tuple[CacheableMethod, ...]] = (
+    "server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read",
+)  # fmt: skip
+
+
+class _Server(Server[None]):
+    """Server that announces changes of its lists to clients of the protocol 2025-11-25, too."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        """Return the options of a handshake."""
+        changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        return super().create_initialization_options(
+            notification_options or changes, experimental_capabilities, extensions
+        )
+
+
+class Service:
+    """The tools of a runtime for MCP clients, over any transport.
+
+    Args:
+        runtime: The runtime.
+        approver: Decides on calls that need approval. Without one, they are rejected, and the result says which rule
+            would allow them.
+        process: Id of the client's process, if there is only one client.
+    """
+
+    def __init__(self, runtime: Runtime, *, approver: Approver | None = None, process: int | None = None) -> None:
+        self._runtime = runtime
+        self._approver = approver
+        self._process = process
+        self._offer = Offer(())
+        self._ready = asyncio.Event()
+        self._calls = ServedCalls(runtime)
+        self._contents = Contents(runtime)
+        self._bus = InMemorySubscriptionBus()
+        self._listening = ListenHandler(self._bus)
+        self._connections: set[Connection] = set()
+        self._agents: OrderedDict[tuple[str, str], Agent] = OrderedDict()
+        self.server = self._make_server()
+        """The server of the SDK, for a transport."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow the registry while the block runs; cancel all calls at its end."""
+        if self._approver is not None:
+            self._runtime.rules.approve_with(self._approver)
+        self._runtime.servers.pass_on_to(self._calls)
+        following = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            self._listening.close()
+            await self._calls.close()
+            following.cancel()
+            await asyncio.wait({following})
+
+    def _make_server(self) -> Server[None]:
+        has_servers = bool(self._runtime.servers.all())
+        server: Server[None] = _Server(
+            "pegboard",
+            version=__version__,
+            title="Pegboard",
+            instructions=(
+                "Tools of packs and MCP servers. Calls of tools that aren't read-only may need the user's approval; a"
+                " rejected call says why. Don't repeat it."
+            ),
+            cache_hints={method: CacheHint(ttl_ms=_FRESH_MS, scope="private") for method in _CACHEABLE},
+            get_tool_input_schema=self._input_schema,
+            on_subscriptions_listen=self._listening,
+        )
+        # These handlers return JSON, which the SDK validates for the protocol version of the client.
+        server.add_request_handler("tools/list", types.PaginatedRequestParams, self._list_tools)
+        server.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._greet)
+        if has_servers:
+            server.add_request_handler("resources/list", types.PaginatedRequestParams, self._list_resources)
+            server.add_request_handler("resources/templates/list", types.PaginatedRequestParams, self._list_templates)
+            server.add_request_handler("resources/read", types.ReadResourceRequestParams, self._read_resource)
+            server.add_request_handler("prompts/list", types.PaginatedRequestParams, self._list_prompts)
+            server.add_request_handler("prompts/get", types.GetPromptRequestParams, self._get_prompt)
+            server.add_request_handler("completion/complete", types.CompleteRequestParams, self._complete)
+        return server
+
+    # Tools
+
+    async def _follow(self) -> None:
+        """Follow the registry, and announce changes."""
+        servers = self._server_states()
+        watching = self._runtime.tools.watch()
+        settling: asyncio.Task[None] | None = None
+        try:
+            async for _ in watching:
+                offer = Offer(self._runtime.tools.all())
+                has_changed = not offer.is_like(self._offer)
+                self._offer = offer
+                if settling is None:
+                    settling = asyncio.create_task(self._settle())
+                elif has_changed and self._ready.is_set():
+                    await self._announce(ToolsListChanged(), "notifications/tools/list_changed")
+                if servers != (servers := self._server_states()) and self._ready.is_set():
+                    await self._announce(ResourcesListChanged(), "notifications/resources/list_changed")
+                    await self._announce(PromptsListChanged(), "notifications/prompts/list_changed")
+        finally:
+            if settling is not None:
+                settling.cancel()
+            await watching.aclose()
+
+    async def _settle(self) -> None:
+        """Wait until all servers are connected or have failed, so that the first list of tools is complete."""
+        try:
+            await self._runtime.servers.connect(timeout=_CONNECT_SECONDS)
+            self._offer = Offer(self._runtime.tools.all())
+        finally:
+            self._ready.set()
+
+    def _server_states(self) -> tuple[tuple[str, str], ...]:
+        return tuple((status.name, status.state.value) for status in self._runtime.servers.all())
+
+    async def _announce(self, event: ToolsListChanged | ResourcesListChanged | PromptsListChanged, method: str) -> None:
+        await self._bus.publish(event)
+        for connection in [*self._connections]:
+            await connection.notify(method, None)
+
+    def _input_schema(self, name: str) -> JsonObject | None:
+        return self._offer.input_schema(name)
+
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams) -> JsonObject:
+        await self._ready.wait()
+        tools, last = self._offer.page(_read_cursor(params.cursor))
+        listed: JsonObject = {"tools": tools, **({"nextCursor": _cursor(last)} if last is not None else {})}  # type: ignore[dict-item]  # JSON
+        return _for_version(context, listed)
+
+    async def _call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> JsonObject | types.InputRequiredResult:
+        await self._ready.wait()
+        spec = self._offer.find(params.name)
+        if spec is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
+        answers = {key: _plain(answer) for key, answer in (params.input_responses or {}).items()}
+        if params.request_state is not None:
+            served = self._calls.resume(spec.name, context, params.request_state, answers)
+        else:
+            served = self._calls.start(self._call(context, spec, params.arguments or {}), context, answers)
+        outcome = await self._outcome(context, served)
+        if isinstance(outcome, Input):
+            requests = {key: dict(request) for key, request in outcome.requests.items()}
+            return types.InputRequiredResult.model_validate(
+                {"resultType": "input_required", "inputRequests": requests, "requestState": outcome.state}
+            )
+        if served.missing and not outcome.ok and context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            needed: JsonObject = {name: {} for name in sorted(served.missing)}
+            message = f"{spec.name} needs capabilities of the client: {', '.join(needed)}."
+            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": needed})
+        return _for_version(context, await self._answer(spec, served.call, outcome))
+
+    async def _outcome(self, context: Context, served: ServedCall) -> ToolResult | Input:
+        """Wait for the outcome; cancel the call if its client disconnects."""
+        gone = context.request.scope.get(DISCONNECTED) if context.request is not None else None
+        if not isinstance(gone, asyncio.Event):
+            return await self._calls.wait(served)
+        leaving = asyncio.create_task(gone.wait())
+        leaving.add_done_callback(lambda task: None if task.cancelled() else served.cancel())
+        try:
+            return await self._calls.wait(served)
+        finally:
+            leaving.cancel()
+
+    def _call(self, context: Context, spec: ToolSpec, arguments: JsonObject) -> ToolCall:
+        agent = self._agent(context)
+        return ToolCall(name=spec.name, args=arguments, source="serve", session=agent.session, agent=agent)
+
+    async def _answer(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> JsonObject:
+        hint = ""
+        if result.error is not None and result.error.detail == "denied" and self._approver is None:
+            hint = await asyncio.to_thread(self._rule_hint, call)
+
+        def convert() -> JsonObject:
+            has_fault = result.ok and result.original is None and result.meta.truncated is None
+            fault = self._runtime.tools.output_fault(spec, result.data) if has_fault else ""
+            return call_result(spec, result, hint, fault)
+
+        return convert() if result.meta.size < _LARGE else await asyncio.to_thread(convert)
+
+    def _rule_hint(self, call: ToolCall) -> str:
+        """Return which rule would allow a call that was rejected for want of an approver; read the disk."""
+        verdict = self._runtime.rules.verdict(call)
+        if verdict is None or verdict.action != "ask":
+            return ""
+        file = self._runtime.rules.read().file
+        return (
+            f"To allow it, the user can add this rule to {file}:\n"
+            f'[[rule]]\nallow = "{call.name}"\nscope = "mcp"\n'
+            "A `where` line limits the rule to certain arguments; see `pegboard guide serve`."
+        )
+
+    # Clients
+
+    def _agent(self, context: Context) -> Agent:
+        """Return the client that sent a request: its connection, or all its requests if the protocol has none."""
+        info = context.session.client_params.client_info if context.session.client_params is not None else None
+        name, version = (info.name, info.version) if info is not None else ("", "")
+        if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            state = context.session._connection.state  # noqa: SLF001 - handlers have no other way to it
+            agent = state.get(_AGENT)
+            if not isinstance(agent, Agent):
+                agent = state[_AGENT] = Agent(name=name, version=version, process=self._process)
+            return agent
+        agent = self._agents.get((name, version))
+        if agent is None:
+            agent = self._agents[name, version] = Agent(name=name, version=version, process=self._process)
+            if len(self._agents) > _MOST_AGENTS:
+                self._agents.popitem(last=False)
+        return agent
+
+    async def _greet(self, context: Context, params: types.NotificationParams) -> None:
+        connection = context.session._connection  # noqa: SLF001 - as in `_agent`
+        if connection.has_standalone_channel and connection not in self._connections:
+            self._connections.add(connection)
+            connection.exit_stack.callback(self._connections.discard, connection)
+
+    async def _set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        set_log_level(context, params.level)
+        return types.EmptyResult()
+
+    # Resources, prompts and completions
+
+    async def _list_resources(self, context: Context, params: types.PaginatedRequestParams) -> JsonObject:
+        return await self._list(context, "resources/list")
+
+    async def _list_templates(self, context: Context, params: types.PaginatedRequestParams) -> JsonObject:
+        return await self._list(context, "resources/templates/list")
+
+    async def _list_prompts(self, context: Context, params: types.PaginatedRequestParams) -> JsonObject:
+        return await self._list(context, "prompts/list")
+
+    async def _list(self, context: Context, method: str) -> JsonObject:
+        await self._ready.wait()
+        return _for_version(context, await self._contents.items(method))
+
+    async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> JsonObject:
+        await self._ready.wait()
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return _for_version(context, await self._contents.read(_plain(params), is_modern=is_modern))
+
+    async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> JsonObject:
+        await self._ready.wait()
+        return _for_version(context, await self._contents.prompt(_plain(params)))
+
+    async def _complete(self, context: Context, params: types.CompleteRequestParams) -> JsonObject:
+        await self._ready.wait()
+        return _for_version(context, await self._contents.complete(_plain(params)))
+
+
+DISCONNECTED: Final = "pegboard.disconnected"
+"""Key of an HTTP request's scope: an `asyncio.Event` that is set when the client has disconnected."""
+
+
+def _for_version(context: Context, answer: JsonObject) -> JsonObject:
+    """Return a server's answer as a result for the client's protocol version.
+
+    Raises:
+        MCPError: The server asks for input, which this version doesn't know.
+    """
+    is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+    kind = answer.get("resultType")
+    if kind == "input_required" and not is_modern:
+        raise MCPError(types.INTERNAL_ERROR, "The server asks for input, which this protocol version doesn't support.")
+    # Identity and freshness are this server's own.
+    meta = answer.get("_meta")
+    meta = (
+        {key: one for key, one in meta.items() if key != types.SERVER_INFO_META_KEY} if isinstance(meta, dict) else {}
+    )
+    plain = {key: value for key, value in answer.items() if key not in ("_meta", "ttlMs", "cacheScope")}
+    if is_modern:
+        plain.setdefault("resultType", "complete")
+    return {**plain, "_meta": meta} if meta else plain
+
+
+def _plain(model: Any) -> JsonObject:  # noqa: ANN401 - one of the protocol's models
+    plain: JsonObject = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return plain
+
+
+def _cursor(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()
+
+
+def _read_cursor(cursor: str | None) -> str | None:
+    """Return the name in a cursor.
+
+    Raises:
+        MCPError: The cursor isn't one of this server.
+    """
+    if cursor is None:
+        return None
+    with suppress(binascii.Error, ValueError):
+        return base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
+    raise MCPError(types.INVALID_PARAMS, "The cursor is invalid. List the tools again from the start.")

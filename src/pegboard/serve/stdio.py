@@ -1,0 +1,202 @@
+"""The stdio transport: one message per line.
+
+It differs from the SDK's in three ways: reading and writing need no threads for usual messages, a line is bounded, and
+a client that doesn't read can't keep the program from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+if TYPE_CHECKING:
+    from pegboard.serve.service import Service
+
+LONGEST_MESSAGE: Final = 32 * 2**20
+"""Bytes of one message."""
+_CHUNK: Final = 2**18
+
+
+async def serve_stdio(service: Service) -> None:
+    """Serve the client on stdin and stdout until stdin ends. Other output of this process goes to stderr."""
+    async with service.running(), _streams() as (read, write):
+        await service.server.run(read, write, service.server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _streams() -> AsyncIterator[
+    tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+]:
+    wire_in, wire_out = _claim()
+    received, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, sent = anyio.create_memory_object_stream[SessionMessage](0)
+    out = _Output(wire_out)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_receive, wire_in, received, out)
+        group.start_soon(_send, sent, out)
+        yield read, write
+        group.cancel_scope.cancel()
+
+
+def _claim() -> tuple[int, int]:
+    """Return descriptors of the client's pipes; replace stdin by nothing and stdout by stderr for everything else."""
+    sys.stdout.flush()
+    wire_in, wire_out = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return wire_in, wire_out
+
+
+async def _receive(wire: int, received: MemoryObjectSendStream[SessionMessage | Exception], out: _Output) -> None:
+    async with received:
+        async for line in _lines(wire):
+            if line is None:
+                await out.reject(INVALID_REQUEST, f"A message is longer than {LONGEST_MESSAGE} bytes.")
+                continue
+            if not line.strip():
+                continue
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except (ValidationError, RecursionError) as error:
+                is_json = (
+                    isinstance(error, ValidationError) and error.errors(include_url=False)[0]["type"] != "json_invalid"
+                )
+                if is_json:
+                    await out.reject(
+                        INVALID_REQUEST, "This is not a message of JSON-RPC 2.0; batches aren't supported."
+                    )
+                else:
+                    await out.reject(PARSE_ERROR, "This is not JSON.")
+                continue
+            try:
+                await received.send(SessionMessage(message))
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return
+
+
+async def _send(sent: MemoryObjectReceiveStream[SessionMessage], out: _Output) -> None:
+    async with sent:
+        async for message in sent:
+            with suppress(OSError):  # The client no longer reads; the end of stdin ends the program.
+                await out.write(message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+
+async def _lines(wire: int) -> AsyncIterator[bytes | None]:
+    """Yield lines; None for one that is too long."""
+    pending = bytearray()
+    is_dropping = False
+    async for chunk in _chunks(wire):
+        start = 0
+        while (end := chunk.find(b"\n", start)) >= 0:
+            pending += chunk[start:end]
+            start = end + 1
+            yield None if is_dropping or len(pending) > LONGEST_MESSAGE else bytes(pending)
+            pending.clear()
+            is_dropping = False
+        pending += chunk[start:]
+        if len(pending) > LONGEST_MESSAGE:
+            is_dropping = True
+            pending.clear()
+
+
+async def _chunks(wire: int) -> AsyncIterator[bytes]:
+    """Yield what arrives; wait without a thread if the descriptor can be polled."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    poll = select.poll()
+    poll.register(wire, select.POLLIN)
+    try:
+        loop.add_reader(wire, readable.set)
+    except (OSError, NotImplementedError):  # a regular file
+        while chunk := os.read(wire, _CHUNK):
+            yield chunk
+            await asyncio.sleep(0)
+        return
+    try:
+        while True:
+            await readable.wait()
+            readable.clear()
+            if not poll.poll(0):  # The event loop reported the data that was read before.
+                continue
+            try:
+                chunk = os.read(wire, _CHUNK)
+            except OSError:  # the terminal was closed
+                return
+            if not chunk:
+                return
+            yield chunk
+    finally:
+        loop.remove_reader(wire)
+
+
+class _Output:
+    """Writer of whole messages, one after the other.
+
+    Args:
+        wire: The descriptor; it stays in blocking mode, because other processes may share it.
+    """
+
+    def __init__(self, wire: int) -> None:
+        self._wire = wire
+        self._poll = select.poll()
+        self._poll.register(wire, select.POLLOUT)
+        self._lock = asyncio.Lock()
+
+    async def reject(self, code: int, message: str) -> None:
+        """Answer a message that can't be read with an error, unless the client no longer reads."""
+        error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=message))
+        with suppress(OSError):
+            await self.write(error.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+
+    async def write(self, data: bytes) -> None:
+        """Write a message; wait until the client accepts it.
+
+        Raises:
+            BrokenPipeError: The client no longer reads.
+        """
+        async with self._lock:
+            # A pipe that is ready accepts this much without blocking.
+            if len(data) <= select.PIPE_BUF and self._poll.poll(0):
+                os.write(self._wire, data)
+            else:
+                await self._write_in_thread(data)
+
+    async def _write_in_thread(self, data: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+
+        def finish(error: OSError | None) -> None:
+            if not done.done():
+                if error is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(error)
+
+        def write() -> None:
+            error = None
+            try:
+                left = memoryview(data)
+                while left:
+                    left = left[os.write(self._wire, left) :]
+            except OSError as raised:
+                error = raised
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(finish, error)
+
+        # A daemon, so that a client that doesn't read can't keep this process alive.
+        threading.Thread(target=write, daemon=True).start()
+        await done

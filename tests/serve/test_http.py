@@ -1,0 +1,182 @@
+"""`pegboard serve --http`: clients, and who is kept out."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import stat
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from serving import HttpServer, records, until
+
+from pegboard.config import Paths
+
+
+def holders(folder: Path, pattern: str, text: str) -> list[Path]:
+    """Return the files that contain a text."""
+    found = []
+    for file in folder.glob(pattern):
+        with suppress(OSError):  # a folder, or a process that has ended
+            if text.encode() in file.read_bytes():
+                found.append(file)
+    return found
+
+
+def post(server: HttpServer, headers: dict[str, str], path: str = "/mcp", body: bytes = b"{}") -> int:
+    """Send a request with exactly these headers and return its status."""
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=30)
+    connection.putrequest("POST", path, skip_host=True, skip_accept_encoding=True)
+    for name, value in {"Content-Length": str(len(body)), **headers}.items():
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    return connection.getresponse().status
+
+
+@pytest.mark.promise("MCP-2")
+async def test_clients_of_both_versions_call_tools_over_http(http_server: HttpServer, version: str) -> None:
+    async with http_server.client(version) as client:
+        assert "kit.add" in {tool.name for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("kit.add", {"a": 2, "b": 3})
+    assert result.structured_content == {"result": 5}
+    (record,) = records("kit.add")
+    assert record.source == "serve"
+    assert (record.session or "").startswith("mcp ")
+
+
+async def test_a_client_that_disconnects_cancels_its_call(
+    http_server: HttpServer, version: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    arguments = {"file": str(file)}
+    headers = {
+        "Authorization": f"Bearer {http_server.token}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": version,
+    }
+    params: dict[str, object] = {"name": "kit.wait", "arguments": arguments}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as client:
+        if version == "2025-11-25":
+            hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+            request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+            response = await client.post(http_server.url, json=request)
+            client.headers["Mcp-Session-Id"] = response.headers["Mcp-Session-Id"]
+            await client.post(http_server.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        else:
+            client.headers |= {"Mcp-Method": "tools/call", "Mcp-Name": "kit.wait"}
+            params["_meta"] = {
+                "io.modelcontextprotocol/protocolVersion": version,
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+        calling = asyncio.create_task(client.post(http_server.url, json=call))
+        await until(file.exists)
+        calling.cancel()
+    await until(lambda: records("kit.wait"))
+    (record,) = records("kit.wait")
+    assert record.error is not None
+    assert record.error.detail == "cancelled"
+
+
+def test_host_origin_and_token_are_checked_in_this_order(http_server: HttpServer) -> None:
+    authority = urlsplit(http_server.url).netloc
+    port = authority.rpartition(":")[2]
+    token = {"Authorization": f"Bearer {http_server.token}"}
+    good = {"Host": authority, **token}
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{int(port) + 1}", ""):
+        assert post(http_server, {"Host": host, **token}) == 421
+    for origin in ("http://evil.example", f"https://{authority}", "http://127.0.0.1:1", "null", ""):
+        assert post(http_server, {**good, "Origin": origin}) == 403
+        assert post(http_server, {"Host": authority, "Origin": origin}) == 403
+    for wrong in (
+        {},
+        {"Authorization": "Bearer x"},
+        {"Authorization": http_server.token},
+        {"Authorization": "Basic eA=="},
+    ):
+        assert post(http_server, {"Host": authority, **wrong}) == 401
+        assert post(http_server, {"Host": authority, **wrong}, "/elsewhere") == 401
+    assert post(http_server, good, "/elsewhere") == 404
+    accepted = {**good, "Origin": f"http://localhost:{port}", "Content-Type": "application/json"}
+    assert post(http_server, accepted) in (400, 406)
+
+
+async def test_the_token_is_nowhere_but_in_its_file(http_server: HttpServer, home: Path, tmp_path: Path) -> None:
+    file = Paths.from_environment().serve_token
+    assert file.read_text() == http_server.token
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    async with http_server.client("2026-07-28") as client:
+        shown = await client.call_tool("kit.describe", {"name": http_server.token})
+    assert http_server.token not in str(shown)
+    assert records("kit.describe")
+    assert not holders(Path("/proc"), "[0-9]*/cmdline", http_server.token)
+    http_server.process.terminate()
+    http_server.process.wait(20)
+    assert holders(home, "**/*", http_server.token) == [file]
+    assert http_server.log.read_text().count(http_server.token) == 1
+
+
+def serve(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `pegboard serve` with options that end it."""
+    command = [sys.executable, "-m", "pegboard", "serve", *options]
+    return subprocess.run(
+        command,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_kept_token_is_shown_only_when_it_is_created(http_server: HttpServer) -> None:
+    port = urlsplit(http_server.url).port
+    done = serve("--http", str(port))
+    assert done.returncode == 1
+    assert f"Port {port} on 127.0.0.1 can't be used" in done.stderr
+    assert http_server.token not in done.stderr + done.stdout
+
+
+def test_other_machines_are_served_only_with_an_explicit_token(tmp_path: Path) -> None:
+    done = serve("--http", "0", "--host", "192.0.2.1")
+    assert done.returncode == 1
+    assert "PEGBOARD_SERVE_TOKEN" in done.stderr
+    wild = serve("--http", "0", "--host", "0.0.0.0", PEGBOARD_SERVE_TOKEN="x" * 32)
+    assert wild.returncode == 1
+    assert "Name the host or address that clients use" in wild.stderr
+    short = serve("--http", "0", PEGBOARD_SERVE_TOKEN="short")
+    assert "can't be used" in short.stderr
+    file = tmp_path / "token"
+    file.write_text("y" * 32)
+    file.chmod(0o644)
+    open_ = serve("--http", "0", "--token-file", str(file))
+    assert f"chmod 600 {file}" in open_.stderr
+
+
+@pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "vscode"])
+def test_the_entry_for_a_client_starts_this_pegboard(client: str) -> None:
+    done = serve("--print-config", client, "--tool-allow", "fs.*")
+    entry = json.loads(done.stdout)["servers" if client == "vscode" else "mcpServers"]["pegboard"]
+    listed = subprocess.run([entry["command"], "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert listed.stdout.startswith("pegboard ")
+    assert entry["args"][-2:] == ["--tool-allow", "fs.*"]
+    over_http = serve("--print-config", client, "--http")
+    assert over_http.returncode == (2 if client == "claude-desktop" else 0)
+    if client != "claude-desktop":
+        assert "http://127.0.0.1:8768/mcp" in over_http.stdout
+
+
+def test_wrong_options_are_explained() -> None:
+    assert "needs --http" in serve("9000").stderr
+    assert "need --http" in serve("--host", "localhost").stderr
+    unknown = serve("--print-config", "emacs")
+    assert unknown.returncode == 2
+    assert "claude-code, claude-desktop, cursor, vscode" in unknown.stderr

@@ -1,0 +1,125 @@
+"""Connected servers behind `pegboard serve`: results, questions, resources and prompts pass through."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    ElicitResult,
+    ImageContent,
+    ListRootsResult,
+    PromptReference,
+    ResourceLink,
+    Root,
+    TextContent,
+    TextResourceContents,
+)
+from pydantic import FileUrl
+from serving import Connect, allow
+
+SERVER = Path(__file__).parents[1] / "fakes" / "sdk_server.py"
+
+
+@pytest.fixture(autouse=True)
+def servers(home: Path) -> None:
+    """Configure two servers that offer the same, and allow their tools."""
+    entry = f"command = {json.dumps(sys.executable)}\nargs = [{json.dumps(str(SERVER))}]\n"
+    (home / "config.toml").write_text(f"[mcp.servers.one]\n{entry}[mcp.servers.two]\n{entry}")
+    allow(home, "*")
+
+
+async def answer_person(context: Any, params: ElicitRequestParams) -> ElicitResult:
+    """Answer who the user is."""
+    return ElicitResult(action="accept", content={"name": params.message.removesuffix("?"), "age": 7})
+
+
+async def answer_model(context: Any, params: CreateMessageRequestParams) -> CreateMessageResult:
+    """Answer for the client's model."""
+    text = f"42 ({params.system_prompt}, {params.max_tokens})"
+    return CreateMessageResult(role="assistant", content=TextContent(type="text", text=text), model="oracle")
+
+
+async def answer_roots(context: Any) -> ListRootsResult:
+    """Answer where the client works."""
+    return ListRootsResult(roots=[Root(uri=FileUrl("file:///work/of/the/client"))])
+
+
+@pytest.mark.promise("MCP-2")
+async def test_content_of_a_server_arrives_unchanged(connect: Connect) -> None:
+    async with connect() as client:
+        mixed = await client.call_tool("one.mixed", {})
+        total = await client.call_tool("one.add", {"a": 2, "b": 3})
+        refused = await client.call_tool("one.refuse", {})
+    text, image, link = mixed.content
+    assert isinstance(text, TextContent)
+    assert isinstance(image, ImageContent)
+    assert image.data.startswith("iVBORw0KGgo")
+    assert isinstance(link, ResourceLink)
+    assert str(link.uri) == "memo://one"
+    assert total.structured_content == {"total": 5}
+    assert refused.is_error
+    assert isinstance(refused.content[0], TextContent)
+    assert "The disk is full." in refused.content[0].text
+
+
+@pytest.mark.promise("MCP-2")
+async def test_questions_of_a_server_are_passed_to_the_client_that_called(connect: Connect) -> None:
+    async with connect(
+        elicitation_callback=answer_person, sampling_callback=answer_model, list_roots_callback=answer_roots
+    ) as client:
+        person = await client.call_tool("one.greet", {})
+        answer = await client.call_tool("two.ask_model", {})
+        where = await client.call_tool("one.where", {})
+    assert person.content == [TextContent(type="text", text="Who are you is 7")]
+    assert answer.content == [TextContent(type="text", text="oracle said 42 (Be brief., 100)")]
+    assert where.content == [TextContent(type="text", text='["file:///work/of/the/client"]')]
+
+
+async def test_questions_are_declined_for_a_client_that_does_not_support_them(connect: Connect, version: str) -> None:
+    async with connect() as client:
+        person = await client.call_tool("one.greet", {})
+        assert person.content == [TextContent(type="text", text="decline")]
+        if version == "2025-11-25":
+            assert (await client.call_tool("one.ask_model", {})).is_error
+        else:
+            with pytest.raises(MCPError, match="sampling"):
+                await client.call_tool("one.ask_model", {})
+
+
+@pytest.mark.promise("MCP-2")
+async def test_resources_and_prompts_pass_through_with_unambiguous_names(connect: Connect) -> None:
+    async with connect() as client:
+        uris = {str(resource.uri) for resource in (await client.list_resources()).resources}
+        templates = {one.uri_template for one in (await client.list_resource_templates()).resource_templates}
+        contents = [
+            (await client.read_resource(uri)).contents[0]
+            for uri in ("memo://one", "pegboard://two/memo://one", "memo://of/Ada")
+        ]
+        prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
+        prompt = await client.get_prompt("two.review", {"topic": "walls"})
+        completion = await client.complete(PromptReference(name="review"), {"name": "topic", "value": "w"})
+        with pytest.raises(MCPError, match="not found"):
+            await client.read_resource("memo://nothing/at/all")
+    assert uris == {"memo://one", "memo://dot", "pegboard://two/memo://one", "pegboard://two/memo://dot"}
+    assert templates == {"memo://of/{name}", "pegboard://two/memo://of/{name}"}
+    texts = [content.text for content in contents if isinstance(content, TextResourceContents)]
+    assert texts == ["the memo", "the memo", "memo Ada"]
+    assert prompts == {"review", "two.review"}
+    assert prompt.messages[0].content == TextContent(type="text", text="Review walls.")
+    assert completion.completion.values == []
+
+
+async def test_resources_of_a_server_whose_tools_are_excluded_are_hidden(connect: Connect) -> None:
+    async with connect("--tool-allow", "one.*") as client:
+        uris = {str(resource.uri) for resource in (await client.list_resources()).resources}
+        with pytest.raises(MCPError, match="not found"):
+            await client.read_resource("pegboard://two/memo://one")
+    assert uris == {"memo://one", "memo://dot"}

@@ -1,0 +1,311 @@
+"""`pegboard serve` over stdio, with the client of the official SDK in both protocol versions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import LoggingMessageNotificationParams, TextContent, ToolListChangedNotification
+from serving import MODES, Connect, allow, children, is_alive, records, until
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}},
+}
+
+
+def text(result: Any) -> str:
+    """Return the first text of a result."""
+    block = result.content[0]
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+@pytest.mark.promise("MCP-2")
+async def test_a_client_lists_the_tools_with_their_schemas_and_annotations(connect: Connect) -> None:
+    async with connect("--tool-allow", "kit.*") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(tools) == {f"kit.{name}" for name in ("add", "describe", "write", "talk", "fail", "lie", "wait")}
+    add = tools["kit.add"]
+    assert add.description == "Add two numbers."
+    assert add.input_schema["required"] == ["a", "b"]
+    assert add.annotations is not None
+    assert add.annotations.read_only_hint is True
+    assert add.output_schema is not None
+    assert add.output_schema["properties"]["result"] == {"type": "integer"}
+
+
+@pytest.mark.promise("MCP-2")
+async def test_results_are_structured_and_repeated_as_text(connect: Connect) -> None:
+    async with connect() as client:
+        number = await client.call_tool("kit.add", {"a": 2, "b": 3})
+        thing = await client.call_tool("kit.describe", {"name": "hook"})
+    assert number.structured_content == {"result": 5}
+    assert text(number) == "5"
+    assert thing.structured_content == {"name": "hook"}
+    assert json.loads(text(thing)) == {"name": "hook"}
+
+
+async def test_failures_are_results_that_the_model_can_read(connect: Connect) -> None:
+    async with connect() as client:
+        failed = await client.call_tool("kit.fail", {})
+        invalid = await client.call_tool("kit.add", {"a": "two"})
+        lie = await client.call_tool("kit.lie", {})
+        with pytest.raises(MCPError, match=r"Unknown tool: kit\.nothing"):
+            await client.call_tool("kit.nothing", {})
+    assert failed.is_error
+    assert text(failed) == "No such shelf."
+    assert failed.structured_content == {"shelf": 4}
+    assert invalid.is_error
+    assert "b: is required" in text(invalid)
+    assert lie.is_error
+    assert "doesn't match its output schema" in text(lie)
+
+
+@pytest.mark.promise("ASK-7")
+async def test_a_tool_that_changes_something_needs_a_rule_which_the_result_names(
+    connect: Connect, home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    async with connect() as client:
+        denied = await client.call_tool("kit.write", {"file": str(file)})
+        assert denied.is_error
+        assert 'allow = "kit.write"' in text(denied)
+        assert str(home / "approvals.toml") in text(denied)
+        assert not file.exists()
+        (home / "approvals.toml").write_text(
+            text(denied).partition("[[rule]]")[1] + text(denied).partition("[[rule]]")[2].partition("A `where`")[0]
+        )
+        allowed = await client.call_tool("kit.write", {"file": str(file)})
+    assert not allowed.is_error
+    assert file.read_text() == "written"
+
+
+async def test_a_rule_that_denies_a_call_is_no_reason_to_write_another(connect: Connect, home: Path) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\ndeny = "kit.add"\nscope = "mcp"\n')
+    async with connect() as client:
+        denied = await client.call_tool("kit.add", {"a": 1, "b": 1})
+    assert denied.is_error
+    assert "[[rule]]" not in text(denied)
+
+
+@pytest.mark.promise("MCP-2")
+async def test_calls_are_recorded_with_their_client(connect: Connect) -> None:
+    async with connect() as client:
+        await client.call_tool("kit.add", {"a": 1, "b": 1})
+        await client.call_tool("kit.describe", {"name": "x"})
+    done = records()
+    assert {record.tool for record in done} == {"kit.add", "kit.describe"}
+    assert {record.source for record in done} == {"serve"}
+    sessions = {record.session for record in done}
+    assert len(sessions) == 1
+    session = sessions.pop() or ""
+    assert session.startswith("mcp ")
+    assert f"pid {os.getpid()}" in session
+
+
+async def test_output_and_progress_arrive_during_the_call(connect: Connect) -> None:
+    logged: list[str] = []
+    reported: list[tuple[float, float | None, str | None]] = []
+
+    async def on_log(params: LoggingMessageNotificationParams) -> None:
+        logged.append(str(params.data))
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        reported.append((progress, total, message))
+
+    async with connect(logging_callback=on_log, log_level="debug") as client:
+        result = await client.call_tool("kit.talk", {}, progress_callback=on_progress)
+    assert text(result) == "done"
+    assert reported == [(1, 2, "half")]
+    assert {"printed", "complained", "logged"} <= set(logged)
+
+
+async def test_a_cancelled_call_ends_and_is_recorded_as_cancelled(connect: Connect, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    async with connect() as client:
+        calling = asyncio.create_task(client.call_tool("kit.wait", {"file": str(file)}))
+        await until(file.exists)
+        calling.cancel()
+        await until(lambda: records("kit.wait"))
+        assert text(await client.call_tool("kit.add", {"a": 1, "b": 2})) == "3"
+    (record,) = records("kit.wait")
+    assert record.error is not None
+    assert record.error.detail == "cancelled"
+
+
+async def test_a_client_learns_about_a_new_tool(
+    connect: Connect, version: str, write_pack: Callable[[str, str], Path]
+) -> None:
+    changed = asyncio.Event()
+
+    async def on_message(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            changed.set()
+
+    new = 'from pegboard.sdk import hints\n\ndef fresh() -> str:\n    """Be new."""\n    return "new"\n'
+    async with asyncio.timeout(60), connect("--tool-allow", "kit.*,fresh.*", message_handler=on_message) as client:
+        before = await client.list_tools()
+        if MODES[version] == "legacy":
+            write_pack("fresh.py", new)
+            await changed.wait()
+        else:
+            async with client.listen(tools_list_changed=True) as events:
+                write_pack("fresh.py", new)
+                await anext(aiter(events))
+        after = await client.list_tools(cache_mode="refresh")
+    assert {tool.name for tool in after.tools} - {tool.name for tool in before.tools} == {"fresh.fresh"}
+
+
+async def test_a_long_list_has_pages(connect: Connect, write_pack: Callable[[str, str], Path]) -> None:
+    functions = (f'def f{number}() -> None:\n    """Do nothing."""\n' for number in range(700))
+    write_pack("many.py", "\n".join(functions))
+    names: list[str] = []
+    async with connect("--tool-allow", "many.*") as client:
+        cursor = None
+        pages = 0
+        while cursor is not None or not pages:
+            page = await client.list_tools(cursor=cursor)
+            names += [tool.name for tool in page.tools]
+            cursor, pages = page.next_cursor, pages + 1
+        with pytest.raises(MCPError, match="cursor is invalid"):
+            await client.list_tools(cursor="nonsense!")
+    assert pages == 2
+    assert sorted(names) == sorted(f"many.f{number}" for number in range(700))
+
+
+async def test_scripts_are_a_tool_when_they_are_offered(connect: Connect, home: Path) -> None:
+    (home / "config.toml").write_text("[scripts]\noffer = true\n")
+    allow(home, "script.run")
+    async with connect() as client:
+        result = await client.call_tool("script.run", {"commands": "kit.add --a 2 --b 3"})
+    assert result.structured_content is not None
+    assert result.structured_content["stdout"].strip() == "5"
+    assert {record.tool: record.parent is not None for record in records()} == {"script.run": False, "kit.add": True}
+
+
+class Raw:
+    """A client that writes and reads lines.
+
+    Args:
+        command: Starts the server.
+    """
+
+    def __init__(self, command: list[str]) -> None:
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def send(self, message: object) -> None:
+        """Send a message, or a line as it is."""
+        line = message if isinstance(message, bytes) else json.dumps(message).encode()
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def read(self) -> Any:
+        """Read a message."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def greet(self) -> None:
+        """Begin a session."""
+        self.send(HELLO)
+        assert self.read()["result"]["protocolVersion"] == "2025-11-25"
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def call(self, tool: str, **arguments: object) -> None:
+        """Request a call."""
+        params = {"name": tool, "arguments": arguments}
+        self.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+
+
+@pytest.fixture
+def raw(command: list[str]) -> Any:
+    """Return a raw client; end its server after the test."""
+    client = Raw(command)
+    yield client
+    client.process.kill()
+    client.process.wait()
+    for pipe in (client.process.stdin, client.process.stdout, client.process.stderr):
+        assert pipe is not None
+        with suppress(BrokenPipeError):
+            pipe.close()
+
+
+def test_lines_that_are_no_messages_are_answered_with_errors(raw: Raw) -> None:
+    raw.greet()
+    raw.send(b"nonsense")
+    assert raw.read()["error"]["code"] == -32700
+    raw.send([{"jsonrpc": "2.0", "id": 5, "method": "ping"}])
+    assert raw.read()["error"]["code"] == -32600
+    raw.send(b"")
+    raw.send(b'{"x": "' + b"y" * (33 * 2**20) + b'"}')
+    assert "longer than" in raw.read()["error"]["message"]
+    raw.send({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+    assert raw.read() == {"jsonrpc": "2.0", "id": 7, "result": {}}
+
+
+def test_only_the_protocol_is_on_stdout(raw: Raw) -> None:
+    raw.greet()
+    raw.call("kit.talk")
+    message = raw.read()
+    while message.get("id") != 2:
+        assert message["method"] in ("notifications/message", "notifications/tools/list_changed")
+        message = raw.read()
+    assert message["result"]["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize("end", ["eof", "SIGTERM", "SIGINT"])
+async def test_the_server_ends_with_its_workers(raw: Raw, end: str, tmp_path: Path) -> None:
+    raw.greet()
+    raw.call("kit.wait", file=str(tmp_path / "file"))
+    await until((tmp_path / "file").exists)
+    started = children(raw.process.pid)
+    assert started
+    if end == "eof":
+        assert raw.process.stdin is not None
+        raw.process.stdin.close()
+    else:
+        raw.process.send_signal(signal.Signals[end])
+    code = await asyncio.to_thread(raw.process.wait, 20)
+    assert code == {"eof": 0, "SIGTERM": 143, "SIGINT": 130}[end]
+    await until(lambda: not any(map(is_alive, started)))
+    (record,) = records("kit.wait")
+    assert record.error is not None
+    assert record.error.detail == "cancelled"
+
+
+async def test_the_server_ends_when_its_client_is_killed(command: list[str], tmp_path: Path) -> None:
+    params = {"name": "kit.wait", "arguments": {"file": str(tmp_path / "file")}}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+    client = tmp_path / "client.py"
+    client.write_text(
+        "import json, subprocess, time\n"
+        f"server = subprocess.Popen({command!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        f"for message in ({HELLO!r}, {call!r}):\n"
+        "    server.stdin.write(json.dumps(message).encode() + b'\\n')\n"
+        "    server.stdin.flush()\n"
+        "time.sleep(600)\n"
+    )
+    process = subprocess.Popen([sys.executable, str(client)])  # noqa: ASYNC220 - it starts soon
+    try:
+        await until((tmp_path / "file").exists)
+        started = children(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    await until(lambda: not any(map(is_alive, started)))
+    (record,) = records("kit.wait")
+    assert record.error is not None
+    assert record.error.detail == "cancelled"
