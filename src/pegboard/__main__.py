@@ -14,6 +14,8 @@ INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run the command on the command line, or open the app if there is none."""
+    if sys.argv[1:2] == ["watch"]:
+        _watch()
     _repair_streams()
     from pegboard.cli import crash
 
@@ -36,6 +38,17 @@ def main() -> NoReturn:
             sys.stderr.write(f"{crash.report(error)}\n")
         sys.exit(1)
     sys.exit()
+
+
+def _watch() -> None:
+    """Start the proxy of a stdio server: its client waits for it, so nothing else is loaded."""
+    from pegboard.watch.start import watched_command
+
+    watched = watched_command(sys.argv[1:])
+    if watched is not None:
+        from pegboard.watch.proxy import run
+
+        run(watched[1], watched[0])
 
 
 def _run() -> None:

@@ -9,8 +9,9 @@ from pydantic import Field
 
 from pegboard.models.model import DataModel, JsonObject
 
-CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk"]
-"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool."""
+CallSource = Literal["form", "cli", "ask", "script", "mcp", "sdk", "watch"]
+"""Who requested a call: a person at the form or the command line, a model, a script, an MCP client, another tool, or
+the agent of a watched MCP server."""
 
 
 OWN_ACTS: frozenset[CallSource] = frozenset({"form", "cli", "script", "sdk"})
