@@ -251,6 +251,13 @@ class McpSettings(Section):
     servers: dict[str, McpServer] = Field(default_factory=dict)
 
 
+class BrakeSettings(Section):
+    """`[brake]`: calls of MCP clients and watched agents that await approval."""
+
+    wait: Annotated[float, Field(ge=0, le=24 * 3600, allow_inf_nan=False)] = 0.0
+    """Seconds until such a call is rejected while no app is open that shows it to a person."""
+
+
 class UiSettings(Section):
     """`[ui]`: appearance and keys of the interface."""
 
@@ -273,6 +280,7 @@ class Settings(Section):
     ask: AskSettings = AskSettings()
     scripts: ScriptsSettings = ScriptsSettings()
     mcp: McpSettings = McpSettings()
+    brake: BrakeSettings = BrakeSettings()
     keys: dict[str, Keys] = Field(default_factory=dict)
     """Command id → its keys."""
     ui: UiSettings = UiSettings()

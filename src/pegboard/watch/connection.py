@@ -157,6 +157,11 @@ class Connection:
             return found[0]
         return self.tools[tool]
 
+    def spec_named(self, name: str) -> ToolSpec:
+        """Return the description of a tool by its qualified name."""
+        found = next((spec for spec in self.tools.values() if spec.name == name), None)
+        return found or self.spec(name.removeprefix(f"{self.server}."))
+
     @property
     def _config(self) -> ServerConfig:
         return ServerConfig(name=self.server)
@@ -188,4 +193,3 @@ class Connection:
             return found
 
         self.recorder.finished(flight.call, finish, moment(flight.at))
-

@@ -114,9 +114,7 @@ class Gate:
 
     def _drop(self, connection: int, is_meant: Callable[[bytes], bool], reason: bytes) -> None:
         with self._lock:
-            dropped = [
-                one for one in self._waiting.values() if one.connection == connection and is_meant(one.line)
-            ]
+            dropped = [one for one in self._waiting.values() if one.connection == connection and is_meant(one.line)]
             for one in dropped:
                 del self._waiting[one.number]
         for one in dropped:
@@ -166,8 +164,10 @@ class Gate:
             elif self.take(decision):
                 decision.verdict = REJECT + rejection(decision.line)
                 decision.first.set()
-        self._on_message("the process that records calls has ended. Calls pass without a record, unless rules or a"
-                         " pause may apply to them.")
+        self._on_message(
+            "the process that records calls has ended. Calls pass without a record, unless rules or a"
+            " pause may apply to them."
+        )
 
 
 def rejection(line: bytes) -> bytes:

@@ -18,7 +18,6 @@ from pegboard.watch.link import (
     HELLO,
     MESSAGE,
     OPENED,
-    PASS,
     SERVER,
     VERDICT,
     Frame,
@@ -26,6 +25,9 @@ from pegboard.watch.link import (
     frames,
     pack,
 )
+
+_POLL_SECONDS = 0.03
+"""Interval in which answers are looked for while calls wait."""
 
 
 class Observer:
@@ -36,10 +38,13 @@ class Observer:
     """
 
     def __init__(self, control: socket.socket) -> None:
+        from pegboard.brake import Questions
         from pegboard.config import Paths, Secrets, load
+        from pegboard.gateway.rules import Rules
         from pegboard.history import History
         from pegboard.runtime.redaction import SecretRedaction
         from pegboard.watch.connection import Connection
+        from pegboard.watch.judge import Judge
         from pegboard.watch.record import CallRecorder
 
         self._socket = control
@@ -47,6 +52,8 @@ class Observer:
         settings, _ = load()
         redaction = SecretRedaction(Secrets(paths), settings)
         self._recorder = CallRecorder(History(paths.database, paths.results), redaction, self._tell)
+        rules = Rules(paths.approvals)
+        self._judge = Judge(rules, str(paths.approvals), Questions(paths.state), settings.brake.wait, self._decided)
         self._connections: dict[int, Connection] = {}
         self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))
 
@@ -54,13 +61,14 @@ class Observer:
         """Handle frames until the proxy has ended; then record what is still in flight."""
         for frame in frames(self._receive):
             self._handle(frame)
+        self._judge.close()
         for connection in self._connections.values():
             connection.close(time.time(), "The connection ended before the call finished.")
         self._recorder.close()
 
     def _receive(self, size: int) -> bytes:
-        while not select.select([self._socket], [], [], None)[0]:
-            pass
+        while not select.select([self._socket], [], [], _POLL_SECONDS if self._judge.is_waiting else None)[0]:
+            self._judge.poll()
         with suppress(OSError):
             return self._socket.recv(size)
         return b""
@@ -75,26 +83,31 @@ class Observer:
         connection = self._connections.get(frame.connection)
         if connection is None:
             return
+        if self._judge.is_waiting:
+            self._judge.poll()
         match frame.kind:
             case _ if frame.kind == SERVER:
                 connection.receive(frame.payload, frame.at)
             case _ if frame.kind == CLIPPED_SERVER:
                 connection.receive_clipped(*clipped(frame.payload), frame.at)
+            case _ if frame.kind == CLIPPED_CLIENT and frame.number:
+                self._judge.refuse(frame.number)
             case _ if frame.kind == CLIPPED_CLIENT:
                 connection.begin_clipped(*clipped(frame.payload), frame.at)
             case _ if frame.kind == CLIENT:
                 message = read(frame.payload)
                 connection.notice(message)
-                for key, call in connection.calls(message):
-                    connection.begin(key, call, frame.at)
+                if frame.number:
+                    self._judge.decide(frame.number, connection, frame.payload, frame.at)
+                else:
+                    for key, call in connection.calls(message):
+                        connection.begin(key, call, frame.at)
                 for item in items(message):
                     params = item.get("params")
                     if item.get("method") == "notifications/cancelled" and isinstance(params, dict):
                         connection.cancel(key_of(params.get("requestId")), frame.at)
-                if frame.number:
-                    self._send(VERDICT, frame.number, PASS)
             case _ if frame.kind == GONE:
-                pass
+                self._judge.gone(frame.number, frame.payload.decode(), frame.at)
             case _ if frame.kind == CLOSED:
                 connection.close(frame.at, "The connection ended before the call finished.")
                 del self._connections[frame.connection]
@@ -102,6 +115,9 @@ class Observer:
     def _send(self, kind: bytes, number: int, payload: bytes) -> None:
         with suppress(OSError):
             self._socket.sendall(pack(kind, 0, number, payload))
+
+    def _decided(self, number: int, verdict: bytes) -> None:
+        self._send(VERDICT, number, verdict)
 
     def _tell(self, text: str) -> None:
         self._send(MESSAGE, 0, text.encode("utf-8", "replace"))

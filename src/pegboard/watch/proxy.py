@@ -194,8 +194,8 @@ class Proxy:
         for line in _split(lines):
             gate.cancel(_CONNECTION, line)
             if not gate.may_be_call(line) or gate.is_open():
+                self._link.send(CLIENT, _CONNECTION, line)  # First, so that the response can't overtake it.
                 self._to_server.forward(line)
-                self._link.send(CLIENT, _CONNECTION, line)
                 continue
             self._decide(line)
 
@@ -221,8 +221,8 @@ class Proxy:
         copy = Clipped(start)
         copy.total = len(start)
         if self._gate.is_open():
-            self._to_server.forward(start)
             self._link.send(CLIENT, _CONNECTION, copy)
+            self._to_server.forward(start)
             return True
         print_message(
             f"a message of more than {LONGEST_PARSED // 2**20} MiB was rejected because rules or a pause may apply to"
