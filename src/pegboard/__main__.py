@@ -6,7 +6,6 @@ import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from pathlib import Path
 from typing import NoReturn
 
 INTERRUPTED = 130
@@ -66,7 +65,7 @@ def _repair_streams() -> None:
     """Replace closed standard streams, and escape characters that a stream can't encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open till the end
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open till the end; pathlib delays `watch`
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

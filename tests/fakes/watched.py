@@ -12,6 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from pegboard.config import Paths
+from pegboard.history import History
+from pegboard.models import CallRecord, ToolResult
+
 PROGRAM = str(Path(sys.executable).with_name("pegboard"))
 PLAIN_SERVER = str(Path(__file__).with_name("plain_server.py"))
 SECONDS = 30.0
@@ -130,4 +134,32 @@ def children(pid: int) -> list[int]:
                 continue
             if parent == pid:
                 found += [int(entry.name), *children(int(entry.name))]
+    return found
+
+
+def records() -> tuple[CallRecord, ...]:
+    """Return the record, newest first."""
+    paths = Paths.from_environment()
+    history = History(paths.database, paths.results)
+    try:
+        return history.records(limit=1000)
+    finally:
+        history.close()
+
+
+def recorded(count: int) -> tuple[CallRecord, ...]:
+    """Return the record as soon as it has that many calls."""
+    eventually(lambda: len(records()) >= count)
+    return records()
+
+
+def result_of(record: CallRecord) -> ToolResult:
+    """Return the recorded result of a call."""
+    paths = Paths.from_environment()
+    history = History(paths.database, paths.results)
+    try:
+        found = history.result(record.id)
+    finally:
+        history.close()
+    assert found is not None
     return found

@@ -16,11 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters, stdio_client
-from watched import PLAIN_SERVER, PROGRAM, Watched, children, eventually, is_alive
+from watched import PLAIN_SERVER, PROGRAM, Watched, children, eventually, is_alive, recorded, records, result_of
 
-from pegboard.config import Paths
-from pegboard.history import History
-from pegboard.models import CallRecord
 from pegboard.watch.agents import Agent
 
 MESSAGES = [
@@ -42,22 +39,6 @@ MESSAGES = [
     b"\r",
     b"{",
 ]
-
-
-def records() -> tuple[CallRecord, ...]:
-    """Return the record, newest first."""
-    paths = Paths.from_environment()
-    history = History(paths.database, paths.results)
-    try:
-        return history.records(limit=1000)
-    finally:
-        history.close()
-
-
-def recorded(count: int) -> tuple[CallRecord, ...]:
-    """Return the record as soon as it has that many calls."""
-    eventually(lambda: len(records()) >= count)
-    return records()
 
 
 @pytest.mark.promise("WAT-1")
@@ -98,16 +79,7 @@ def test_a_line_of_100_mb_passes_with_bounded_memory() -> None:
         peak = int(status.partition("VmHWM:")[2].split()[0])
         assert peak < 150_000  # kB
         watched.close()
-    assert "too long" in str(_result(recorded(1)[0]).meta.warnings)
-
-
-def _result(record: CallRecord):  # type: ignore[no-untyped-def]
-    paths = Paths.from_environment()
-    history = History(paths.database, paths.results)
-    found = history.result(record.id)
-    history.close()
-    assert found is not None
-    return found
+    assert "too long" in str(result_of(recorded(1)[0]).meta.warnings)
 
 
 @pytest.mark.promise("WAT-1", "WAT-5")
@@ -120,9 +92,14 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
         watched.receive()
         watched.close()
     failed, said = recorded(2)
-    assert (said.tool, said.args, said.source, said.ok) == ("plain.say", {"text": "hello", "seconds": 0.05}, "watch", True)
+    assert (said.tool, said.args, said.source, said.ok) == (
+        "plain.say",
+        {"text": "hello", "seconds": 0.05},
+        "watch",
+        True,
+    )
     assert 50 <= said.duration_ms < 5000
-    assert _result(said).data == "hello"
+    assert result_of(said).data == "hello"
     assert failed.error is not None
     assert failed.error.message == "broken"
     agent = Agent.of_session(said.session)
@@ -281,17 +258,13 @@ def test_secrets_are_passed_on_and_redacted_in_the_record() -> None:
         watched.close()
     found = recorded(1)[0]
     assert found.args == {"text": "key «secret MY_API_TOKEN»"}
-    assert _result(found).data == "key «secret MY_API_TOKEN»"
+    assert result_of(found).data == "key «secret MY_API_TOKEN»"
 
 
 @pytest.mark.promise("WAT-1")
 def test_the_proxy_loads_no_heavy_library() -> None:
-    code = (
-        "import sys; sys.argv = ['pegboard', 'watch', '--', 'true']\nimport os\n"
-        "os._exit = lambda code: (print(*sys.modules), sys.stdout.flush(), os.kill(os.getpid(), 9))\n"
-        "from pegboard.__main__ import main\nmain()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
-    loaded = set(done.stdout.split())
+    line = [sys.executable, "-X", "importtime", "-m", "pegboard", "watch", "--", "true"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "pegboard.watch.proxy" in loaded
-    assert not loaded & {"pydantic", "typer", "textual", "httpx", "mcp", "asyncio", "sqlite3", "pathlib"}
+    assert not loaded & {"pydantic", "typer", "textual", "httpx", "mcp", "asyncio", "sqlite3", "subprocess"}
