@@ -52,7 +52,7 @@ class Connection:
             command = about.get("command")
             name = pack_name(str(command[0]) if isinstance(command, list) and command else str(about.get("url", "")))
         pid = int(about.get("client_pid") or 0)
-        return cls(recorder, name, Agent(pid=pid, started=started_at(pid)))
+        return cls(recorder, name, Agent(pid=pid, started=str(about.get("started") or "") or started_at(pid)))
 
     # Messages of the client
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pegboard.watch.lines import LONGEST_PARSED
-from pegboard.watch.link import CLIENT, GONE, HELLO, HOLD, MESSAGE, PASS, REJECT, VERDICT, Frame, Link
+from pegboard.watch.link import CLIENT, GONE, HELLO, HOLD, MESSAGE, REJECT, VERDICT, Frame, Link
 
 _CALL, _CANCELLED = b"tools/call", b"notifications/cancelled"
 _ESCAPES = (b"\\u", b"\\/")
@@ -35,6 +35,8 @@ class Decision:
         self.line = line
         self.first = threading.Event()
         self.verdict = b""
+        self.is_dropped = False
+        """Whether it is no longer held, because its client cancelled it or has left."""
         self.then: Callable[[bytes, bytes], None] | None = None
         """Called with the later decision and its payload, if the first one was to hold the message."""
 
@@ -72,11 +74,18 @@ class Gate:
         mark = mark_of(self._rules)
         return mark is None or mark == self._harmless
 
-    def decide(self, connection: int, line: bytes) -> Decision:
-        """Return the decision on a message, whose `verdict` is to pass it, to hold it or to reject it."""
+    def decide(self, connection: int, line: bytes, then: Callable[[bytes, bytes], None] | None = None) -> Decision:
+        """Return the decision on a message, whose `verdict` is to pass it, to hold it or to reject it.
+
+        Args:
+            connection: Number of the connection.
+            line: The message.
+            then: Called with the later decision and its payload, if the message is held.
+        """
         with self._lock:
             self._number += 1
             decision = Decision(self._number, connection, line)
+            decision.then = then
             self._waiting[decision.number] = decision
         self.link.send(CLIENT, connection, line, decision.number)
         if self.link.is_lost or not decision.first.wait(_START_SECONDS):
@@ -86,10 +95,9 @@ class Gate:
             decision.verdict = REJECT + rejection(line)
         return decision
 
-    def take(self, decision: Decision) -> bool:
-        """Return whether a held message may still be forwarded or rejected; True only once."""
-        with self._lock:
-            return self._waiting.pop(decision.number, None) is not None
+    def drop(self, decision: Decision, reason: bytes) -> None:
+        """Stop holding one message."""
+        self._drop(decision.connection, lambda held: held is decision.line, reason)
 
     def cancel(self, connection: int, line: bytes) -> None:
         """Stop holding the message that a cancellation names, if the line is one."""
@@ -118,6 +126,7 @@ class Gate:
             for one in dropped:
                 del self._waiting[one.number]
         for one in dropped:
+            one.is_dropped = True
             self.link.send(GONE, connection, reason, one.number)
             one.verdict = one.verdict or REJECT
             one.first.set()
@@ -143,13 +152,15 @@ class Gate:
             if decision is None:
                 return
             is_first = not decision.first.is_set()
-            if is_first and payload[:1] != HOLD:
+            if not is_first or payload[:1] != HOLD:
                 del self._waiting[number]
-        if is_first:
-            decision.verdict = payload
-            decision.first.set()
-        elif decision.then is not None:
-            decision.then(payload[:1], payload[1:])
+            if is_first:
+                decision.verdict = payload
+                decision.first.set()
+            elif decision.then is not None:
+                # Under the lock, so that a cancellation is forwarded either before this decision, and revokes it, or
+                # after the call.
+                decision.then(payload[:1], payload[1:])
 
     def _lose(self) -> None:
         """Reject what waits for a decision, because none will come."""
@@ -158,12 +169,7 @@ class Gate:
         with self._lock:
             waiting = [*self._waiting.values()]
         for decision in waiting:
-            if decision.first.is_set():
-                if decision.then is not None:
-                    decision.then(REJECT, rejection(decision.line))
-            elif self.take(decision):
-                decision.verdict = REJECT + rejection(decision.line)
-                decision.first.set()
+            self._judge(decision.number, REJECT + rejection(decision.line))
         self._on_message(
             "the process that records calls has ended. Calls pass without a record, unless rules or a"
             " pause may apply to them."
@@ -214,11 +220,6 @@ def print_message(text: str) -> None:
     """Print a message on stderr."""
     with suppress(OSError, ValueError):
         os.write(2, f"pegboard watch: {text}\n".encode(sys.stderr.encoding if sys.stderr else "utf-8", "replace"))
-
-
-def is_passed(decision: Decision) -> bool:
-    """Return whether the message passes."""
-    return decision.verdict[:1] == PASS
 
 
 def mark_of(file: str) -> Mark:

@@ -9,7 +9,7 @@ import threading
 import time
 from contextlib import suppress
 
-from pegboard.watch.gate import Decision, Gate, print_message, too_long
+from pegboard.watch.gate import Gate, print_message, too_long
 from pegboard.watch.lines import LONGEST_PARSED, Clipped, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.process import Server, StartError, start_server
@@ -200,15 +200,9 @@ class Proxy:
             self._decide(line)
 
     def _decide(self, line: bytes) -> None:
-        decision = self._gate.decide(_CONNECTION, line)
-        if decision.verdict[:1] == HOLD:
-            decision.then = lambda verdict, payload: self._finish(decision, verdict, payload)
-        else:
+        decision = self._gate.decide(_CONNECTION, line, lambda *later: self._apply(line, *later))
+        if decision.verdict[:1] != HOLD:
             self._apply(line, decision.verdict[:1], decision.verdict[1:])
-
-    def _finish(self, decision: Decision, verdict: bytes, payload: bytes) -> None:
-        if self._gate.take(decision):
-            self._apply(decision.line, verdict, payload)
 
     def _apply(self, line: bytes, verdict: bytes, payload: bytes) -> None:
         if verdict == PASS:
