@@ -25,7 +25,7 @@ def respond(message: dict[str, Any]) -> dict[str, Any] | None:
     match message.get("method"):
         case "initialize":
             server = {"name": "plain", "version": "1"}
-            capabilities = {"tools": {}}
+            capabilities: dict[str, Any] = {"tools": {}}
             version = params.get("protocolVersion", "2025-11-25")
             result: Any = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": server}
         case "tools/list":
@@ -35,6 +35,7 @@ def respond(message: dict[str, Any]) -> dict[str, Any] | None:
             if len(sys.argv) > 1:
                 with Path(sys.argv[1]).open("a", encoding="utf-8") as log:
                     log.write(json.dumps([params.get("name"), args]) + "\n")
+            text = str(args.get("text", "hi"))
             match params.get("name"):
                 case "never":
                     return None
@@ -45,7 +46,6 @@ def respond(message: dict[str, Any]) -> dict[str, Any] | None:
                 case "environment":
                     text = json.dumps(dict(os.environ))
                 case _:
-                    text = str(args.get("text", "hi"))
                     time.sleep(float(args.get("seconds", 0)))
             result = {"content": [{"type": "text", "text": text}], "isError": params.get("name") == "fail"}
         case _:

@@ -86,6 +86,7 @@ class Watched:
 
     def is_silent(self, seconds: float) -> bool:
         """Return whether nothing arrives for a time."""
+        assert self.process.stdout is not None
         return not self._rest and not select.select([self.process.stdout], [], [], seconds)[0]
 
     def close(self) -> int:

@@ -59,13 +59,13 @@ def test_entries_run_behind_watch_and_everything_else_stays(file: Path, home: Pa
     assert done.returncode == 0, done.stderr
     text = file.read_text()
     assert (
-        '"args": [\n\t\t\t\t"watch",\n\t\t\t\t"--name",\n\t\t\t\t"git_hub",\n\t\t\t\t"--",\n\t\t\t\t"npx",\n\t\t\t\t"-y"'
+        '[\n\t\t\t\t"watch",\n\t\t\t\t"--name",\n\t\t\t\t"git_hub",\n\t\t\t\t"--",\n\t\t\t\t"npx",\n\t\t\t\t"-y"'
         in text
     )
     assert f'"command": "{PROGRAM}", // node' in text
     assert f'"plain": {{"command": "{PROGRAM}", "args": ["watch", "--name", "plain", "--", "python"]}}' in text
     assert (
-        '"args": [\n\t\t\t\t"watch",\n\t\t\t\t"--name",\n\t\t\t\t"remote",\n\t\t\t\t"--url",\n\t\t\t\t"https://example.com/mcp"\n'
+        '[\n\t\t\t\t"watch",\n\t\t\t\t"--name",\n\t\t\t\t"remote",\n\t\t\t\t"--url",\n\t\t\t\t"https://example.com/mcp"\n'
         in text
     )
     assert '"PEGBOARD_WATCH_HEADER_0": "Authorization: Bearer tok-en-4711"' in text
@@ -142,7 +142,8 @@ def test_a_file_that_its_client_writes_meanwhile_keeps_that_change(
     file: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adoption = Adoption(home / "state")
-    plan, planned = adoption.plan, []
+    plan = adoption.plan
+    planned: list[Any] = []
 
     def plan_and_change(*args: Any, **options: Any) -> Any:
         found = plan(*args, **options)

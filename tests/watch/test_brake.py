@@ -102,8 +102,7 @@ def test_rules_that_cannot_be_read_reject_every_call(watched: Watched, home: Pat
         rb'{"id":1,"method":"tools/call","params":{"name":"d\u0065lete"}}',
         rb'{"id":1,"method":"tools/call","method":"ping","params":{"name":"delete"}}',
         rb'{"id":1,"method":"ping","method":"tools/call","params":{"name":"say","name":"delete"}}',
-        rb'[{"id":1,"method":"tools/call","params":{"name":"say"}},{"id":2,"method":"tools/call",'
-        rb'"params":{"name":"delete"}}]',
+        rb'[{"id":1,"method":"tools/call"},{"id":2,"method":"tools/call","params":{"name":"delete"}}]',
         rb'{"id":1,"method":"tools/call","params":{"name":"delete","arguments":{"x":"' + b"y" * 17_000_000 + b'"}}}',
     ],
     ids=["slash", "escape", "name", "two methods", "two names", "batch", "long"],
@@ -141,9 +140,8 @@ def test_a_person_approves_edits_and_rejects(watched: Watched, home: Path, log: 
         questions.answer(question.id, Answer("approve"))
         assert watched.receive()["id"] == 1
 
-        watched.send(
-            b'{"jsonrpc" : "2.0","id":3,"x":1e400,"method":"tools/call","params":{"arguments":{"path":"b"},"name":"delete"}}\n'
-        )
+        params = b'{"arguments":{"path":"b"},"name":"delete"}'
+        watched.send(b'{"jsonrpc" : "2.0","id":3,"x":1e400,"method":"tools/call","params":' + params + b"}\n")
         questions.answer(waiting(questions).id, Answer("approve", args={"path": "c"}))
         assert watched.receive()["id"] == 3
 

@@ -203,7 +203,7 @@ def test_a_killed_client_leaves_no_orphan() -> None:
     eventually(lambda: not any(map(is_alive, [proxy, *below])))
 
 
-@pytest.mark.promise("WAT-1", "WAT-3")
+@pytest.mark.promise("WAT-1")
 def test_calls_of_ten_processes_are_all_recorded_once() -> None:
     def agent(number: int) -> None:
         with Watched() as watched:

@@ -128,7 +128,7 @@ class Questions:
         """
         asked = await asyncio.to_thread(self.open, question, wait=wait)
         try:
-            while (answer := await asyncio.to_thread(asked.poll)) is None:
+            while (answer := await asyncio.to_thread(asked.poll)) is None:  # noqa: ASYNC110 - another process answers
                 await asyncio.sleep(_POLL_SECONDS)
         except BaseException:
             asked.close("The call was cancelled.")

@@ -35,7 +35,7 @@ def watch(
     """Watch the calls of an agent: a transparent proxy between an MCP client and a server.
 
     Configure the client to run this command in place of the server's own, or run `pegboard adopt`. Every message passes
-    unchanged. Tool calls are recorded, and rules for MCP clients, `pegboard pause` and `pegboard approve` apply to them.
+    unchanged. Tool calls are recorded. Rules for MCP clients, `pegboard pause` and `pegboard approve` apply to them.
 
     Examples: pegboard watch -- npx -y @modelcontextprotocol/server-everything
     pegboard watch --name github --url https://example.com/mcp
@@ -60,7 +60,7 @@ def watch(
             if http is None:
                 bridge(url, name)
             else:
-                serve_http(url, name, http, lambda address: typer.echo(address))
+                serve_http(url, name, http, typer.echo)
         except RemoteError as error:
             narrate(str(error))
             raise typer.Exit(TOOL_FAILED) from error

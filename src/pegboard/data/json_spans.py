@@ -103,9 +103,9 @@ class _Reader:
         if sign == "[":
             return self._list(at, depth)
         found = (_TEXT if sign == '"' else _WORD).match(self._text, at)
+        if found is None:
+            raise JsonTextError(f"is not JSON: expected a value {self.place(at)}")
         try:
-            if found is None:
-                raise ValueError
             return Span(at, found.end(), json.loads(found[0]))
         except ValueError:
             raise JsonTextError(f"is not JSON: expected a value {self.place(at)}") from None

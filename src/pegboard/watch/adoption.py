@@ -76,8 +76,8 @@ class FileChange:
         """Return the change as a unified diff, with secrets masked."""
         from difflib import unified_diff
 
-        lines = [masked(text).splitlines() for text in (self.before, self.after)]
-        return "\n".join(unified_diff(*lines, str(self.file), str(self.file), lineterm="", n=1))
+        before, after = masked(self.before).splitlines(), masked(self.after).splitlines()
+        return "\n".join(unified_diff(before, after, str(self.file), str(self.file), lineterm="", n=1))
 
 
 class Adoption:
@@ -161,7 +161,7 @@ class Adoption:
                     out.write(change.after.encode("utf-8", "surrogateescape"))
                     out.flush()
                     if _read(file) != change.before:  # The client wrote it meanwhile: begin again with its version.
-                        raise _ChangedError
+                        raise _ChangedError  # noqa: TRY301 - it removes the draft
                 target.chmod(mode)
             except _ChangedError:
                 continue

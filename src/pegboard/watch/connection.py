@@ -116,9 +116,7 @@ class Connection:
                 milliseconds = (at - flight.at) * 1000
                 self._finish(
                     flight,
-                    lambda item=item, milliseconds=milliseconds: result_of(  # type: ignore[misc]
-                        item, milliseconds, len(line), self._worker
-                    ),
+                    lambda item=item, milliseconds=milliseconds: result_of(item, milliseconds, len(line), self._worker),
                 )
             else:
                 self._read_tools(item.get("result"))

@@ -114,7 +114,7 @@ class Gate:
                 params = item.get("params")
                 if isinstance(params, dict) and "requestId" in params:
                     wanted = json.dumps(params["requestId"])
-                    self._drop(connection, lambda held, wanted=wanted: wanted in _ids(held), b"cancelled")
+                    self._drop(connection, _asks_for(wanted), b"cancelled")
 
     def drop_all(self, connection: int) -> None:
         """Stop holding the messages of a connection: its client has left."""
@@ -211,9 +211,9 @@ def _rejected(message: object, text: str) -> dict[str, object] | None:
     return {"jsonrpc": "2.0", "id": message["id"], "result": result}
 
 
-def too_long(line: bytes) -> bool:
-    """Return whether a message is too long to be checked."""
-    return len(line) > LONGEST_PARSED
+def too_long(size: int) -> bool:
+    """Return whether a message of a size in bytes is too long to be checked."""
+    return size > LONGEST_PARSED
 
 
 def print_message(text: str) -> None:
@@ -231,6 +231,10 @@ def mark_of(file: str) -> Mark:
     except OSError as error:
         return (error.errno or 1,)
     return (status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_size)
+
+
+def _asks_for(wanted: str) -> Callable[[bytes], bool]:
+    return lambda held: wanted in _ids(held)
 
 
 def _ids(line: bytes) -> set[str]:

@@ -85,7 +85,7 @@ class HttpProxy:
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
         async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as self._client:
             config = uvicorn.Config(
-                self,  # type: ignore[arg-type]  # an ASGI application of its own
+                self,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -118,7 +118,7 @@ class HttpProxy:
             await exchange.run()
         except httpx2.HTTPError as error:
             if not exchange.has_started:
-                text = f"The server can't be reached: {error or type(error).__name__}."
+                text = f"The server can't be reached: {str(error) or type(error).__name__}."
                 await _respond(send, 502, text.encode(), b"text/plain")
         finally:
             exchange.close()
@@ -144,8 +144,8 @@ class HttpProxy:
 
     def address(self, scope: Message) -> str:
         """Return the server's address for a request."""
-        path = scope.get("raw_path") or scope["path"].encode()
-        query = scope.get("query_string") or b""
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        query: bytes = scope.get("query_string") or b""
         return self._origin + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
 
     def upstream_headers(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -263,7 +263,7 @@ class _Exchange:
     async def _decide(self, body: bytes) -> tuple[bool, bytes] | None:
         """Wait for the decision on a call, or until the client disconnects."""
         deciding = asyncio.create_task(decide(self._proxy.gate, self._connection, body))
-        leaving = asyncio.create_task(self._receive())
+        leaving = asyncio.create_task(self._wait_for_leaving())
         try:
             await asyncio.wait((deciding, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not deciding.done():

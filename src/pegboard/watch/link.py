@@ -32,7 +32,7 @@ else:
     Frame = namedtuple("Frame", "kind connection number at payload")  # noqa: PYI024 - see above
 
 OPENED, CLIENT, SERVER, CLIPPED_CLIENT, CLIPPED_SERVER, GONE, CLOSED = b"o", b"c", b"s", b"C", b"S", b"g", b"e"
-"""Kinds of frames from the proxy: a connection, its lines, a held call that won't be forwarded, the connection's end."""
+"""Kinds of frames from the proxy: a connection, its lines, a held call that won't be forwarded, its end."""
 HELLO, VERDICT, MESSAGE = b"h", b"v", b"m"
 """Kinds of frames from the observer: the files that decide whether calls are checked, a decision, text for stderr."""
 PASS, HOLD, REJECT = b"p", b"h", b"r"
@@ -97,7 +97,7 @@ class Link:
         self._on_frame = on_frame
         self._on_lost = on_lost
         self._lock = threading.Lock()
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[bytes | memoryview] = deque()
         self._queued = 0
         self._queue_filled = threading.Event()
         self._sender: threading.Thread | None = None
@@ -140,20 +140,23 @@ class Link:
         with self._lock:
             if self._queued > _MOST_QUEUED and kind in (CLIENT, SERVER):
                 kind, payload = kind.upper(), clip(payload)
-            frame = pack(kind, connection, number, payload)
+            header = _HEADER.pack(kind, connection, number, time.time(), len(payload))
+            parts = (header, payload)
             if not self._queue:
                 try:
-                    sent = self._socket.send(frame, socket.MSG_DONTWAIT)
+                    sent = self._socket.sendmsg(parts, (), socket.MSG_DONTWAIT)
                 except BlockingIOError:
                     sent = 0
                 except OSError:
                     self.is_lost = True
                     return
-                if sent == len(frame):
+                if sent == len(header) + len(payload):
                     return
-                frame = frame[sent:]
-            self._queue.append(frame)
-            self._queued += len(frame)
+                parts = (header[sent:], memoryview(payload)[max(0, sent - len(header)) :])
+            for part in parts:
+                if part:
+                    self._queue.append(part)
+                    self._queued += len(part)
             if self._sender is None:
                 self._sender = threading.Thread(target=self._send_queue, daemon=True)
                 self._sender.start()

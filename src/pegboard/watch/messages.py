@@ -14,7 +14,8 @@ from pegboard.models import JsonObject, ResultMeta, ToolResult
 from pegboard.results.sizes import size
 
 _ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
-_MOST_DEPTH: Final = 200
+_JSON_START: Final = re.compile(r"\s*[\[{\"\d\-tfn]")
+"""Start of a text that may be JSON; looking for the first error in a long text takes time."""
 
 
 def read(line: bytes) -> Any:  # noqa: ANN401 - any JSON
@@ -135,7 +136,7 @@ def _data(blocks: list[Any]) -> JsonValue:
         block["text"] if isinstance(block, dict) and block.get("type") == "text" and "text" in block else block
         for block in blocks
     ]
-    if len(shown) == 1 and isinstance(shown[0], str):
+    if len(shown) == 1 and isinstance(shown[0], str) and _JSON_START.match(shown[0]):
         try:
             return parse(shown[0])
         except JsonTextError:

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pegboard.watch.link import (
     CLIENT,
@@ -26,6 +27,9 @@ from pegboard.watch.link import (
     pack,
 )
 
+if TYPE_CHECKING:
+    from pegboard.watch.connection import Connection
+
 _POLL_SECONDS = 0.03
 """Interval in which answers are looked for while calls wait."""
 
@@ -43,7 +47,6 @@ class Observer:
         from pegboard.gateway.rules import Rules
         from pegboard.history import History
         from pegboard.runtime.redaction import SecretRedaction
-        from pegboard.watch.connection import Connection
         from pegboard.watch.judge import Judge
         from pegboard.watch.record import CallRecorder
 
@@ -75,7 +78,7 @@ class Observer:
 
     def _handle(self, frame: Frame) -> None:
         from pegboard.watch.connection import Connection
-        from pegboard.watch.messages import items, key_of, read
+        from pegboard.watch.messages import read
 
         if frame.kind == OPENED:
             self._connections[frame.connection] = Connection.opened(read(frame.payload) or {}, self._recorder)
@@ -85,32 +88,37 @@ class Observer:
             return
         if self._judge.is_waiting:
             self._judge.poll()
-        match frame.kind:
-            case _ if frame.kind == SERVER:
-                connection.receive(frame.payload, frame.at)
-            case _ if frame.kind == CLIPPED_SERVER:
-                connection.receive_clipped(*clipped(frame.payload), frame.at)
-            case _ if frame.kind == CLIPPED_CLIENT and frame.number:
+        if frame.kind == CLIENT:
+            self._handle_client(connection, frame)
+        elif frame.kind == SERVER:
+            connection.receive(frame.payload, frame.at)
+        elif frame.kind == CLIPPED_SERVER:
+            connection.receive_clipped(*clipped(frame.payload), frame.at)
+        elif frame.kind == CLIPPED_CLIENT:
+            if frame.number:
                 self._judge.refuse(frame.number)
-            case _ if frame.kind == CLIPPED_CLIENT:
+            else:
                 connection.begin_clipped(*clipped(frame.payload), frame.at)
-            case _ if frame.kind == CLIENT:
-                message = read(frame.payload)
-                connection.notice(message)
-                if frame.number:
-                    self._judge.decide(frame.number, connection, frame.payload, frame.at)
-                else:
-                    for key, call in connection.calls(message):
-                        connection.begin(key, call, frame.at)
-                for item in items(message):
-                    params = item.get("params")
-                    if item.get("method") == "notifications/cancelled" and isinstance(params, dict):
-                        connection.cancel(key_of(params.get("requestId")), frame.at)
-            case _ if frame.kind == GONE:
-                self._judge.gone(frame.number, frame.payload.decode(), frame.at)
-            case _ if frame.kind == CLOSED:
-                connection.close(frame.at, "The connection ended before the call finished.")
-                del self._connections[frame.connection]
+        elif frame.kind == GONE:
+            self._judge.gone(frame.number, frame.payload.decode(), frame.at)
+        elif frame.kind == CLOSED:
+            connection.close(frame.at, "The connection ended before the call finished.")
+            del self._connections[frame.connection]
+
+    def _handle_client(self, connection: Connection, frame: Frame) -> None:
+        from pegboard.watch.messages import items, key_of, read
+
+        message = read(frame.payload)
+        connection.notice(message)
+        if frame.number:
+            self._judge.decide(frame.number, connection, frame.payload, frame.at)
+        else:
+            for key, call in connection.calls(message):
+                connection.begin(key, call, frame.at)
+        for item in items(message):
+            params = item.get("params")
+            if item.get("method") == "notifications/cancelled" and isinstance(params, dict):
+                connection.cancel(key_of(params.get("requestId")), frame.at)
 
     def _send(self, kind: bytes, number: int, payload: bytes) -> None:
         with suppress(OSError):
@@ -125,6 +133,7 @@ class Observer:
 
 def main(descriptor: int) -> None:
     """Observe the proxy at the other end of a socket."""
+    os.nice(10)  # The agent matters more than its record.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # It ends with the proxy, after the last call is recorded.
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     Observer(socket.socket(fileno=descriptor)).run()

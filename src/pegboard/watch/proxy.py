@@ -14,7 +14,7 @@ from pegboard.watch.lines import LONGEST_PARSED, Clipped, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
 from pegboard.watch.process import Server, StartError, start_server
 
-_CHUNK = 2**18
+_CHUNK = 2**17
 _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
 _LEFT_SECONDS = 3.0
 """Time for the server to end after its client was killed, before it is asked and then made to."""
@@ -171,7 +171,7 @@ class Proxy:
                 lines = bytes(held) + chunk[:end] if held else chunk[:end]
                 held = bytearray(chunk[end:])
                 self._forward_lines(lines)
-            if too_long(held):
+            if too_long(len(held)):
                 is_streaming = self._begin_long_line(bytes(held))
                 held.clear()
                 if not is_streaming:

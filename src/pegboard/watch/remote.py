@@ -171,7 +171,7 @@ class _Bridge:
 
     async def _handle(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
         gate = self._gate
-        if too_long(line):
+        if too_long(len(line)):
             is_open = await asyncio.to_thread(gate.is_open)
             if not is_open:
                 print_message(
@@ -192,7 +192,7 @@ class _Bridge:
         try:
             await self._post(line, message)
         except httpx2.HTTPError as error:
-            self._fail(message, f"The server can't be reached: {error or type(error).__name__}.")
+            self._fail(message, f"The server can't be reached: {str(error) or type(error).__name__}.")
 
     async def _post(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
         headers = self._request_headers(
@@ -315,8 +315,12 @@ async def decide(gate: Gate, connection: int, line: bytes) -> tuple[bool, bytes]
     loop = asyncio.get_running_loop()
     later: asyncio.Future[bytes] = loop.create_future()
 
+    def settle(verdict: bytes) -> None:
+        if not later.done():
+            later.set_result(verdict)
+
     def finish(verdict: bytes, payload: bytes) -> None:
-        loop.call_soon_threadsafe(lambda: later.done() or later.set_result(verdict + payload))
+        loop.call_soon_threadsafe(settle, verdict + payload)
 
     decision = await asyncio.to_thread(gate.decide, connection, line, finish)
     verdict = decision.verdict
