@@ -18,6 +18,7 @@ ORDER: Final = (
     "health",
     "packs",
     "mcp",
+    "watch",
     "configuration",
     "commands",
     "agent",

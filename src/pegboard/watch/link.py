@@ -141,7 +141,7 @@ class Link:
             if self._queued > _MOST_QUEUED and kind in (CLIENT, SERVER):
                 kind, payload = kind.upper(), clip(payload)
             header = _HEADER.pack(kind, connection, number, time.time(), len(payload))
-            parts = (header, payload)
+            parts: tuple[bytes, bytes | memoryview] = (header, payload)
             if not self._queue:
                 try:
                     sent = self._socket.sendmsg(parts, (), socket.MSG_DONTWAIT)
