@@ -34,7 +34,7 @@ class Presence:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         about = {"pid": os.getpid(), "kind": kind, "started": datetime.now(UTC).isoformat(timespec="seconds")}
         os.write(self._descriptor, json.dumps(about).encode())
-        draft.rename(self._file)  # It has this name only once it is locked, so that nobody takes it for a leftover.
+        draft.rename(self._file)  # Locked first: without a lock, it would look like the file of a killed process.
 
     def close(self) -> None:
         """Withdraw the announcement."""

@@ -303,7 +303,7 @@ class AskedQuestion:
         return self._answer
 
     def _own_answer(self) -> Answer | None:
-        """Answer the question because of the pause, or because nobody can."""
+        """Answer the question because of the pause, or because no process can show it."""
         now = time.monotonic()
         if now - self._checked_at < _PRESENCE_SECONDS and self.question.kind == "ask" and self._alone_since is None:
             return None

@@ -1,4 +1,4 @@
-"""What `pause`, `resume`, `stop` and `approve` share."""
+"""Shared parts of `pause`, `resume`, `stop` and `approve`."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ def watch(
 
         run(command, name)
     elif url is not None:
-        from pegboard.watch.remote import RemoteError, bridge, serve_http
+        from pegboard.watch.http import serve_http
+        from pegboard.watch.remote import RemoteError, bridge
 
         try:
             if http is None:

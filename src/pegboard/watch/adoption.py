@@ -47,7 +47,7 @@ class AdoptionError(PegboardError):
 
 @dataclass(frozen=True)
 class EntryChange:
-    """What happens to one entry."""
+    """Change of one entry."""
 
     server: str
     """Its name in the file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -17,7 +18,7 @@ import httpx2
 from pegboard.watch.gate import Gate, print_message
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
-from pegboard.watch.remote import CONNECT_SECONDS, RemoteError, decide
+from pegboard.watch.remote import CONNECT_SECONDS, RemoteError, decide, server_name, target
 from pegboard.watch.sse import EventReader
 
 HOST: Final = "127.0.0.1"
@@ -324,6 +325,22 @@ class _Exchange:
     async def _wait_for_leaving(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+def serve_http(url: str, name: str, port: int, started: Callable[[str], object]) -> None:
+    """Forward HTTP requests on this machine to a server, until a signal ends the program.
+
+    Args:
+        url: Address of the server.
+        name: The server's name in rules and records; empty to derive it from the address.
+        port: Port to listen on; 0 for a free one.
+        started: Called with the address of the proxy.
+
+    Raises:
+        RemoteError: The address is invalid, or the port can't be used.
+    """
+    address, _ = target(url, os.environ)
+    asyncio.run(HttpProxy(address, server_name(address, name), port).run(started))
 
 
 async def _respond(send: Send, status: int, body: bytes, kind: bytes) -> None:

@@ -163,7 +163,7 @@ class Link:
             self._queue_filled.set()
 
     def close(self, seconds: float) -> None:
-        """Send what is queued, for at most some seconds, and close the socket."""
+        """Send the queue, for at most some seconds, and close the socket."""
         end = time.monotonic() + seconds
         while self._queue and not self.is_lost and time.monotonic() < end:
             time.sleep(0.002)

@@ -61,7 +61,7 @@ class Observer:
         self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))
 
     def run(self) -> None:
-        """Handle frames until the proxy has ended; then record what is still in flight."""
+        """Handle frames until the proxy has ended; then record the calls in flight."""
         for frame in frames(self._receive):
             self._handle(frame)
         self._judge.close()

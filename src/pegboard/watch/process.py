@@ -48,7 +48,7 @@ def client_environment() -> dict[bytes, bytes]:
 
 
 def enlarge(pipe: int) -> None:
-    """Enlarge the buffer of a pipe, so that a large message needs fewer steps; ignore what is no pipe."""
+    """Enlarge the buffer of a pipe, so that a large message needs fewer steps; ignore other files."""
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         with suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -92,7 +92,7 @@ def start_server(command: list[str]) -> Server:
     if failure or not pid:
         number = int(failure or b"0")
         code = 127 if number == 2 else 126
-        reason = os.strerror(number) if number else "its process ended at once"
+        reason = os.strerror(number) if number else "its process ended before it started"
         raise StartError(f"{command[0]} was not started: {reason}. Check the command after `--`.", code)
     return Server(int(pid), our_in, our_out, control)
 

@@ -92,7 +92,7 @@ class Proxy:
 
     Args:
         server: The server.
-        about: What the observer is told about the connection.
+        about: Description of the connection for the observer.
     """
 
     def __init__(self, server: Server, about: dict[str, object]) -> None:

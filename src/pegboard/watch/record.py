@@ -52,7 +52,7 @@ class CallRecorder:
         self._queue.put(lambda: self._record(call, finish, at))
 
     def close(self) -> None:
-        """Write what is queued; return when it is written or can't be written."""
+        """Write the queue; return when it is written or can't be written."""
         self._queue.put(None)
         self._thread.join()
         end = time.monotonic() + _CLOSE_SECONDS

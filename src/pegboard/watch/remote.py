@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -90,18 +90,6 @@ def bridge(url: str, name: str) -> None:
     os._exit(0)  # The thread that reads stdin may still wait.
 
 
-def serve_http(url: str, name: str, port: int, started: Callable[[str], object]) -> None:
-    """Forward HTTP requests on this machine to a server, until a signal ends the program.
-
-    Raises:
-        RemoteError: The address is invalid, or the port can't be used.
-    """
-    from pegboard.watch.http import HttpProxy
-
-    address, _ = target(url, os.environ)
-    asyncio.run(HttpProxy(address, server_name(address, name), port).run(started))
-
-
 class _Bridge:
     """Bridge of one client."""
 
@@ -140,7 +128,7 @@ class _Bridge:
                     break
                 await self._accept(line)
             self._gate.drop_all(_CONNECTION)
-            if not ended.is_set():  # What was asked before stdin was closed is still answered.
+            if not ended.is_set():  # Requests from before stdin was closed still get their responses.
                 await asyncio.wait((*self._requests.values(), ending), return_when=asyncio.ALL_COMPLETED, timeout=5.0)
             for task in (*self._tasks, ending):
                 task.cancel()
