@@ -186,9 +186,10 @@ class Questions:
             A function that ends this.
         """
         ended = threading.Event()
+        first = self._mark()  # Not on the thread, which may start after a change.
 
         def watch() -> None:
-            seen = self._mark()
+            seen = first
             while not ended.wait(seconds):
                 now = self._mark()
                 if now != seen:
