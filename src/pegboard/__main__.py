@@ -6,7 +6,6 @@ import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from pathlib import Path
 from typing import NoReturn
 
 INTERRUPTED = 130
@@ -14,6 +13,8 @@ INTERRUPTED = 130
 
 def main() -> NoReturn:
     """Run the command on the command line, or open the app if there is none."""
+    if sys.argv[1:2] == ["watch"]:
+        _watch()
     _repair_streams()
     from pegboard.cli import crash
 
@@ -38,6 +39,17 @@ def main() -> NoReturn:
     sys.exit()
 
 
+def _watch() -> None:
+    """Start the proxy of a stdio server: its client waits for it, so nothing else is loaded."""
+    from pegboard.watch.start import watched_command
+
+    watched = watched_command(sys.argv[1:])
+    if watched is not None:
+        from pegboard.watch.proxy import run
+
+        run(watched[1], watched[0])
+
+
 def _run() -> None:
     if len(sys.argv) == 1 and "_PEGBOARD_COMPLETE" not in os.environ:
         # Opening the app needs no command-line parser, which takes as long to load as the rest of Pegboard.
@@ -53,7 +65,7 @@ def _repair_streams() -> None:
     """Replace closed standard streams, and escape characters that a stream can't encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open till the end
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open till the end; pathlib delays `watch`
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -13,6 +13,8 @@ from pegboard.cli import COMMANDS
 
 PROGRAM = str(Path(sys.executable).with_name("pegboard"))
 LINES = {
+    "adopt": ["adopt", "servers.json", "--dry-run"],
+    "approve": ["approve", "--json"],
     "ask": ["ask", "tools.echo value=3", "--json"],
     "auth": ["auth", "list", "--json"],
     "batch": ["batch", "--help"],
@@ -23,11 +25,15 @@ LINES = {
     "mcp": ["mcp", "list", "--json"],
     "new": ["new", "room"],
     "paths": ["paths", "--json"],
+    "pause": ["pause", "--json"],
     "presets": ["presets", "list", "--json"],
+    "resume": ["resume", "--json"],
     "script": ["script", "run", "-"],
     "sessions": ["sessions", "list", "--json"],
+    "stop": ["stop", "--json"],
     "tools": ["tools", "invoke", "fs.read_file", "--arg", "path=greeting.txt", "--data"],
     "trust": ["trust", "--list", "--json"],
+    "watch": ["watch", "--", "echo", "{}"],
     "web": ["web", "--help"],
 }
 
@@ -35,6 +41,7 @@ LINES = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "greeting.txt").write_text("héllo\n", encoding="utf-8")
+    (tmp_path / "servers.json").write_text('{"mcpServers": {"x": {"command": "y"}}}', encoding="utf-8")
     return tmp_path
 
 

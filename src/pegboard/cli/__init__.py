@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "program", "run"]
 
 COMMANDS: Final = {
+    "adopt": "Run the MCP servers of another client behind `pegboard watch`.",
+    "approve": "List the calls of other agents that wait for approval, and answer them.",
     "ask": "Ask a language model, which can use the tools.",
     "auth": "Store secrets in the keyring and show where each one comes from.",
     "batch": "Call a tool with every row of a JSON Lines or CSV file.",
@@ -28,12 +30,16 @@ COMMANDS: Final = {
     "mcp": "Add, test and use MCP servers, whose tools are listed with the others.",
     "new": "Create a pack and its test, ready to edit.",
     "paths": "Show where Pegboard keeps its files and looks for packs.",
+    "pause": "Hold the calls of all watched agents until `pegboard resume`.",
     "presets": "Save arguments of tools under names, to use them again.",
+    "resume": "Let the calls of watched agents pass again after `pegboard pause` or `pegboard stop`.",
     "script": "Run bash scripts whose commands are tools.",
     "serve": "Serve the tools to MCP clients, over stdio or HTTP.",
     "sessions": "Show, rename, export and delete conversations with models.",
+    "stop": "Reject the waiting and all further calls of watched agents until `pegboard resume`.",
     "tools": "List, describe and call tools.",
     "trust": "Trust the pegboard.toml and .env of a folder, so that they take effect.",
+    "watch": "Watch the calls of an agent: a transparent proxy between an MCP client and a server.",
     "web": "Serve the app in a browser on this machine.",
 }
 """Commands and groups of commands, in alphabetical order, with the first sentence of their help.

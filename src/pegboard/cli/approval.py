@@ -50,7 +50,7 @@ class TerminalApprover:
                     case "y" | "yes":
                         return Approval(answer="once", args=args if edited else None)
                     case "e" | "edit":
-                        changed = await _edit(args)
+                        changed = await edit_arguments(args)
                         args, edited = (args, edited) if changed is None else (changed, True)
                     case _:
                         narrate("Rejected.")
@@ -103,7 +103,7 @@ async def ask_line(question: str) -> str:
     return typed.decode("utf-8", "replace")
 
 
-async def _edit(args: JsonObject) -> JsonObject | None:
+async def edit_arguments(args: JsonObject) -> JsonObject | None:
     """Let the user edit arguments in the configured editor, or as one line; return None if they stay unchanged."""
     from pegboard.data.json_text import JsonTextError, parse
 

@@ -125,6 +125,16 @@ class Paths:
         return self.state / "sessions"
 
     @property
+    def brake(self) -> Path:
+        """File that exists while the calls of watched agents are paused or stopped."""
+        return self.state / "brake.json"
+
+    @property
+    def questions(self) -> Path:
+        """Folder of the calls of other processes that await approval."""
+        return self.state / "questions"
+
+    @property
     def trust(self) -> Path:
         """Record of the folders that the user trusts."""
         return self.state / "trusted-folders.json"

@@ -265,6 +265,13 @@ class HistorySettings(Section):
     """Maximum size of recorded calls and their results; the oldest unpinned calls are removed first."""
 
 
+class BrakeSettings(Section):
+    """`[brake]`: calls of MCP clients and watched agents that await approval."""
+
+    wait: Annotated[float, Field(ge=0, le=24 * 3600, allow_inf_nan=False)] = 0.0
+    """Seconds until such a call is rejected while no app is open that shows it to a person."""
+
+
 class UiSettings(Section):
     """`[ui]`: appearance and keys of the interface."""
 
@@ -289,6 +296,7 @@ class Settings(Section):
     batch: BatchSettings = BatchSettings()
     mcp: McpSettings = McpSettings()
     history: HistorySettings = HistorySettings()
+    brake: BrakeSettings = BrakeSettings()
     keys: dict[str, Keys] = Field(default_factory=dict)
     """Command id → its keys."""
     ui: UiSettings = UiSettings()

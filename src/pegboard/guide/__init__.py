@@ -21,6 +21,7 @@ ORDER: Final = (
     "packs",
     "mcp",
     "serve",
+    "watch",
     "configuration",
     "commands",
     "agent",

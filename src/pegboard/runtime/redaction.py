@@ -43,6 +43,11 @@ class SecretRedaction:
         if time.monotonic() >= self._fresh_until:
             await asyncio.to_thread(self._look)
 
+    def renew_now(self) -> None:
+        """Look for secrets that were added, unless the last look was a moment ago; read the disk."""
+        if time.monotonic() >= self._fresh_until:
+            self._look()
+
     def add(self, values: Mapping[str, str]) -> None:
         """Add secrets, by name, before a pack receives them."""
         with self._adding:

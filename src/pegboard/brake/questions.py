@@ -1,0 +1,359 @@
+"""Calls that wait for a person, asked by one process and answered by another.
+
+A question is a file. An answer is a second file, which is created with its whole content and never replaced: of several
+answers the first one exists, and the others fail. The process that asked closes a question in the same way, so a call
+that was cancelled can't be approved, and an approved one can't be approved again. Answers stay for a while, without the
+arguments, so that a late answer fails too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from pegboard import storage
+from pegboard.brake.presence import Presence, is_anyone_present
+from pegboard.brake.state import Brake
+from pegboard.errors import PegboardError
+
+if TYPE_CHECKING:
+    from pegboard.models import JsonObject
+
+AnswerKind: TypeAlias = Literal["approve", "reject", "closed"]
+
+_POLL_SECONDS: Final = 0.03
+_PRESENCE_SECONDS: Final = 0.5
+_KEPT_SECONDS: Final = 3600.0
+"""Time for which answers are kept, so that late ones fail."""
+_LARGEST: Final = 64 * 2**20
+
+
+class BrakeError(PegboardError):
+    """A question can't be asked or answered; the message says why."""
+
+
+class AnsweredError(BrakeError):
+    """A question is no longer pending: someone answered it first, or its call ended."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A call that waits. Its texts are untrusted."""
+
+    tool: str
+    """Qualified name: `SERVER.TOOL`."""
+    args: JsonObject
+    """All its arguments, as they would be sent."""
+    agent: str
+    """The client that called."""
+    server: str
+    reason: str
+    """Why it waits, as a sentence."""
+    kind: Literal["ask", "paused"] = "ask"
+    """Whether a person has to approve it, or it only waits until calls are resumed."""
+    call: str = ""
+    """Id of the call in the history."""
+    via: str = "watch"
+    """The command that asks: `watch` or `serve`."""
+    id: str = field(default_factory=lambda: os.urandom(8).hex())
+    asked_at: float = field(default_factory=time.time)
+    """Seconds since 1970."""
+    pid: int = field(default_factory=os.getpid)
+    """The process that asks."""
+    started: str = field(default_factory=lambda: _start_of(os.getpid()))
+    """Start of that process, because the system uses ids again."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question."""
+
+    kind: AnswerKind
+    reason: str = ""
+    """For a rejection: the person's reason. For a closed question: why it was closed."""
+    args: JsonObject | None = None
+    """The edited arguments; None if they are unchanged."""
+    by: str = ""
+    """The process that answered, for people."""
+
+
+class Questions:
+    """The questions of this user. All methods can be called on any thread, and read and write small files.
+
+    Args:
+        state: The state folder.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "questions"
+        self._present = state / "questions" / "open"
+        self.brake = Brake(state / "brake.json")
+
+    # Asking
+
+    def open(self, question: Question, *, wait: float = 0.0) -> AskedQuestion:
+        """Ask; the caller then polls the returned object.
+
+        Args:
+            question: The question.
+            wait: Seconds after which the call is rejected if no process shows it to a person. A call that waits only
+                because of a pause waits until it ends.
+
+        Raises:
+            BrakeError: The question can't be written.
+        """
+        try:
+            storage.make_folder(self._folder)
+            storage.tighten(self._folder)
+            self._sweep()
+            content = json.dumps(asdict(question)).encode()
+            storage.write(self._question_file(question.id), content, replace=False, durable=False)
+        except (OSError, ValueError, RecursionError) as error:
+            raise BrakeError(f"The question can't be written: {error}.") from error
+        return AskedQuestion(self, question, wait)
+
+    async def ask(self, question: Question, *, wait: float = 0.0) -> Answer:
+        """Ask and return the answer; if the task is cancelled, close the question.
+
+        Raises:
+            BrakeError: The question can't be written.
+        """
+        asked = await asyncio.to_thread(self.open, question, wait=wait)
+        try:
+            while (answer := await asyncio.to_thread(asked.poll)) is None:  # noqa: ASYNC110 - another process answers
+                await asyncio.sleep(_POLL_SECONDS)
+        except BaseException:
+            asked.close("The call was cancelled.")
+            raise
+        return answer
+
+    def is_anyone_present(self) -> bool:
+        """Return whether a process that shows questions to a person runs."""
+        return is_anyone_present(self._present)
+
+    # Answering
+
+    def announce(self, kind: str = "app") -> Presence:
+        """Announce that this process shows questions to a person, until the returned object is closed.
+
+        Raises:
+            OSError: It can't be announced.
+        """
+        storage.make_folder(self._folder)
+        storage.tighten(self._folder)
+        return Presence(self._present, kind)
+
+    def pending(self) -> tuple[Question, ...]:
+        """Return the questions that wait for an answer, the oldest first."""
+        found = [question for question in self._all() if not self._answer_file(question.id).exists()]
+        return tuple(sorted(found, key=lambda question: question.asked_at))
+
+    def answer(self, id_: str, answer: Answer) -> None:
+        """Answer a question.
+
+        Raises:
+            AnsweredError: It is no longer pending.
+            BrakeError: The answer can't be written.
+        """
+        if not id_.isalnum():
+            raise AnsweredError(f"No call {id_!r} is waiting.")
+        if not self._question_file(id_).exists():
+            raise AnsweredError("The call is no longer waiting: it was answered, or it ended.")
+        try:
+            content = json.dumps(asdict(answer)).encode()
+            storage.write(self._answer_file(id_), content, replace=False, durable=False)
+        except FileExistsError:
+            raise AnsweredError("The call is no longer waiting: it was answered, or it ended.") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise BrakeError(f"The answer can't be written: {error}.") from error
+
+    def subscribe(self, changed: Callable[[], object], seconds: float = 0.1) -> Callable[[], None]:
+        """Call a function, on a thread of its own, whenever questions or the pause may have changed.
+
+        Args:
+            changed: The function.
+            seconds: Interval in which the folder is looked at.
+
+        Returns:
+            A function that ends this.
+        """
+        ended = threading.Event()
+        first = self._mark()  # Not on the thread, which may start after a change.
+
+        def watch() -> None:
+            seen = first
+            while not ended.wait(seconds):
+                now = self._mark()
+                if now != seen:
+                    seen = now
+                    changed()
+
+        threading.Thread(target=watch, name="pegboard-questions", daemon=True).start()
+        return ended.set
+
+    # Files
+
+    def read_answer(self, id_: str) -> Answer | None:
+        """Return the answer to a question; None if there is none yet."""
+        try:
+            descriptor = os.open(self._answer_file(id_), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return Answer("reject", f"The answer can't be read: {error.strerror}.")
+        with os.fdopen(descriptor, "rb") as file:
+            if os.fstat(descriptor).st_uid != os.getuid():
+                return Answer("reject", "The answer was written by another user.")
+            try:
+                content = json.loads(file.read(_LARGEST))
+                answer = Answer(**{one.name: content[one.name] for one in fields(Answer)})
+            except (OSError, ValueError, TypeError, KeyError, RecursionError):
+                return Answer("reject", "The answer can't be read.")
+        is_valid = answer.kind in {"approve", "reject", "closed"} and isinstance(answer.args, dict | None)
+        return answer if is_valid else Answer("reject", "The answer is invalid.")
+
+    def finish(self, id_: str) -> None:
+        """Remove a question that was answered; keep the answer without its arguments."""
+        with suppress(OSError):
+            self._question_file(id_).unlink(missing_ok=True)
+            answer = self.read_answer(id_)
+            if answer is not None and answer.args is not None:
+                content = json.dumps(asdict(replace(answer, args=None))).encode()
+                storage.write(self._answer_file(id_), content, durable=False)
+
+    def _question_file(self, id_: str) -> Path:
+        return self._folder / f"{id_}.question"
+
+    def _answer_file(self, id_: str) -> Path:
+        return self._folder / f"{id_}.answer"
+
+    def _all(self) -> Iterator[Question]:
+        try:
+            names = os.listdir(self._folder)  # noqa: PTH208 - names suffice
+        except OSError:
+            return
+        for name in names:
+            if name.startswith(".") or not name.endswith(".question"):
+                continue
+            question = _read_question(self._folder / name)
+            if question is None:
+                continue
+            if _start_of(question.pid) != question.started:  # Its process was killed.
+                with suppress(OSError):
+                    (self._folder / name).unlink(missing_ok=True)
+                continue
+            yield question
+
+    def _mark(self) -> tuple[object, ...]:
+        marks: list[object] = []
+        for path in (self._folder, self.brake.file):
+            try:
+                status = path.stat()
+                marks.append((status.st_mtime_ns, status.st_ino))
+            except OSError:
+                marks.append(None)
+        return tuple(marks)
+
+    def _sweep(self) -> None:
+        """Remove old answers, and drafts that killed processes left."""
+        oldest = time.time() - _KEPT_SECONDS
+        for name in os.listdir(self._folder):  # noqa: PTH208 - names suffice
+            if name.endswith(".answer") or name.startswith("."):
+                with suppress(OSError):
+                    file = self._folder / name
+                    if file.stat().st_mtime < oldest:
+                        file.unlink()
+
+
+class AskedQuestion:
+    """A question that this process asked. Poll it until it has an answer, or close it."""
+
+    def __init__(self, questions: Questions, question: Question, wait: float) -> None:
+        self._questions = questions
+        self._wait = wait
+        self._alone_since: float | None = None
+        self._checked_at = 0.0
+        self._answer: Answer | None = None
+        self.question = question
+
+    def poll(self) -> Answer | None:
+        """Return the answer; None while there is none."""
+        if self._answer is not None:
+            return self._answer
+        found = self._questions.read_answer(self.question.id)
+        if found is None:
+            found = self._own_answer()
+        if found is not None:
+            self._questions.finish(self.question.id)
+            self._answer = found
+        return self._answer
+
+    def close(self, reason: str) -> Answer:
+        """Close the question; return the answer if someone was faster."""
+        if self._answer is None:
+            self._answer = self._settle(Answer("closed", reason))
+            self._questions.finish(self.question.id)
+        return self._answer
+
+    def _own_answer(self) -> Answer | None:
+        """Answer the question because of the pause, or because no process can show it."""
+        now = time.monotonic()
+        if now - self._checked_at < _PRESENCE_SECONDS and self.question.kind == "ask" and self._alone_since is None:
+            return None
+        state = self._questions.brake.state
+        if state == "stopped":
+            return self._settle(Answer("reject", "All calls of agents are stopped in Pegboard.", by="pegboard stop"))
+        if self.question.kind == "paused":
+            return self._settle(Answer("approve", by="pegboard resume")) if state == "running" else None
+        self._checked_at = now
+        if self._questions.is_anyone_present():
+            self._alone_since = None
+            return None
+        if self._alone_since is None:
+            self._alone_since = now
+        if now - self._alone_since < self._wait:
+            return None
+        return self._settle(Answer("reject", "No Pegboard app is open in which a person could approve it."))
+
+    def _settle(self, answer: Answer) -> Answer:
+        """Write an answer unless there is one; return the one that counts."""
+        try:
+            self._questions.answer(self.question.id, answer)
+        except AnsweredError:
+            return self._questions.read_answer(self.question.id) or Answer("reject", "The question was removed.")
+        except BrakeError:
+            return Answer("reject", "The question can't be answered, because the disk can't be written.")
+        return answer
+
+
+def _read_question(file: Path) -> Question | None:
+    try:
+        content: dict[str, Any] = json.loads(file.read_bytes())
+        return Question(**{one.name: content[one.name] for one in fields(Question)})
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _start_of(pid: int) -> str:
+    """Return when a process started, in a form that only compares; empty if it has ended or that is unknown."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        pass
+    if Path("/proc/self").exists():
+        return "ended"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return "ended"
+    except OSError:
+        pass
+    return ""

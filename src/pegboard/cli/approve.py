@@ -1,0 +1,166 @@
+"""`pegboard approve`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pegboard.cli.brake import open_questions, question_json
+from pegboard.cli.root import NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, app
+
+if TYPE_CHECKING:
+    from pegboard.brake import Question, Questions
+    from pegboard.models import JsonObject
+
+
+@app.command()
+def approve(
+    call: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of the waiting call to answer.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve the call.")] = False,
+    no: Annotated[
+        str | None, typer.Option("--no", metavar="REASON", help="Reject the call; the agent reads why.")
+    ] = None,
+    args: Annotated[
+        str | None, typer.Option("--args", metavar="JSON", help="With --yes: run it with these arguments instead.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the calls of other agents that wait for approval, and answer them.
+
+    On a terminal, each call is shown as it arrives: answer y, n or e to edit its arguments. Press ctrl+c to end. While
+    this runs, calls that need approval wait for it.
+
+    Examples: pegboard approve --json
+    pegboard approve 1f0c3a5b7d9e2468 --no "not in production"
+    """
+    import sys
+
+    from pegboard.cli.output import narrate, print_json, print_table
+
+    questions = open_questions()
+    if call is not None:
+        _answer(questions, call, yes=yes, no=no, args=args)
+        return
+    if yes or no is not None or args is not None:
+        narrate("Name the call to answer: pegboard approve ID --yes. `pegboard approve --json` lists their ids.")
+        raise typer.Exit(USAGE)
+    if json:
+        print_json([question_json(question) for question in questions.pending()])
+        return
+    if sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty():
+        asyncio.run(_answer_all(questions))
+        return
+    print_table(
+        [(one.id, _age(one), one.agent, one.tool, _compact(one.args)) for one in questions.pending()],
+        ("ID", "WAITS", "AGENT", "TOOL", "ARGUMENTS"),
+        empty="No call is waiting for approval.",
+    )
+
+
+def _answer(questions: Questions, call: str, *, yes: bool, no: str | None, args: str | None) -> None:
+    from pegboard.brake import Answer, AnsweredError, BrakeError
+    from pegboard.cli.output import narrate
+
+    if yes == (no is not None) or (args is not None and not yes):
+        narrate("Answer with --yes or with --no REASON; --args needs --yes.")
+        raise typer.Exit(USAGE)
+    edited = None if args is None else _object(args)
+    answer = Answer("approve", args=edited, by=_BY) if yes else Answer("reject", no or "", by=_BY)
+    try:
+        questions.answer(call, answer)
+    except AnsweredError as error:
+        narrate(str(error))
+        raise typer.Exit(NOT_FOUND) from error
+    except BrakeError as error:
+        narrate(str(error))
+        raise typer.Exit(TOOL_FAILED) from error
+    narrate("Approved." if yes else "Rejected.")
+
+
+_BY = "pegboard approve"
+
+
+def _object(text: str) -> JsonObject:
+    from pegboard.cli.output import narrate
+    from pegboard.data.json_text import JsonTextError, parse
+
+    try:
+        value = parse(text)
+    except JsonTextError as error:
+        narrate(f"The call was not answered because the text of --args {error}.")
+        raise typer.Exit(USAGE) from None
+    if not isinstance(value, dict):
+        narrate('The call was not answered because --args must be a JSON object such as {"path": "."}.')
+        raise typer.Exit(USAGE)
+    return value
+
+
+async def _answer_all(questions: Questions) -> None:
+    from pegboard.brake import Answer, AnsweredError, BrakeError
+    from pegboard.cli.approval import ask_line, edit_arguments
+    from pegboard.cli.output import narrate
+
+    left: set[str] = set()
+    is_announced = False
+    with questions.announce("approve"):
+        while True:
+            pending = [one for one in questions.pending() if one.id not in left]
+            if not pending:
+                if not is_announced:
+                    narrate("No call is waiting. Waiting for calls; press ctrl+c to end.")
+                    is_announced = True
+                await asyncio.sleep(0.1)
+                continue
+            question, is_announced = pending[0], False
+            args: JsonObject | None = None
+            while True:
+                _show(question, args)
+                typed = (await ask_line("Run it? [y/n/e] ")).strip().casefold()
+                if typed in {"e", "edit"}:
+                    changed = await edit_arguments(question.args if args is None else args)
+                    args = args if changed is None else changed
+                    continue
+                break
+            if typed in {"y", "yes"}:
+                answer = Answer("approve", args=args, by=_BY)
+            elif typed in {"n", "no"}:
+                reason = (await ask_line("Reason for the agent (may be empty): ")).strip()
+                answer = Answer("reject", reason, by=_BY)
+            else:
+                left.add(question.id)
+                narrate(f"Left unanswered. Answer it later with: pegboard approve {question.id} --yes")
+                continue
+            try:
+                questions.answer(question.id, answer)
+                narrate("Approved." if answer.kind == "approve" else "Rejected.")
+            except (AnsweredError, BrakeError) as error:
+                narrate(str(error))
+
+
+def _show(question: Question, args: JsonObject | None) -> None:
+    import json
+
+    from pegboard.cli.output import narrate
+    from pegboard.results.clean import clean, clean_line
+
+    lines = [
+        f"{clean_line(question.agent)} calls {clean_line(question.tool)} ({_age(question)} ago).",
+        clean_line(question.reason),
+        "Arguments:" if args is None else "Edited arguments:",
+        clean(json.dumps(question.args if args is None else args, indent=2, ensure_ascii=False)),
+        "The agent's client may time out while the call waits.",
+    ]
+    narrate("\n".join(lines))
+
+
+def _age(question: Question) -> str:
+    return f"{max(0, time.time() - question.asked_at):.0f} s"
+
+
+def _compact(value: object) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

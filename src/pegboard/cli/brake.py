@@ -1,0 +1,57 @@
+"""Shared parts of `pause`, `resume`, `stop` and `approve`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pegboard.cli.root import TOOL_FAILED
+
+if TYPE_CHECKING:
+    from pegboard.brake import BrakeState, Question, Questions
+
+
+def open_questions() -> Questions:
+    """Return the pending calls of this user."""
+    from pegboard.brake import Questions
+    from pegboard.config import Paths
+
+    return Questions(Paths.from_environment().state)
+
+
+def change_brake(state: BrakeState, *, as_json: bool) -> None:
+    """Pause, resume or stop the calls of agents, and print the state."""
+    from pegboard.cli.output import narrate, print_json
+
+    questions = open_questions()
+    brake = questions.brake
+    change = {"paused": brake.pause, "stopped": brake.stop, "running": brake.resume}[state]
+    try:
+        change()
+    except OSError as error:
+        narrate(f"The calls of agents are unchanged because {brake.file} can't be changed: {error.strerror or error}.")
+        raise typer.Exit(TOOL_FAILED) from error
+    if as_json:
+        print_json({"state": brake.state, "file": str(brake.file), "waiting": len(questions.pending())})
+        return
+    texts = {
+        "paused": "Calls of watched agents wait. `pegboard resume` lets them pass.",
+        "stopped": "Calls of watched agents are rejected. `pegboard resume` lets them pass.",
+        "running": "Calls of watched agents pass.",
+    }
+    narrate(texts[brake.state])
+
+
+def question_json(question: Question) -> dict[str, Any]:
+    """Return a pending call as `approve --json` prints it."""
+    return {
+        "id": question.id,
+        "agent": question.agent,
+        "server": question.server,
+        "tool": question.tool,
+        "args": question.args,
+        "reason": question.reason,
+        "kind": question.kind,
+        "askedAt": question.asked_at,
+    }

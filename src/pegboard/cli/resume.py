@@ -1,0 +1,12 @@
+"""`pegboard resume`."""
+
+from __future__ import annotations
+
+from pegboard.cli.brake import change_brake
+from pegboard.cli.root import JsonOption, app
+
+
+@app.command()
+def resume(json: JsonOption = False) -> None:
+    """Let the calls of watched agents pass again after `pegboard pause` or `pegboard stop`."""
+    change_brake("running", as_json=json)

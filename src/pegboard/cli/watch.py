@@ -1,0 +1,67 @@
+"""`pegboard watch`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pegboard.cli.root import TOOL_FAILED, USAGE, app
+
+
+@app.command()
+def watch(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND ARGS…", help="The command that starts the server.")
+    ] = None,
+    name: Annotated[
+        str,
+        typer.Option("--name", metavar="NAME", help="Name of the server in rules and records; by default its program."),
+    ] = "",
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="Watch the server at this address instead.")
+    ] = None,
+    http: Annotated[
+        int | None,
+        typer.Option(
+            "--http",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="With --url: listen on this port of 127.0.0.1 instead of stdio; 0 chooses a free one.",
+        ),
+    ] = None,
+) -> None:
+    """Watch the calls of an agent: a transparent proxy between an MCP client and a server.
+
+    Configure the client to run this command in place of the server's own, or run `pegboard adopt`. Every message passes
+    unchanged. Tool calls are recorded. Rules for MCP clients, `pegboard pause` and `pegboard approve` apply to them.
+
+    Examples: pegboard watch -- npx -y @modelcontextprotocol/server-everything
+    pegboard watch --name github --url https://example.com/mcp
+    """
+    from pegboard.cli.output import narrate
+    from pegboard.config.servers import is_server_name
+
+    if (url is None) == (not command) or (http is not None and url is None):
+        narrate("Add a command after `--`, or an address with --url. --http needs --url.")
+        raise typer.Exit(USAGE)
+    if name and not is_server_name(name):
+        narrate(f"{name!r} can't be the name of a server. Use letters, digits, - and _, and start with a letter.")
+        raise typer.Exit(USAGE)
+    if command:
+        from pegboard.watch.proxy import run
+
+        run(command, name)
+    elif url is not None:
+        from pegboard.watch.http import serve_http
+        from pegboard.watch.remote import RemoteError, bridge
+
+        try:
+            if http is None:
+                bridge(url, name)
+            else:
+                serve_http(url, name, http, typer.echo)
+        except RemoteError as error:
+            narrate(str(error))
+            raise typer.Exit(TOOL_FAILED) from error

@@ -1,0 +1,193 @@
+"""One connection of a client to the watched server: its agent, its tools and its calls in flight."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pegboard.config.servers import pack_name
+from pegboard.mcp.specs import tool_specs
+from pegboard.models import McpHandler, ServerConfig, ToolCall, ToolResult, ToolSpec
+from pegboard.watch.agents import Agent, started_at
+from pegboard.watch.messages import call_of, clipped_result, failed_result, items, key_in, key_of, read, result_of
+from pegboard.watch.record import CallRecorder, moment
+
+_MOST_IN_FLIGHT: Final = 10_000
+_CLIENT_INFO: Final = ("clientInfo", "io.modelcontextprotocol/clientInfo")
+
+
+@dataclass
+class Flight:
+    """A call in flight."""
+
+    key: str
+    call: ToolCall
+    at: float
+    note: str = ""
+    """What a person did with the call, such as an edit."""
+
+
+@dataclass
+class Connection:
+    """State of a connection.
+
+    Args:
+        recorder: The record.
+        server: The server's name, which rules use.
+        agent: The client, as far as it is known.
+    """
+
+    recorder: CallRecorder
+    server: str
+    agent: Agent
+    flights: dict[str, deque[Flight]] = field(default_factory=dict)
+    tools: dict[str, ToolSpec] = field(default_factory=dict)
+
+    @classmethod
+    def opened(cls, about: dict[str, Any], recorder: CallRecorder) -> Connection:
+        """Return the connection that the proxy describes."""
+        name = str(about.get("name") or "")
+        if not name:
+            command = about.get("command")
+            name = pack_name(str(command[0]) if isinstance(command, list) and command else str(about.get("url", "")))
+        pid = int(about.get("client_pid") or 0)
+        return cls(recorder, name, Agent(pid=pid, started=str(about.get("started") or "") or started_at(pid)))
+
+    # Messages of the client
+
+    def notice(self, message: object) -> None:
+        """Read who the client is."""
+        for item in items(message):
+            params = item.get("params")
+            if not isinstance(params, dict):
+                continue
+            meta = params.get("_meta")
+            for holder in (params, meta if isinstance(meta, dict) else {}):
+                for key in _CLIENT_INFO:
+                    info = holder.get(key)
+                    if isinstance(info, dict):
+                        name, version = str(info.get("name") or "unknown"), str(info.get("version") or "")
+                        self.agent = Agent(name, version, self.agent.pid, self.agent.started)
+
+    def calls(self, message: object) -> list[tuple[str, ToolCall]]:
+        """Return the calls in a message, each with the key of its id."""
+        found = []
+        for item in items(message):
+            called = call_of(item)
+            if called is not None:
+                name = self.spec(called[0]).name
+                call = ToolCall(name=name, args=called[1], source="watch", session=self.agent.session)
+                found.append((key_of(item["id"]) if "id" in item else "", call))
+        return found
+
+    def begin(self, key: str, call: ToolCall, at: float, note: str = "") -> None:
+        """Add a call that is forwarded. A notification has no response, so it is recorded as it is."""
+        self.recorder.started(call, moment(at))
+        if not key:
+            self._finish(Flight(key, call, at), failed_result("The call has no id, so it has no response.", "no_id"))
+            return
+        if sum(map(len, self.flights.values())) < _MOST_IN_FLIGHT:
+            self.flights.setdefault(key, deque()).append(Flight(key, call, at, note))
+
+    def begin_clipped(self, total: int, part: bytes, at: float) -> None:
+        """Add a message that was too long to be parsed, if it may be a call."""
+        key = key_in(part)
+        if key is None or b"tools/call" not in part:
+            return
+        call = ToolCall(name=f"{self.server}.unknown", args={}, source="watch", session=self.agent.session)
+        self.begin(key, call, at, f"The arguments are not recorded because the message is too long ({total} bytes).")
+
+    def rejected(self, call: ToolCall, at: float, text: str, detail: str = "denied") -> None:
+        """Record a call that is not forwarded."""
+        self._finish(Flight("", call, at), failed_result(text, detail))
+
+    # Messages of the server
+
+    def receive(self, line: bytes, at: float) -> None:
+        """Read a message of the server: a response to a call, or its tools."""
+        message = read(line)
+        for item in items(message):
+            if "id" not in item or "method" in item:
+                continue
+            waiting = self.flights.get(key_of(item["id"]))
+            if waiting:
+                flight = self._take(waiting)
+                milliseconds = (at - flight.at) * 1000
+                self._finish(
+                    flight,
+                    lambda item=item, milliseconds=milliseconds: result_of(item, milliseconds, len(line), self._worker),
+                )
+            else:
+                self._read_tools(item.get("result"))
+
+    def receive_clipped(self, total: int, part: bytes, at: float) -> None:
+        """Read a message of the server that was too long to be parsed."""
+        key = key_in(part)
+        if key is not None and (waiting := self.flights.get(key)):
+            flight = self._take(waiting)
+            self._finish(flight, clipped_result(total, (at - flight.at) * 1000, self._worker))
+
+    def cancel(self, key: str, at: float) -> None:
+        """Record a call that the client cancelled; the server may not respond to it any more."""
+        waiting = self.flights.get(key)
+        if waiting:
+            flight = self._take(waiting)
+            text = "The client cancelled the call."
+            self._finish(flight, failed_result(text, "cancelled", (at - flight.at) * 1000))
+
+    def close(self, at: float, why: str) -> None:
+        """Record calls in flight as interrupted."""
+        for waiting in [*self.flights.values()]:
+            for flight in waiting:
+                self._finish(flight, failed_result(why, "interrupted", (at - flight.at) * 1000))
+        self.flights.clear()
+
+    # Tools
+
+    def spec(self, tool: str) -> ToolSpec:
+        """Return the description of a tool by the server's own name; a minimal one if the server hasn't listed it."""
+        if tool not in self.tools:
+            found, _ = tool_specs(self._config, self.server, [{"name": tool or "unnamed"}], ())
+            if not found:
+                handler = McpHandler(server=self.server, tool=tool)
+                return ToolSpec(name=f"{self.server}.unnamed", pack=self.server, input_schema={}, handler=handler)
+            return found[0]
+        return self.tools[tool]
+
+    def spec_named(self, name: str) -> ToolSpec:
+        """Return the description of a tool by its qualified name."""
+        found = next((spec for spec in self.tools.values() if spec.name == name), None)
+        return found or self.spec(name.removeprefix(f"{self.server}."))
+
+    @property
+    def _config(self) -> ServerConfig:
+        return ServerConfig(name=self.server)
+
+    @property
+    def _worker(self) -> str:
+        return f"MCP server {self.server}"
+
+    def _read_tools(self, result: object) -> None:
+        listed = result.get("tools") if isinstance(result, dict) and "content" not in result else None
+        if isinstance(listed, list):
+            specs, _ = tool_specs(self._config, self.server, listed, ())
+            for spec in specs:
+                if isinstance(spec.handler, McpHandler):
+                    self.tools[spec.handler.tool] = spec
+
+    def _take(self, waiting: deque[Flight]) -> Flight:
+        flight = waiting.popleft()
+        if not waiting:
+            del self.flights[flight.key]
+        return flight
+
+    def _finish(self, flight: Flight, result: Any) -> None:  # noqa: ANN401 - a result, or a function that returns it
+        def finish() -> ToolResult:
+            found: ToolResult = result() if callable(result) else result
+            if flight.note:
+                meta = found.meta.model_copy(update={"warnings": (*found.meta.warnings, flight.note)})
+                found = found.model_copy(update={"meta": meta})
+            return found
+
+        self.recorder.finished(flight.call, finish, moment(flight.at))

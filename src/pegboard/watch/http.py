@@ -1,0 +1,349 @@
+"""Proxy of one streamable HTTP server, reachable from this machine only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from pegboard.watch.gate import Gate, print_message
+from pegboard.watch.lines import LONGEST_PARSED, LineCopies
+from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
+from pegboard.watch.remote import CONNECT_SECONDS, RemoteError, decide, server_name, target
+from pegboard.watch.sse import EventReader
+
+HOST: Final = "127.0.0.1"
+_HOP_BY_HOP: Final = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+_TOO_LONG: Final = b"Pegboard rejected this message: it is too long to be checked against the rules."
+
+Message = MutableMapping[str, Any]  # of ASGI
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class HttpProxy:
+    """The proxy, an ASGI application.
+
+    Args:
+        url: Address of the server.
+        name: Name of the server.
+        port: Port to listen on; 0 for a free one.
+
+    Raises:
+        RemoteError: The port can't be used.
+    """
+
+    def __init__(self, url: str, name: str, port: int) -> None:
+        parts = urlsplit(url)
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._path = parts.path or "/"
+        self._name = name
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((HOST, port))
+        except OSError as error:
+            self._socket.close()
+            raise RemoteError(f"Port {port} on {HOST} can't be used: {error.strerror}. Choose another one.") from error
+        self._port = self._socket.getsockname()[1]
+        self._hosts = {f"{host}:{self._port}".encode() for host in (HOST, "localhost")}
+        self._gate = Gate(print_message)
+        self._link = self._gate.link
+        self._connections: dict[bytes, int] = {}
+        self._count = 0
+        self._started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    async def run(self, started: Callable[[str], object]) -> None:
+        """Serve until a signal ends the program.
+
+        Args:
+            started: Called with the address.
+        """
+        import uvicorn
+
+        self._link.start()
+        timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
+        async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as self._client:
+            config = uvicorn.Config(
+                self,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=1,
+                ws="none",
+            )
+            server = uvicorn.Server(config)
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, lambda: setattr(server, "should_exit", True))
+            started(f"http://{HOST}:{self._port}{self._path}")
+            server.capture_signals = suppress  # type: ignore[assignment]  # they end it in the same way
+            await server.serve(sockets=[self._socket])
+            for connection in self._connections.values():
+                self._link.send(CLOSED, connection, b"{}")
+            await asyncio.to_thread(self._link.close, 2.0)
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            return
+        headers: list[tuple[bytes, bytes]] = list(scope["headers"])
+        if not self._is_local(headers):
+            await _respond(send, 403, b"The request does not come from this machine.", b"text/plain")
+            return
+        exchange = _Exchange(self, scope, headers, receive, send)
+        try:
+            await exchange.run()
+        except httpx2.HTTPError as error:
+            if not exchange.has_started:
+                text = f"The server can't be reached: {str(error) or type(error).__name__}."
+                await _respond(send, 502, text.encode(), b"text/plain")
+        finally:
+            exchange.close()
+
+    def _is_local(self, headers: list[tuple[bytes, bytes]]) -> bool:
+        """Return whether a request is for this server, and not from a web page of another one."""
+        hosts = [value.lower() for name, value in headers if name == b"host"]
+        origins = [value.lower() for name, value in headers if name == b"origin"]
+        allowed = {b"http://" + host for host in self._hosts}
+        return len(hosts) == 1 and hosts[0] in self._hosts and all(origin in allowed for origin in origins)
+
+    # Used by `_Exchange`
+
+    @property
+    def gate(self) -> Gate:
+        """The decisions on calls."""
+        return self._gate
+
+    @property
+    def client(self) -> httpx2.AsyncClient:
+        """The client of the server."""
+        return self._client
+
+    def address(self, scope: Message) -> str:
+        """Return the server's address for a request."""
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        query: bytes = scope.get("query_string") or b""
+        return self._origin + path.decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
+
+    def upstream_headers(self, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Return the headers to forward."""
+        named = {word.strip().lower() for name, value in headers if name == b"connection" for word in value.split(b",")}
+        gone = _HOP_BY_HOP | named | {b"host", b"accept-encoding", b"content-length", b"origin"}
+        kept = [(name, value) for name, value in headers if name not in gone]
+        if any(name == b"origin" for name, _ in headers):
+            kept.append((b"origin", self._origin.encode()))
+        # Bodies must be readable for the record.
+        return [(b"host", urlsplit(self._origin).netloc.encode()), *kept, (b"accept-encoding", b"identity")]
+
+    def connection(self, session: bytes) -> int:
+        """Return the connection of a session."""
+        found = self._connections.get(session)
+        if found is None:
+            found = self._connections[session] = self.open_connection()
+        return found
+
+    def open_connection(self) -> int:
+        """Return a new connection."""
+        self._count += 1
+        about = {"name": self._name, "started": self._started}
+        self._link.send(OPENED, self._count, json.dumps(about).encode())
+        return self._count
+
+    def assign(self, session: bytes, connection: int) -> None:
+        """Note the session that the server began with a request."""
+        self._connections.setdefault(session, connection)
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(
+        self, proxy: HttpProxy, scope: Message, headers: list[tuple[bytes, bytes]], receive: Receive, send: Send
+    ) -> None:
+        self._proxy = proxy
+        self._scope = scope
+        self._headers = headers
+        self._receive = receive
+        self._send = send
+        self._session = next((value for name, value in headers if name == b"mcp-session-id"), b"")
+        self._own = 0
+        if self._session:
+            self._connection = proxy.connection(self._session)
+        else:
+            self._own = self._connection = proxy.open_connection()
+        self.has_started = False
+        """Whether the response has begun."""
+
+    async def run(self) -> None:
+        """Forward the request and its response."""
+        gate, link = self._proxy.gate, self._proxy.gate.link
+        body, is_whole = await self._read_body()
+        if not is_whole:
+            if not await asyncio.to_thread(gate.is_open):
+                await _respond(self._send, 413, _TOO_LONG, b"text/plain")
+                return
+        elif body:
+            gate.cancel(self._connection, body)
+            if gate.may_be_call(body) and not await asyncio.to_thread(gate.is_open):
+                decided = await self._decide(body)
+                if decided is None:
+                    await _respond(self._send, 202, b"", b"text/plain")
+                    return
+                passes, payload = decided
+                if not passes:
+                    await _respond(self._send, 200, payload, b"application/json")
+                    return
+                body = payload or body
+            else:
+                link.send(CLIENT, self._connection, body)
+        content = body if is_whole else self._rest_of(body)
+        request = httpx2.Request(
+            self._scope["method"],
+            self._proxy.address(self._scope),
+            headers=self._request_headers(len(body) if is_whole else None),
+            content=content if not is_whole or body or self._scope["method"] == "POST" else None,
+        )
+        response = await self._proxy.client.send(request, stream=True)
+        try:
+            await self._pass_on(response)
+        finally:
+            await response.aclose()
+
+    def close(self) -> None:
+        """End the connection if the request had no session."""
+        if self._own:
+            self._proxy.gate.drop_all(self._own)
+            self._proxy.gate.link.send(CLOSED, self._own, b"{}")
+
+    async def _read_body(self) -> tuple[bytes, bool]:
+        body = bytearray()
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise asyncio.CancelledError
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                return bytes(body), True
+            if len(body) > LONGEST_PARSED:
+                return bytes(body), False
+
+    async def _rest_of(self, start: bytes) -> AsyncIterator[bytes]:
+        yield start
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise httpx2.WriteError("The client disconnected.")
+            yield message.get("body", b"")
+            if not message.get("more_body"):
+                return
+
+    async def _decide(self, body: bytes) -> tuple[bool, bytes] | None:
+        """Wait for the decision on a call, or until the client disconnects."""
+        deciding = asyncio.create_task(decide(self._proxy.gate, self._connection, body))
+        leaving = asyncio.create_task(self._wait_for_leaving())
+        try:
+            await asyncio.wait((deciding, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not deciding.done():
+                deciding.cancel()
+                with suppress(asyncio.CancelledError):
+                    await deciding
+                return None
+            return deciding.result()
+        finally:
+            leaving.cancel()
+
+    def _request_headers(self, length: int | None) -> list[tuple[bytes, bytes]]:
+        headers = self._proxy.upstream_headers(self._headers)
+        had_length = any(name == b"content-length" for name, _ in self._headers)
+        if length is not None and (length or had_length):
+            headers.append((b"content-length", str(length).encode()))
+        return headers
+
+    async def _pass_on(self, response: httpx2.Response) -> None:
+        raw = [(name.lower(), value) for name, value in response.headers.raw]
+        headers = [(name, value) for name, value in raw if name not in _HOP_BY_HOP]
+        session = dict(headers).get(b"mcp-session-id")
+        if session and not self._session:
+            self._proxy.assign(session, self._connection)
+            self._own = 0
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        events, lines = EventReader(), LineCopies()
+        await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        self.has_started = True
+        link = self._proxy.gate.link
+        leaving = asyncio.create_task(self._wait_for_leaving())
+        passing = asyncio.create_task(self._pass_body(response, is_stream, events, lines))
+        try:
+            await asyncio.wait((leaving, passing), return_when=asyncio.FIRST_COMPLETED)
+            if passing.done():
+                passing.result()
+        finally:
+            for task in (leaving, passing):
+                task.cancel()
+        if not is_stream:
+            for line in lines.feed(b"\n"):
+                if line:
+                    link.send(SERVER, self._connection, line)
+
+    async def _pass_body(
+        self, response: httpx2.Response, is_stream: bool, events: EventReader, lines: LineCopies
+    ) -> None:
+        link = self._proxy.gate.link
+        async for chunk in response.aiter_raw():
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if is_stream:
+                for data in events.feed(chunk):
+                    link.send(SERVER, self._connection, data)
+            else:
+                [*lines.feed(chunk.replace(b"\n", b" "))]
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _wait_for_leaving(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+def serve_http(url: str, name: str, port: int, started: Callable[[str], object]) -> None:
+    """Forward HTTP requests on this machine to a server, until a signal ends the program.
+
+    Args:
+        url: Address of the server.
+        name: The server's name in rules and records; empty to derive it from the address.
+        port: Port to listen on; 0 for a free one.
+        started: Called with the address of the proxy.
+
+    Raises:
+        RemoteError: The address is invalid, or the port can't be used.
+    """
+    address, _ = target(url, os.environ)
+    asyncio.run(HttpProxy(address, server_name(address, name), port).run(started))
+
+
+async def _respond(send: Send, status: int, body: bytes, kind: bytes) -> None:
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

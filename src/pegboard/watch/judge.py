@@ -1,0 +1,236 @@
+"""Decisions on calls: rules with `ask` or `deny`, the pause, and the answers of people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pegboard.brake import Answer, AskedQuestion, BrakeError, Question, Questions
+from pegboard.data.json_spans import spans
+from pegboard.data.json_text import JsonTextError
+from pegboard.gateway.rules import Rules
+from pegboard.models import JsonObject, ToolCall
+from pegboard.watch.connection import Connection
+from pegboard.watch.gate import Mark, mark_of, rejections
+from pegboard.watch.link import HOLD, PASS, REJECT
+from pegboard.watch.messages import has_repeated_keys, items, read
+from pegboard.watch.record import moment
+
+_MOST_RELEASED: Final = 10_000
+
+
+@dataclass
+class _Held:
+    """A call that waits for an answer."""
+
+    connection: Connection
+    line: bytes
+    key: str
+    call: ToolCall
+    at: float
+    asked: AskedQuestion
+
+
+@dataclass
+class Judge:
+    """Decisions on the messages of clients.
+
+    Args:
+        rules: The rules.
+        rules_file: Their file.
+        questions: The questions to people.
+        wait: Seconds to wait for a person if no app is open.
+        send: Called with the number of a message and the decision.
+    """
+
+    rules: Rules
+    rules_file: str
+    questions: Questions
+    wait: float
+    send: Callable[[int, bytes], None]
+    _held: dict[int, _Held] = field(default_factory=dict)
+    _released: dict[int, tuple[Connection, list[str]]] = field(default_factory=dict)
+    _harmless: Mark = ()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether calls wait for an answer."""
+        return bool(self._held)
+
+    def decide(self, number: int, connection: Connection, line: bytes, at: float) -> None:
+        """Decide on a message, or ask a person."""
+        self._report_harmless_rules()
+        message = read(line)
+        calls = connection.calls(message)
+        state = self.questions.brake.state
+        if has_repeated_keys(line):
+            self._reject(number, connection, line, calls, at, "A key occurs twice in it, so rules can't be applied.")
+            return
+        verdicts = [self._verdict(connection, call) for _, call in calls]
+        denied = next((reason for action, reason in verdicts if action == "deny"), None)
+        asking = next((reason for action, reason in verdicts if action == "ask"), None)
+        if calls and denied is not None:
+            self._reject(number, connection, line, calls, at, denied)
+        elif calls and state == "stopped":
+            self._reject(number, connection, line, calls, at, "All calls of agents are stopped in Pegboard.")
+        elif calls and (asking is not None or state == "paused"):
+            if len(items(message)) > 1:
+                text = "Calls in a batch can't wait for approval. Send them one by one."
+                self._reject(number, connection, line, calls, at, text)
+                return
+            key, call = calls[0]
+            question = Question(
+                tool=call.name,
+                args=call.args,
+                agent=str(connection.agent),
+                server=connection.server,
+                reason=asking or "Calls of agents are paused.",
+                kind="paused" if asking is None else "ask",
+                call=call.id,
+            )
+            try:
+                asked = self.questions.open(question, wait=self.wait)
+            except BrakeError as error:
+                self._reject(number, connection, line, calls, at, str(error))
+                return
+            self._ask(number, _Held(connection, line, key, call, at, asked))
+        else:
+            self._release(number, connection, calls, at, PASS)
+
+    def refuse(self, number: int) -> None:
+        """Reject a message that wasn't received completely."""
+        self.send(number, REJECT)
+
+    def poll(self) -> None:
+        """Look for answers."""
+        for number, held in [*self._held.items()]:
+            answer = held.asked.poll()
+            if answer is not None and number in self._held:
+                del self._held[number]
+                self._apply(number, held, answer)
+
+    def gone(self, number: int, reason: str, at: float) -> None:
+        """Close the question of a call that won't be forwarded: its client cancelled it or has left."""
+        text = "The client cancelled the call." if reason == "cancelled" else "The client disconnected."
+        held = self._held.pop(number, None)
+        if held is not None:
+            held.asked.close(text)
+            held.connection.recorder.started(held.call, moment(held.at))
+            held.connection.rejected(held.call, held.at, text, "cancelled")
+        elif number in self._released:
+            connection, keys = self._released.pop(number)
+            for key in keys:
+                connection.cancel(key, at)
+
+    def close(self) -> None:
+        """Close all questions."""
+        for number in [*self._held]:
+            self.gone(number, "disconnected", 0.0)
+
+    def _ask(self, number: int, held: _Held) -> None:
+        self._held[number] = held
+        self.send(number, HOLD)
+        self.poll()
+
+    def _apply(self, number: int, held: _Held, answer: Answer) -> None:
+        calls = [(held.key, held.call)]
+        if answer.kind != "approve":
+            said = answer.reason
+            if answer.kind == "reject" and not said.startswith(("No Pegboard app", "All calls", "The ")):
+                said = f"The user rejected this call.{f' They said: {said}' if said.strip() else ''}"
+            self._reject(number, held.connection, held.line, calls, held.at, said)
+            return
+        if answer.args is None:
+            if held.asked.question.kind == "paused" and answer.by == "pegboard resume":
+                self.decide(number, held.connection, held.line, held.at)  # The rules may have changed meanwhile.
+                return
+            self._release(number, held.connection, calls, held.at, PASS)
+            return
+        edited = held.call.model_copy(update={"args": answer.args})
+        action, reason = self._verdict(held.connection, edited)
+        line = with_arguments(held.line, answer.args)
+        if action == "deny" or line is None:
+            calls = [(held.key, edited)]
+            self._reject(number, held.connection, held.line, calls, held.at, reason or "The edit can't be applied.")
+            return
+        self._release(
+            number, held.connection, [(held.key, edited)], held.at, PASS + line, "The user edited the arguments."
+        )
+
+    def _release(
+        self,
+        number: int,
+        connection: Connection,
+        calls: list[tuple[str, ToolCall]],
+        at: float,
+        verdict: bytes,
+        note: str = "",
+    ) -> None:
+        for key, call in calls:
+            connection.begin(key, call, at, note)
+        if calls:
+            self._released[number] = (connection, [key for key, _ in calls])
+            if len(self._released) > _MOST_RELEASED:
+                del self._released[next(iter(self._released))]
+        self.send(number, verdict)
+
+    def _reject(
+        self,
+        number: int,
+        connection: Connection,
+        line: bytes,
+        calls: list[tuple[str, ToolCall]],
+        at: float,
+        reason: str,
+    ) -> None:
+        name = calls[0][1].name if calls else "The message"
+        text = f"{name} was not called. {reason}"
+        for _, call in calls:
+            connection.recorder.started(call, moment(at))
+            connection.rejected(call, at, text)
+        self.send(number, REJECT + rejections(line, text))
+
+    def _verdict(self, connection: Connection, call: ToolCall) -> tuple[str, str]:
+        """Return the action of a rule that holds a call, and its reason; `allow` if none does."""
+        spec = connection.spec_named(call.name)
+        try:
+            verdict = self.rules.verdict(spec, call.model_copy(update={"source": "mcp"}))
+        except Exception as error:  # noqa: BLE001 - a schema of the server must not disable a rule
+            return "deny", f"The rules can't be applied to it ({type(error).__name__})."
+        if self.rules.problems:
+            return "deny", f"The rules can't be read: {self.rules.problems[0].message}"
+        if verdict.rule is None or verdict.action == "allow":
+            return "allow", ""
+        return verdict.action, verdict.reason
+
+    def _report_harmless_rules(self) -> None:
+        """Report the state of the rules' file if no rule can hold a call, so that the proxy doesn't ask again."""
+        mark = mark_of(self.rules_file)
+        if mark is None or mark == self._harmless:
+            return
+        read_rules = self.rules.read()
+        is_harmless = read_rules.problem is None and all(
+            rule.action == "allow" or rule.scope == "ask" for rule in read_rules.rules
+        )
+        if is_harmless and mark == mark_of(self.rules_file):
+            self._harmless = mark
+            self.send(0, json.dumps(mark).encode())
+
+
+def with_arguments(line: bytes, args: JsonObject) -> bytes | None:
+    """Return a call with other arguments and otherwise unchanged; None if that is impossible."""
+    try:
+        text = line.decode().strip()
+        root = spans(text)
+        arguments, params = root.at("params", "arguments"), root.at("params")
+    except (UnicodeDecodeError, JsonTextError):
+        return None
+    new = json.dumps(args)
+    if arguments is not None:
+        return f"{text[: arguments.start]}{new}{text[arguments.end :]}".encode()
+    if params is None or params.members is None:
+        return None
+    comma = "," if params.members else ""
+    return f'{text[: params.start + 1]}"arguments":{new}{comma}{text[params.start + 1 :]}'.encode()

@@ -1,0 +1,144 @@
+"""JSON-RPC messages as Pegboard's calls and results. All of them are untrusted."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.models import JsonObject, ResultMeta, ToolResult
+from pegboard.results.sizes import size
+
+_ID: Final = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"(?:[^"\\]|\\.){0,200}")')
+_JSON_START: Final = re.compile(r"\s*[\[{\"\d\-tfn]")
+"""Start of a text that may be JSON; looking for the first error in a long text takes time."""
+
+
+def read(line: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """Return a message; None if it is not JSON."""
+    try:
+        return from_json(line)
+    except ValueError:
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+
+
+def has_repeated_keys(line: bytes) -> bool:
+    """Return whether an object of a message has a key twice, which programs read differently."""
+
+    def check(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise _RepeatedError
+        return found
+
+    try:
+        json.loads(line, object_pairs_hook=check)
+    except _RepeatedError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+class _RepeatedError(Exception):
+    """A key occurs twice."""
+
+
+def items(message: object) -> list[dict[str, Any]]:
+    """Return the messages of a batch, or the one message."""
+    return [item for item in (message if isinstance(message, list) else [message]) if isinstance(item, dict)]
+
+
+def key_of(id_: object) -> str:
+    """Return a key for an id: `1` and `"1"` differ."""
+    return json.dumps(id_)
+
+
+def key_in(part: bytes) -> str | None:
+    """Return the key of the id in the start and the end of a long message; None if it can't be found."""
+    for place in (part[:400], part[-400:]):
+        found = _ID.findall(place)
+        if len(found) == 1:
+            value = read(found[0])
+            return key_of(value)
+    return None
+
+
+def call_of(message: dict[str, Any]) -> tuple[str, JsonObject] | None:
+    """Return the tool and the arguments of a call; None if the message is none."""
+    if message.get("method") != "tools/call":
+        return None
+    params = message.get("params")
+    params = params if isinstance(params, dict) else {}
+    args = params.get("arguments")
+    return str(params.get("name", "")), args if isinstance(args, dict) else {}
+
+
+def result_of(message: dict[str, Any], milliseconds: float, length: int, worker: str) -> ToolResult:
+    """Return the result in a response to a call.
+
+    Args:
+        message: The response.
+        milliseconds: Duration of the call.
+        length: Size of the response in bytes.
+        worker: The server, for people.
+    """
+    meta = ResultMeta(duration_ms=milliseconds, worker=worker, size=length)
+    if "error" in message:
+        error = message["error"]
+        text = error.get("message") if isinstance(error, dict) else None
+        failed = ToolResult.failed("execution_error", str(text or "The server returned an error without a message."))
+        return failed.model_copy(update={"meta": meta})
+    result = message.get("result")
+    result = result if isinstance(result, dict) else {}
+    own = result.get("_meta")
+    if isinstance(own, dict):
+        meta = meta.model_copy(update={"server_meta": own})
+    content = result.get("content")
+    blocks = content if isinstance(content, list) else []
+    structure = result.get("structuredContent")
+    data: JsonValue = structure if structure is not None else _data(blocks)
+    if "content" not in result and structure is None:
+        data = result  # such as a task, or a request for input
+    if result.get("isError") is True:
+        said = "\n".join(str(block.get("text", "")) for block in items(blocks) if block.get("type") == "text").strip()
+        failed = ToolResult.failed("execution_error", said or "The tool failed without a message.")
+        return failed.model_copy(update={"data": structure, "meta": meta})
+    return ToolResult.model_construct(ok=True, data=data, error=None, meta=meta)
+
+
+def clipped_result(total: int, milliseconds: float, worker: str) -> ToolResult:
+    """Return the result of a call whose response is too long to be recorded."""
+    meta = ResultMeta(
+        duration_ms=milliseconds,
+        worker=worker,
+        size=total,
+        warnings=(f"The result is not recorded because its message is too long ({size(total)}).",),
+    )
+    return ToolResult(ok=True, data=None, meta=meta)
+
+
+def failed_result(message: str, detail: str, milliseconds: float = 0.0) -> ToolResult:
+    """Return the result of a call without a response."""
+    failed = ToolResult.failed("execution_error", message, detail)
+    return failed.model_copy(update={"meta": ResultMeta(duration_ms=milliseconds)})
+
+
+def _data(blocks: list[Any]) -> JsonValue:
+    shown: list[JsonValue] = [
+        block["text"] if isinstance(block, dict) and block.get("type") == "text" and "text" in block else block
+        for block in blocks
+    ]
+    if len(shown) == 1 and isinstance(shown[0], str) and _JSON_START.match(shown[0]):
+        try:
+            return parse(shown[0])
+        except JsonTextError:
+            return shown[0]
+    return shown[0] if len(shown) == 1 else shown or None

@@ -1,0 +1,139 @@
+"""The process beside the proxy: it records calls, and decides on those that rules or a pause may apply to."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pegboard.watch.link import (
+    CLIENT,
+    CLIPPED_CLIENT,
+    CLIPPED_SERVER,
+    CLOSED,
+    GONE,
+    HELLO,
+    MESSAGE,
+    OPENED,
+    SERVER,
+    VERDICT,
+    Frame,
+    clipped,
+    frames,
+    pack,
+)
+
+if TYPE_CHECKING:
+    from pegboard.watch.connection import Connection
+
+_POLL_SECONDS = 0.03
+"""Interval in which answers are looked for while calls wait."""
+
+
+class Observer:
+    """Observer of the connections of one proxy.
+
+    Args:
+        control: The socket to the proxy.
+    """
+
+    def __init__(self, control: socket.socket) -> None:
+        from pegboard.brake import Questions
+        from pegboard.config import Paths, Secrets, load
+        from pegboard.gateway.rules import Rules
+        from pegboard.history import History
+        from pegboard.runtime.redaction import SecretRedaction
+        from pegboard.watch.judge import Judge
+        from pegboard.watch.record import CallRecorder
+
+        self._socket = control
+        paths = Paths.from_environment()
+        settings, _ = load()
+        redaction = SecretRedaction(Secrets(paths), settings)
+        self._recorder = CallRecorder(History(paths.database, paths.results), redaction, self._tell)
+        rules = Rules(paths.approvals)
+        self._judge = Judge(rules, str(paths.approvals), Questions(paths.state), settings.brake.wait, self._decided)
+        self._connections: dict[int, Connection] = {}
+        self._send(HELLO, 0, b"\0".join((os.fsencode(paths.approvals), os.fsencode(paths.brake))))
+
+    def run(self) -> None:
+        """Handle frames until the proxy has ended; then record the calls in flight."""
+        for frame in frames(self._receive):
+            self._handle(frame)
+        self._judge.close()
+        for connection in self._connections.values():
+            connection.close(time.time(), "The connection ended before the call finished.")
+        self._recorder.close()
+
+    def _receive(self, size: int) -> bytes:
+        while not select.select([self._socket], [], [], _POLL_SECONDS if self._judge.is_waiting else None)[0]:
+            self._judge.poll()
+        with suppress(OSError):
+            return self._socket.recv(size)
+        return b""
+
+    def _handle(self, frame: Frame) -> None:
+        from pegboard.watch.connection import Connection
+        from pegboard.watch.messages import read
+
+        if frame.kind == OPENED:
+            self._connections[frame.connection] = Connection.opened(read(frame.payload) or {}, self._recorder)
+            return
+        connection = self._connections.get(frame.connection)
+        if connection is None:
+            return
+        if self._judge.is_waiting:
+            self._judge.poll()
+        if frame.kind == CLIENT:
+            self._handle_client(connection, frame)
+        elif frame.kind == SERVER:
+            connection.receive(frame.payload, frame.at)
+        elif frame.kind == CLIPPED_SERVER:
+            connection.receive_clipped(*clipped(frame.payload), frame.at)
+        elif frame.kind == CLIPPED_CLIENT:
+            if frame.number:
+                self._judge.refuse(frame.number)
+            else:
+                connection.begin_clipped(*clipped(frame.payload), frame.at)
+        elif frame.kind == GONE:
+            self._judge.gone(frame.number, frame.payload.decode(), frame.at)
+        elif frame.kind == CLOSED:
+            connection.close(frame.at, "The connection ended before the call finished.")
+            del self._connections[frame.connection]
+
+    def _handle_client(self, connection: Connection, frame: Frame) -> None:
+        from pegboard.watch.messages import items, key_of, read
+
+        message = read(frame.payload)
+        connection.notice(message)
+        if frame.number:
+            self._judge.decide(frame.number, connection, frame.payload, frame.at)
+        else:
+            for key, call in connection.calls(message):
+                connection.begin(key, call, frame.at)
+        for item in items(message):
+            params = item.get("params")
+            if item.get("method") == "notifications/cancelled" and isinstance(params, dict):
+                connection.cancel(key_of(params.get("requestId")), frame.at)
+
+    def _send(self, kind: bytes, number: int, payload: bytes) -> None:
+        with suppress(OSError):
+            self._socket.sendall(pack(kind, 0, number, payload))
+
+    def _decided(self, number: int, verdict: bytes) -> None:
+        self._send(VERDICT, number, verdict)
+
+    def _tell(self, text: str) -> None:
+        self._send(MESSAGE, 0, text.encode("utf-8", "replace"))
+
+
+def main(descriptor: int) -> None:
+    """Observe the proxy at the other end of a socket."""
+    os.nice(10)  # The agent matters more than its record.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # It ends with the proxy, after the last call is recorded.
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    Observer(socket.socket(fileno=descriptor)).run()

@@ -1,0 +1,97 @@
+"""The record of watched calls, written to the history on a thread of its own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from pegboard.history import History
+from pegboard.models import Problem, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from pegboard.runtime.redaction import SecretRedaction
+
+_CLOSE_SECONDS: Final = 60.0
+"""Time to write the last calls while another process locks the database."""
+
+
+class CallRecorder:
+    """Recorder of calls. Secrets are removed before anything is written.
+
+    Args:
+        history: The history.
+        redaction: The known secrets.
+        on_message: Called, on another thread, with texts about calls that can't be recorded.
+    """
+
+    def __init__(self, history: History, redaction: SecretRedaction, on_message: Callable[[str], None]) -> None:
+        self._history = history
+        self._redaction = redaction
+        self._on_message = on_message
+        self._told: set[str] = set()
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._history.on_problem_changed = self._report
+        self._thread = threading.Thread(target=self._run, name="pegboard-record", daemon=True)
+        self._thread.start()
+
+    def started(self, call: ToolCall, at: datetime) -> None:
+        """Record that a call was requested."""
+
+    def finished(self, call: ToolCall, finish: Callable[[], ToolResult], at: datetime) -> None:
+        """Record a call and its result.
+
+        Args:
+            call: The call.
+            finish: Returns its result; called on the recorder's thread, because it may take long.
+            at: When it was requested.
+        """
+        self._queue.put(lambda: self._record(call, finish, at))
+
+    def close(self) -> None:
+        """Write the queue; return when it is written or can't be written."""
+        self._queue.put(None)
+        self._thread.join()
+        end = time.monotonic() + _CLOSE_SECONDS
+        self._history.flush()
+        while self._history.unrecorded is not None and time.monotonic() < end:
+            time.sleep(0.5)
+            self._history.flush()
+        self._history.close()
+
+    def _run(self) -> None:
+        while (task := self._queue.get()) is not None:
+            try:
+                task()
+            except Exception as error:  # noqa: BLE001 - one damaged message must not end the record of all others
+                self._on_message(f"a call was not recorded: {type(error).__name__}: {error}")
+
+    def _record(self, call: ToolCall, finish: Callable[[], ToolResult], at: datetime) -> None:
+        self._redaction.renew_now()
+        result = finish()
+        call = call.model_copy(update={"args": self._redaction.value(call.args)})
+        data = self._redaction.value(result.data)
+        error = result.error
+        if error is not None:
+            error = error.model_copy(update={"message": self._redaction.text(error.message)})
+        self._history.record(call, result.model_copy(update={"data": data, "error": error}), at)
+
+    def _report(self) -> None:
+        lost = self._history.unrecorded
+        problems: tuple[Problem, ...] = (lost,) if lost is not None else self._history.problems
+        for problem in problems:
+            if problem.severity == "error" or problem is lost:
+                self._tell(f"calls are not recorded: {problem.message} {problem.fix}".strip())
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self._on_message(text)
+
+
+def moment(seconds: float) -> datetime:
+    """Return a time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)

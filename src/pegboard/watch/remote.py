@@ -1,0 +1,367 @@
+"""Watched servers with an address: over stdio (a bridge), or over HTTP on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from pegboard.config.servers import pack_name
+from pegboard.errors import PegboardError
+from pegboard.watch.adoption import FROM_ENVIRONMENT, HEADER_VARIABLE, URL_VARIABLE
+from pegboard.watch.gate import Gate, print_message, too_long
+from pegboard.watch.lines import LONGEST_PARSED
+from pegboard.watch.link import CLIENT, CLOSED, HOLD, OPENED, PASS, SERVER
+from pegboard.watch.sse import EventReader
+
+CONNECT_SECONDS: Final = 30.0
+_RESUMES: Final = 5
+_CONNECTION: Final = 1
+_BREAKS: Final = re.compile(rb"[\r\n]+")
+
+
+class RemoteError(PegboardError):
+    """The server can't be watched; the message says why."""
+
+
+def target(url: str, environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return the address and the headers of the server.
+
+    Raises:
+        RemoteError: The address is invalid.
+    """
+    if url == FROM_ENVIRONMENT:
+        url = environ.get(URL_VARIABLE, "")
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in {"http", "https"} or not parts.hostname:
+        raise RemoteError("The server can't be watched because its URL doesn't start with http:// or https://.")
+    headers = {}
+    numbered = sorted(name for name in environ if name.startswith(HEADER_VARIABLE))
+    for name in numbered:
+        header, colon, value = environ[name].partition(":")
+        if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", header.strip()) or "\n" in value:
+            raise RemoteError(f"{name} is not a header such as `Authorization: Bearer TOKEN`.")
+        headers[header.strip()] = value.strip()
+    return url, headers
+
+
+def server_name(url: str, name: str) -> str:
+    """Return the name of a server: the given one, or one made of its host."""
+    return name or pack_name((urlsplit(url).hostname or "server").removeprefix("www.").replace(".", "_"))
+
+
+def authorization(url: str, headers: Mapping[str, str]) -> httpx2.Auth | None:
+    """Return the authorization with the stored login to a server; None if there is none."""
+    from pegboard.config import Paths
+    from pegboard.mcp.logins import Login, Logins
+
+    if any(header.lower() == "authorization" for header in headers):
+        return None
+    logins = Logins(Paths.from_environment().logins)
+    if not isinstance(logins.read(url), Login):
+        return None
+    from pegboard.mcp.authorization import ServerAuthorization
+    from pegboard.models import ServerConfig
+
+    return ServerAuthorization(ServerConfig(name="watched", url=url), logins)
+
+
+def bridge(url: str, name: str) -> None:
+    """Connect a client on stdio to a server over HTTP, until the client closes stdin.
+
+    Raises:
+        RemoteError: The address is invalid.
+    """
+    address, headers = target(url, os.environ)
+    parent = os.getppid()
+    about = {"name": server_name(address, name), "client_pid": parent}
+    asyncio.run(_Bridge(address, headers, about).run())
+    sys.stdout.flush()
+    os._exit(0)  # The thread that reads stdin may still wait.
+
+
+class _Bridge:
+    """Bridge of one client."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], about: Mapping[str, object]) -> None:
+        self._url = url
+        self._headers = dict(headers)
+        self._about = about
+        self._gate = Gate(print_message)
+        self._link = self._gate.link
+        self._session = ""
+        self._protocol = ""
+        self._requests: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listening = False
+        self._writing = threading.Lock()
+
+    async def run(self) -> None:
+        """Forward until stdin is closed."""
+        self._link.start()
+        self._link.send(OPENED, _CONNECTION, json.dumps(self._about).encode())
+        timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
+        auth = await asyncio.to_thread(authorization, self._url, self._headers)
+        async with httpx2.AsyncClient(timeout=timeout, auth=auth, follow_redirects=False) as self._client:
+            lines: asyncio.Queue[bytes] = asyncio.Queue(100)
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=_read_lines, args=(loop, lines), daemon=True).start()
+            ended = asyncio.Event()
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.add_signal_handler(number, ended.set)
+            ending = asyncio.create_task(ended.wait())
+            while True:
+                reading = asyncio.create_task(lines.get())
+                await asyncio.wait((reading, ending), return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done() or not (line := reading.result()):
+                    reading.cancel()
+                    break
+                await self._accept(line)
+            self._gate.drop_all(_CONNECTION)
+            if not ended.is_set():  # Requests from before stdin was closed still get their responses.
+                await asyncio.wait((*self._requests.values(), ending), return_when=asyncio.ALL_COMPLETED, timeout=5.0)
+            for task in (*self._tasks, ending):
+                task.cancel()
+            if self._session:
+                with suppress(httpx2.HTTPError, TimeoutError):
+                    async with asyncio.timeout(2.0):
+                        await self._client.delete(self._url, headers=self._request_headers({}))
+            self._link.send(CLOSED, _CONNECTION, b"{}")
+            await asyncio.to_thread(self._link.close, 2.0)
+
+    async def _accept(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        self._gate.cancel(_CONNECTION, line)
+        message = _parsed(line)
+        is_first = isinstance(message, dict) and message.get("method") == "initialize"
+        task = asyncio.create_task(self._handle(line, message))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        key = json.dumps(message["id"]) if isinstance(message, dict) and "id" in message else ""
+        if key and "method" in message:
+            self._requests[key] = task
+            task.add_done_callback(
+                lambda done: self._requests.pop(key, None) if self._requests.get(key) is done else None
+            )
+        if is_first or not key:  # The session must be known, and notifications keep their order.
+            await asyncio.wait((task,))
+
+    async def _handle(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
+        gate = self._gate
+        if too_long(len(line)):
+            is_open = await asyncio.to_thread(gate.is_open)
+            if not is_open:
+                print_message(
+                    f"a message of more than {LONGEST_PARSED // 2**20} MiB was rejected: it can't be checked."
+                )
+                return
+        if gate.may_be_call(line) and not await asyncio.to_thread(gate.is_open):
+            decided = await decide(gate, _CONNECTION, line)
+            if decided is None:
+                return
+            passes, payload = decided
+            if not passes:
+                self._write(payload)
+                return
+            line = payload or line
+        else:
+            self._link.send(CLIENT, _CONNECTION, line)
+        try:
+            await self._post(line, message)
+        except httpx2.HTTPError as error:
+            self._fail(message, f"The server can't be reached: {str(error) or type(error).__name__}.")
+
+    async def _post(self, line: bytes, message: Any) -> None:  # noqa: ANN401 - any JSON
+        headers = self._request_headers(
+            {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        )
+        headers |= _standard_headers(message)
+        is_request = isinstance(message, dict) and "id" in message and "method" in message
+        async with self._client.stream("POST", self._url, content=line.strip(), headers=headers) as response:
+            if session := response.headers.get("mcp-session-id"):
+                self._session = session
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind == "text/event-stream" and response.is_success:
+                await self._follow(response, message if is_request else None)
+            else:
+                body = await response.aread()
+                if kind == "application/json" and body.strip() and _is_message(body):
+                    self._receive(body)
+                elif not response.is_success and is_request:
+                    self._fail(message, _explained(response.status_code, body))
+                elif not response.is_success:
+                    print_message(_explained(response.status_code, body))
+        method = message.get("method") if isinstance(message, dict) else None
+        if method == "notifications/initialized" and not self._listening:
+            self._listening = True
+            task = asyncio.create_task(self._listen())
+            self._tasks.add(task)
+
+    async def _follow(self, response: httpx2.Response, request: Any) -> None:  # noqa: ANN401 - any JSON
+        """Pass on the messages of a stream; resume it if it ends before the response to a request."""
+        events = EventReader(None)
+        seen = await self._read_events(response, events, request)
+        for _ in range(_RESUMES):
+            if seen or request is None or not events.last_id:
+                break
+            await asyncio.sleep(min(events.retry_seconds or 0.5, 10.0))
+            extra = {"accept": "text/event-stream", "last-event-id": events.last_id.decode("latin-1")}
+            async with self._client.stream("GET", self._url, headers=self._request_headers(extra)) as resumed:
+                if not resumed.is_success:
+                    break
+                seen = await self._read_events(resumed, events, request)
+        if request is not None and not seen:
+            self._fail(request, "The server ended the connection before it responded.")
+
+    async def _read_events(self, response: httpx2.Response, events: EventReader, request: Any) -> bool:  # noqa: ANN401 - any JSON
+        seen = False
+        try:
+            async for chunk in response.aiter_bytes():
+                for data in events.feed(chunk):
+                    self._receive(data)
+                    if request is not None and not seen:
+                        message = _parsed(data)
+                        seen = (
+                            isinstance(message, dict) and "method" not in message and message.get("id") == request["id"]
+                        )
+        except httpx2.HTTPError:
+            if not events.last_id:
+                raise
+        return seen
+
+    async def _listen(self) -> None:
+        """Pass on what the server sends by itself; not every server offers it."""
+        last_id, wait = b"", 1.0
+        while True:
+            extra = {"accept": "text/event-stream"}
+            if last_id:
+                extra["last-event-id"] = last_id.decode("latin-1")
+            try:
+                async with self._client.stream("GET", self._url, headers=self._request_headers(extra)) as response:
+                    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+                    if not response.is_success or kind != "text/event-stream":
+                        return
+                    events, wait = EventReader(None), 1.0
+                    events.last_id = last_id
+                    await self._read_events(response, events, None)
+                    last_id, wait = events.last_id, events.retry_seconds or wait
+            except httpx2.HTTPError:
+                wait = min(wait * 2, 60.0)
+            await asyncio.sleep(wait)
+
+    def _request_headers(self, extra: Mapping[str, str]) -> dict[str, str]:
+        headers = {**self._headers, **extra}
+        if self._session:
+            headers["mcp-session-id"] = self._session
+        if self._protocol:
+            headers["mcp-protocol-version"] = self._protocol
+        return headers
+
+    def _receive(self, body: bytes) -> None:
+        # A line break in JSON is never part of a text, and stdio messages have none.
+        line = _BREAKS.sub(b" ", body.strip()) if b"\n" in body or b"\r" in body else body
+        self._write(line)
+        if not self._protocol and b"protocolVersion" in line:
+            message = _parsed(line)
+            result = message.get("result") if isinstance(message, dict) else None
+            version = result.get("protocolVersion") if isinstance(result, dict) else None
+            self._protocol = version if isinstance(version, str) else ""
+        self._link.send(SERVER, _CONNECTION, line)
+
+    def _fail(self, request: Any, text: str) -> None:  # noqa: ANN401 - any JSON
+        if isinstance(request, dict) and "id" in request and "method" in request:
+            error = {"code": -32000, "message": text}
+            line = json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode()
+            self._write(line)
+            self._link.send(SERVER, _CONNECTION, line)
+        print_message(text)
+
+    def _write(self, line: bytes) -> None:
+        with self._writing, suppress(OSError):
+            data = line + b"\n"
+            while data:
+                data = data[os.write(1, data) :]
+
+
+async def decide(gate: Gate, connection: int, line: bytes) -> tuple[bool, bytes] | None:
+    """Wait for the decision on a call.
+
+    Returns:
+        Whether it passes, with its edited text or the response that rejects it; None if the client cancelled it.
+    """
+    loop = asyncio.get_running_loop()
+    later: asyncio.Future[bytes] = loop.create_future()
+
+    def settle(verdict: bytes) -> None:
+        if not later.done():
+            later.set_result(verdict)
+
+    def finish(verdict: bytes, payload: bytes) -> None:
+        loop.call_soon_threadsafe(settle, verdict + payload)
+
+    decision = await asyncio.to_thread(gate.decide, connection, line, finish)
+    verdict = decision.verdict
+    if verdict[:1] == HOLD:
+        try:
+            while not later.done():
+                await asyncio.wait((later,), timeout=0.2)
+                if not later.done() and decision.is_dropped:
+                    return None
+        except asyncio.CancelledError:
+            gate.drop(decision, b"disconnected")
+            raise
+        verdict = later.result()
+    if verdict[:1] == PASS:
+        return True, verdict[1:]
+    return (False, verdict[1:]) if verdict[1:] else None
+
+
+def _read_lines(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) -> None:
+    with suppress(RuntimeError), os.fdopen(0, "rb", buffering=2**16, closefd=False) as stdin:
+        while line := stdin.readline():
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+        asyncio.run_coroutine_threadsafe(lines.put(b""), loop).result()
+
+
+def _parsed(line: bytes) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_message(body: bytes) -> bool:
+    message = _parsed(body)
+    return isinstance(message, list) or (isinstance(message, dict) and ("jsonrpc" in message or "id" in message))
+
+
+def _standard_headers(message: Any) -> dict[str, str]:  # noqa: ANN401 - any JSON
+    """Return the headers that repeat a message's method and name, which protocol 2026-07-28 requires."""
+    params = message.get("params") if isinstance(message, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get("io.modelcontextprotocol/protocolVersion") if isinstance(meta, dict) else None
+    if not isinstance(version, str) or not isinstance(params, dict):
+        return {}
+    headers = {"mcp-protocol-version": version, "mcp-method": str(message.get("method", ""))}
+    name = params.get("name", params.get("uri"))
+    if isinstance(name, str) and name.isascii() and name.isprintable():
+        headers["mcp-name"] = name
+    return headers
+
+
+def _explained(status: int, body: bytes) -> str:
+    said = " ".join(body[:300].decode("utf-8", "replace").split())
+    if status in (401, 403):
+        return f"The server requires a login (HTTP {status}). Add it with `pegboard mcp add`, run `pegboard mcp login`."
+    return f"The server responded with HTTP {status}{f': {said}' if said else ''}."

@@ -1,0 +1,76 @@
+"""Events of a streamed response: the messages in it, and what resuming it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pegboard.watch.lines import KEPT_ENDS, LONGEST_PARSED, Clipped
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class EventReader:
+    """Reader of server-sent events.
+
+    Args:
+        longest: Size of the longest message to return; longer ones are clipped. None for no limit.
+    """
+
+    def __init__(self, longest: int | None = LONGEST_PARSED) -> None:
+        self._longest = longest
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._kind = b""
+        self.last_id = b""
+        """The id of the last event; empty if it has none."""
+        self.retry_seconds: float | None = None
+        """The server's wish for the pause before a reconnection."""
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Add bytes, and yield the data of the events that they finish."""
+        self._rest += chunk
+        start = 0
+        while (found := _LINE_END.search(self._rest, start)) is not None:
+            if found[0] == b"\r" and found.end() == len(self._rest):
+                break  # A line feed may follow.
+            line, start = self._rest[start : found.start()], found.end()
+            if line:
+                self._read_field(line)
+            elif (event := self._event()) is not None:
+                yield event
+        self._rest = self._rest[start:]
+        if self._longest is not None and len(self._rest) > self._longest:
+            self._read_field(self._rest)
+            self._rest = b"data:"
+
+    def _read_field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        match name:
+            case b"data":
+                self._size += len(value)
+                if self._longest is None or self._size <= self._longest:
+                    self._data.append(value)
+                elif self._data:
+                    self._data = [b"\n".join(self._data)[:KEPT_ENDS], value[-KEPT_ENDS:]]
+                else:
+                    self._data = [value[:KEPT_ENDS], value[-KEPT_ENDS:]]
+            case b"id":
+                self.last_id = value
+            case b"event":
+                self._kind = value
+            case b"retry" if value.isdigit():
+                self.retry_seconds = int(value[:7]) / 1000
+
+    def _event(self) -> bytes | None:
+        data, size, kind = b"\n".join(self._data), self._size, self._kind
+        self._data, self._size, self._kind = [], 0, b""
+        if kind not in (b"", b"message") or not data:
+            return None
+        if self._longest is not None and size > self._longest:
+            clipped = Clipped(data)
+            clipped.total = size
+            return clipped
+        return data

@@ -1,0 +1,70 @@
+"""A stdio server in a few lines, whose tools make a test's cases: `python plain_server.py [LOG]`.
+
+It appends the name and the arguments of each call that it receives to the file LOG.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+TOOLS = [
+    {"name": name, "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+    for name in ("say", "delete", "large", "die", "never", "fail", "environment")
+]
+
+
+def respond(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the response to a request."""
+    params = message.get("params") or {}
+    match message.get("method"):
+        case "initialize":
+            server = {"name": "plain", "version": "1"}
+            capabilities: dict[str, Any] = {"tools": {}}
+            version = params.get("protocolVersion", "2025-11-25")
+            result: Any = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": server}
+        case "tools/list":
+            result = {"tools": TOOLS}
+        case "tools/call":
+            args = params.get("arguments") or {}
+            if len(sys.argv) > 1:
+                with Path(sys.argv[1]).open("a", encoding="utf-8") as log:
+                    log.write(json.dumps([params.get("name"), args]) + "\n")
+            text = str(args.get("text", "hi"))
+            match params.get("name"):
+                case "never":
+                    return None
+                case "die":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                case "large":
+                    text = "x" * int(args.get("size", 1_000_000))
+                case "environment":
+                    text = json.dumps(dict(os.environ))
+                case _:
+                    time.sleep(float(args.get("seconds", 0)))
+            result = {"content": [{"type": "text", "text": text}], "isError": params.get("name") == "fail"}
+        case _:
+            result = {}
+    return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+
+def main() -> None:
+    """Serve."""
+    for line in sys.stdin:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        for one in message if isinstance(message, list) else [message]:
+            if isinstance(one, dict) and "id" in one and (response := respond(one)) is not None:
+                sys.stdout.write(json.dumps(response) + "\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""`pegboard adopt`: the files of other clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import commands
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from watched import PLAIN_SERVER, PROGRAM, Watched
+
+from pegboard.watch.adoption import Adoption
+
+VSCODE = """\
+// My servers
+{
+\t"inputs": [],   /* none */
+\t"servers": {
+\t\t"git hub": {
+\t\t\t"type": "stdio",
+\t\t\t"command": "npx", // node
+\t\t\t"args": [
+\t\t\t\t"-y",
+\t\t\t\t"server-github",
+\t\t\t\t"--token=ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+\t\t\t],
+\t\t\t"env": {"GITHUB_TOKEN": "ghp_secret", },
+\t\t},
+\t\t"plain": {"command": "python"},
+\t\t"remote": {
+\t\t\t"type": "http",
+\t\t\t"url": "https://example.com/mcp",
+\t\t\t"headers": {"Authorization": "Bearer tok-en-4711"}
+\t\t},
+\t\t"old": {"type": "sse", "url": "https://example.com/sse"},
+\t},
+}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return a file of VS Code, with comments."""
+    path = tmp_path / "mcp.json"
+    path.write_text(VSCODE)
+    path.chmod(0o640)
+    return path
+
+
+@pytest.mark.promise("WAT-2")
+def test_entries_run_behind_watch_and_everything_else_stays(file: Path, home: Path) -> None:
+    done = commands.pegboard("adopt", str(file))
+    assert done.returncode == 0, done.stderr
+    text = file.read_text()
+    assert (
+        '[\n\t\t\t\t"watch",\n\t\t\t\t"--name",\n\t\t\t\t"git_hub",\n\t\t\t\t"--",\n\t\t\t\t"npx",\n\t\t\t\t"-y"'
+        in text
+    )
+    assert f'"command": "{PROGRAM}", // node' in text
+    assert f'"plain": {{"command": "{PROGRAM}", "args": ["watch", "--name", "plain", "--", "python"]}}' in text
+    assert (
+        '[\n\t\t\t\t"watch",\n\t\t\t\t"--name",\n\t\t\t\t"remote",\n\t\t\t\t"--url",\n\t\t\t\t"https://example.com/mcp"\n'
+        in text
+    )
+    assert '"PEGBOARD_WATCH_HEADER_0": "Authorization: Bearer tok-en-4711"' in text
+    assert text.startswith('// My servers\n{\n\t"inputs": [],   /* none */\n')
+    assert '"old": {"type": "sse"' in text
+    assert "Skipped old: its transport 'sse' is not streamable HTTP." in done.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    backups = [*(home / "state" / "adopted").glob("*.backup")]
+    assert [backup.read_text() for backup in backups] == [VSCODE]
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (home / "state" / "adopted").iterdir()} == {0o600}
+    for secret in ("ghp_secret", "ghp_abc", "tok-en"):
+        assert secret not in done.stdout + done.stderr
+
+    again = commands.pegboard("adopt", str(file), "--json")
+    reasons = {one["server"]: one["reason"] for one in json.loads(again.stdout)[0]["entries"]}
+    assert reasons["plain"] == "it already runs behind `pegboard watch`"
+    assert file.read_text() == text
+
+    assert commands.pegboard("adopt", str(file), "--undo").returncode == 0
+    assert file.read_text() == VSCODE
+
+
+@pytest.mark.promise("WAT-2")
+def test_undo_restores_unchanged_entries_and_keeps_every_other_change(tmp_path: Path) -> None:
+    file = tmp_path / "claude.json"
+    servers: dict[str, Any] = {name: {"command": name, "args": ["1"]} for name in ("a", "b", "c")}
+    before = {"numStartups": 1, "mcpServers": servers, "projects": {"/x": {"mcpServers": {"d": {"command": "d"}}}}}
+    file.write_text(json.dumps(before, indent=2))
+    assert commands.pegboard("adopt", str(file)).returncode == 0
+    now = json.loads(file.read_text())
+    assert now["projects"]["/x"]["mcpServers"]["d"]["args"][:1] == ["watch"]
+    now["numStartups"] = 2
+    now["mcpServers"]["b"]["args"].append("changed")
+    del now["mcpServers"]["c"]
+    now["mcpServers"]["e"] = {"command": "e"}
+    file.write_text(json.dumps(now))  # As a client writes it, without the line breaks.
+    done = commands.pegboard("adopt", str(file), "--undo")
+    assert done.returncode == 0
+    after = json.loads(file.read_text())
+    assert after["numStartups"] == 2
+    assert after["mcpServers"]["a"] == {"command": "a", "args": ["1"]}
+    assert after["mcpServers"]["b"] == now["mcpServers"]["b"]
+    assert after["mcpServers"]["e"] == {"command": "e"}
+    assert after["projects"] == before["projects"]
+    assert "Skipped b: it was changed since." in done.stderr
+    assert "Skipped c: it was removed since." in done.stderr
+
+
+def test_a_dry_run_and_an_unknown_name_change_nothing(file: Path, home: Path) -> None:
+    done = commands.pegboard("adopt", str(file), "--server", "plain", "--dry-run")
+    assert done.returncode == 0
+    assert f'"plain": {{"command": "{PROGRAM}"' in done.stdout
+    assert "git_hub" not in done.stdout
+    assert commands.pegboard("adopt", str(file), "--server", "nope").returncode == 2
+    assert commands.pegboard("adopt", str(home / "missing.json")).returncode == 1
+    assert commands.pegboard("adopt", "cursor").returncode == 1
+    file.write_text("{")
+    assert "is not JSON" in commands.pegboard("adopt", str(file)).stderr
+    assert file.read_text() == "{"
+    assert not (home / "state" / "adopted").exists()
+
+
+@pytest.mark.promise("WAT-2")
+def test_the_files_of_clients_are_found(home: Path) -> None:
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"mcpServers":{"x":{"command":"y"}}}')
+    assert commands.pegboard("adopt", "cursor", env=dict(os.environ)).returncode == 0
+    assert '"args": ["watch", "--name", "x", "--", "y"]' in file.read_text()
+
+
+@pytest.mark.promise("WAT-2")
+def test_a_file_that_its_client_writes_meanwhile_keeps_that_change(
+    file: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adoption = Adoption(home / "state")
+    plan = adoption.plan
+    planned: list[Any] = []
+
+    def plan_and_change(*args: Any, **options: Any) -> Any:
+        found = plan(*args, **options)
+        if not planned:
+            planned.append(found)
+            file.write_text(file.read_text().replace('"inputs": []', '"inputs": [1]'))
+        return found
+
+    monkeypatch.setattr(adoption, "plan", plan_and_change)
+    adoption.apply(file)
+    assert '"inputs": [1]' in file.read_text()
+    assert '"watch"' in file.read_text()
+    assert [one.name for one in file.parent.iterdir() if one.name.startswith(".mcp")] == []
+
+
+@pytest.mark.promise("WAT-2", "WAT-1")
+def test_an_adopted_entry_works(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"plain": {"command": sys.executable, "args": ["-S", PLAIN_SERVER]}}}))
+    assert commands.pegboard("adopt", str(file)).returncode == 0
+    entry = json.loads(file.read_text())["mcpServers"]["plain"]
+    with Watched(entry["command"], *entry["args"], direct=True) as started:
+        started.call(1, "say")
+        assert started.receive()["id"] == 1
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+entry = st.fixed_dictionaries(
+    {"command": words.filter(bool)},
+    optional={"args": st.lists(words, max_size=3), "env": st.dictionaries(words, words)},
+)
+
+
+@pytest.mark.promise("WAT-2")
+@given(
+    servers=st.dictionaries(words, st.one_of(entry, st.integers(), st.just({"url": "https://a.example/x?key=1"}))),
+    indent=st.sampled_from([None, 0, 2, "\t"]),
+    bom=st.booleans(),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_any_file_is_the_same_after_undo(
+    servers: dict[str, Any], indent: Any, bom: bool, end: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("client")
+    file = folder / "x.json"
+    text = json.dumps({"mcpServers": servers}, indent=indent, ensure_ascii=False).replace("\n", end)
+    content = (b"\xef\xbb\xbf" if bom else b"") + text.encode()
+    file.write_bytes(content)
+    adoption = Adoption(folder / "state")
+    adoption.apply(file)
+    after = json.loads(file.read_bytes().decode("utf-8-sig"))["mcpServers"]
+    for name, one in servers.items():
+        if isinstance(one, dict) and "command" in one:
+            args = after[name]["args"]
+            assert args[args.index("--") + 1 :] == [one["command"], *one.get("args", [])]
+            assert after[name].get("env") == one.get("env")
+    adoption.apply(file, undo=True)
+    assert file.read_bytes() == content

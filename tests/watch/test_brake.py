@@ -1,0 +1,325 @@
+"""The brake: rules, questions, answers, the pause, and what happens to calls whose client leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import commands
+import pytest
+from watched import PLAIN_SERVER, Watched, eventually, records
+
+from pegboard.brake import Answer, AnsweredError, Question, Questions
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the file of the calls that the server received."""
+    return tmp_path / "calls.jsonl"
+
+
+@pytest.fixture
+def watched(log: Path, home: Path) -> Iterator[Watched]:
+    """Yield a proxy whose server logs its calls."""
+    with Watched(sys.executable, "-S", PLAIN_SERVER, str(log)) as started:
+        started.initialize()
+        yield started
+
+
+@pytest.fixture
+def questions(home: Path) -> Questions:
+    """Return the pending calls."""
+    return Questions(home / "state")
+
+
+def calls(log: Path) -> list[Any]:
+    """Return the calls that the server received."""
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def write_rules(home: Path, text: str) -> None:
+    """Replace the rules."""
+    (home / "approvals.toml").write_text(text)
+
+
+def text_of(response: Any) -> str:
+    """Return the text of a failed result."""
+    assert response["result"]["isError"] is True
+    return str(response["result"]["content"][0]["text"])
+
+
+def waiting(questions: Questions) -> Question:
+    """Return the one pending call."""
+    (question,) = eventually(questions.pending)
+    return question  # type: ignore[no-any-return]
+
+
+ASK = '[[rule]]\nask = "plain.delete"\nscope = "mcp"\n'
+
+
+@pytest.mark.promise("WAT-4")
+def test_without_a_matching_rule_calls_pass_and_a_deny_rule_rejects(watched: Watched, home: Path, log: Path) -> None:
+    watched.call(1, "delete")
+    assert watched.receive()["id"] == 1
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\n[rule.where]\npath = "/etc/**"\n')
+    watched.call(2, "delete", path="/etc/passwd")
+    assert "A rule of approvals.toml denies plain.delete" in text_of(watched.receive())
+    watched.call(3, "delete", path="/tmp/x")
+    assert watched.receive()["id"] == 3
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\nscope = "ask"\n')
+    watched.call(4, "delete", path="/etc/passwd")
+    assert "isError" not in watched.receive()["result"] or calls(log)[-1][1] == {"path": "/etc/passwd"}
+    assert [one[1] for one in calls(log)] == [{}, {"path": "/tmp/x"}, {"path": "/etc/passwd"}]
+    found = eventually(lambda: len(found := records()) == 4 and found)
+    assert [one.error.detail if one.error else None for one in found] == [None, None, "denied", None]
+
+
+@pytest.mark.promise("WAT-4", "SEC-4")
+def test_rules_that_cannot_be_read_reject_every_call(watched: Watched, home: Path, log: Path) -> None:
+    write_rules(home, "[[rule]\n")
+    watched.call(1, "say")
+    assert "The rules can't be read" in text_of(watched.receive())
+    watched.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+    assert watched.receive()["result"]["tools"]
+    assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize(
+    "line",
+    [
+        rb'{"id":1,"method":"tools\/call","params":{"name":"delete"}}',
+        rb'{"id":1,"method":"\u0074ools/call","params":{"name":"delete"}}',
+        rb'{"id":1,"method":"tools/call","params":{"name":"d\u0065lete"}}',
+        rb'{"id":1,"method":"tools/call","method":"ping","params":{"name":"delete"}}',
+        rb'{"id":1,"method":"ping","method":"tools/call","params":{"name":"say","name":"delete"}}',
+        rb'[{"id":1,"method":"tools/call"},{"id":2,"method":"tools/call","params":{"name":"delete"}}]',
+        rb'{"id":1,"method":"tools/call","params":{"name":"delete","arguments":{"x":"' + b"y" * 17_000_000 + b'"}}}',
+    ],
+    ids=["slash", "escape", "name", "two methods", "two names", "batch", "long"],
+)
+def test_no_spelling_of_a_call_passes_a_deny_rule(watched: Watched, home: Path, log: Path, line: bytes) -> None:
+    write_rules(home, '[[rule]]\ndeny = "plain.delete"\n')
+    watched.send(line + b"\n")
+    watched.send({"jsonrpc": "2.0", "id": "last", "method": "tools/list"})
+    while (received := watched.receive()) and not (isinstance(received, dict) and received.get("id") == "last"):
+        pass
+    assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4")
+def test_without_an_open_app_a_call_that_asks_is_rejected(watched: Watched, home: Path, log: Path) -> None:
+    write_rules(home, ASK)
+    watched.call(1, "delete")
+    assert "No Pegboard app is open" in text_of(watched.receive())
+    assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_person_approves_edits_and_rejects(watched: Watched, home: Path, log: Path, questions: Questions) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call(1, "delete", path="a")
+        watched.call(2, "say")
+        assert watched.receive()["id"] == 2  # Other calls don't wait.
+        question = waiting(questions)
+        assert (question.agent, question.tool, question.args) == (
+            f"tester 7 (process {os.getpid()})",
+            "plain.delete",
+            {"path": "a"},
+        )
+        questions.answer(question.id, Answer("approve"))
+        assert watched.receive()["id"] == 1
+
+        params = b'{"arguments":{"path":"b"},"name":"delete"}'
+        watched.send(b'{"jsonrpc" : "2.0","id":3,"x":1e400,"method":"tools/call","params":' + params + b"}\n")
+        questions.answer(waiting(questions).id, Answer("approve", args={"path": "c"}))
+        assert watched.receive()["id"] == 3
+
+        watched.call(4, "delete", path="d")
+        done = commands.pegboard("approve", waiting(questions).id, "--no", "not today")
+        assert done.returncode == 0
+        assert (
+            text_of(watched.receive())
+            == "plain.delete was not called. The user rejected this call. They said: not today"
+        )
+    assert calls(log) == [["say", {}], ["delete", {"path": "a"}], ["delete", {"path": "c"}]]
+    found = eventually(lambda: len(found := records()) == 4 and found)
+    assert {json.dumps(one.args): one.ok for one in found} == {
+        "{}": True,
+        '{"path": "a"}': True,
+        '{"path": "c"}': True,
+        '{"path": "d"}': False,
+    }
+
+
+@pytest.mark.promise("WAT-4")
+def test_of_simultaneous_answers_one_counts_and_the_call_runs_once(
+    watched: Watched, home: Path, log: Path, questions: Questions
+) -> None:
+    write_rules(home, ASK)
+
+    def answer(question: Question) -> bool:
+        try:
+            questions.answer(question.id, Answer("approve"))
+        except AnsweredError:
+            return False
+        return True
+
+    with questions.announce(), ThreadPoolExecutor(8) as pool:
+        for id_ in range(10):
+            watched.call(id_, "delete", number=id_)
+            question = waiting(questions)
+            assert sum(pool.map(answer, [question] * 8)) == 1
+            assert watched.receive()["id"] == id_
+            assert not answer(question)
+    assert [one[1]["number"] for one in calls(log)] == list(range(10))
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_cancelled_call_is_never_forwarded(watched: Watched, home: Path, log: Path, questions: Questions) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call(1, "delete", number=1)
+        watched.call("1", "delete", number=2)
+        eventually(lambda: len(questions.pending()) == 2)
+        watched.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        question = eventually(lambda: len(found := questions.pending()) == 1 and found)[0]
+        assert question.args == {"number": 2}
+        questions.answer(question.id, Answer("approve"))
+        assert watched.receive()["id"] == "1"
+        watched.call(3, "delete", number=3)
+        eventually(questions.pending)
+        watched.close()
+        eventually(lambda: not questions.pending())
+    assert [one[1] for one in calls(log)] == [{"number": 2}]
+    found = eventually(lambda: len(found := records()) == 3 and found)
+    assert [one.error.detail if one.error else None for one in found] == ["cancelled", None, "cancelled"]
+
+
+@pytest.mark.promise("WAT-4")
+def test_the_question_of_a_killed_proxy_closes(watched: Watched, home: Path, log: Path, questions: Questions) -> None:
+    write_rules(home, ASK)
+    with questions.announce():
+        watched.call(1, "delete")
+        question = waiting(questions)
+        watched.process.kill()
+        eventually(lambda: not questions.pending())
+        with pytest.raises(AnsweredError):
+            questions.answer(question.id, Answer("approve"))
+    assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4")
+def test_a_pause_holds_calls_until_they_are_resumed_or_stopped(
+    watched: Watched, home: Path, log: Path, questions: Questions
+) -> None:
+    assert commands.pegboard("pause").returncode == 0
+    shown = json.loads(commands.pegboard("paths", "--json").stdout)
+    assert shown["calls"] == "paused"
+    assert Path(shown["brake"]).exists()
+    watched.call(1, "say")
+    watched.send({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})
+    assert watched.receive()["id"] == 2
+    assert waiting(questions).kind == "paused"
+    assert watched.is_silent(0.3)
+    assert calls(log) == []
+    commands.pegboard("resume")
+    assert watched.receive()["id"] == 1
+
+    commands.pegboard("pause")
+    watched.call(3, "say")
+    waiting(questions)
+    commands.pegboard("stop")
+    assert "stopped" in text_of(watched.receive())
+    watched.call(4, "say")
+    assert "stopped" in text_of(watched.receive())
+    commands.pegboard("resume")
+    watched.call(5, "say")
+    assert watched.receive()["id"] == 5
+    assert len(calls(log)) == 2
+
+
+@pytest.mark.promise("WAT-4", "SEC-4")
+def test_if_the_observer_is_killed_calls_pass_only_without_rules_and_pause(watched: Watched, home: Path) -> None:
+    watched.call(1, "say")
+    watched.receive()
+    observer = next(
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit()
+        and b"watch.observer" in _command_line(entry)
+        and f"PEGBOARD_STATE_DIR={home}/state".encode() in _environment(entry)
+    )
+    os.kill(observer, signal.SIGKILL)
+    assert watched.process.stderr is not None
+    assert b"the process that records calls has ended" in watched.process.stderr.readline()
+    watched.call(2, "say")
+    assert watched.receive()["result"]["isError"] is False
+    write_rules(home, ASK)
+    watched.call(3, "say")
+    assert "rules can't be read" in text_of(watched.receive())
+
+
+def _command_line(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _environment(entry: Path) -> bytes:
+    try:
+        return (entry / "environ").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.promise("WAT-4")
+def test_other_users_can_neither_read_nor_answer_questions(home: Path, questions: Questions) -> None:
+    (home / "state" / "questions").mkdir(parents=True, mode=0o755)
+    with questions.announce():
+        asked = questions.open(Question("a.b", {"secret": 1}, "agent", "a", "Why."))
+        folder = home / "state" / "questions"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir() if file.is_file()} == {0o600}
+        questions.answer(asked.question.id, Answer("approve", args={"secret": 2}))
+        assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir() if file.is_file()} == {0o600}
+        answer = asked.poll()
+        assert answer is not None
+        assert answer.args == {"secret": 2}
+        assert "secret" not in "".join(file.read_text() for file in folder.glob("*.answer"))
+
+
+@pytest.mark.promise("WAT-4")
+def test_questions_cross_processes_and_a_dead_app_does_not_count(home: Path, questions: Questions) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from pegboard.brake import Questions\n"
+        "here = Questions(Path(sys.argv[1])).announce(); print('open', flush=True); time.sleep(60)"
+    )
+    app = subprocess.Popen([sys.executable, "-c", code, str(home / "state")], stdout=subprocess.PIPE)
+    assert app.stdout is not None
+    app.stdout.readline()
+    assert questions.is_anyone_present()
+    changes: list[float] = []
+    end = questions.subscribe(lambda: changes.append(time.monotonic()))
+    asked = questions.open(Question("a.b", {}, "agent", "a", "Why."), wait=0.2)
+    assert asked.poll() is None
+    eventually(lambda: changes)
+    app.kill()
+    app.wait()
+    app.stdout.close()
+    answer = eventually(asked.poll)
+    assert answer.kind == "reject"
+    assert "No Pegboard app is open" in answer.reason
+    assert not questions.is_anyone_present()
+    end()

@@ -1,0 +1,270 @@
+"""The stdio proxy: bytes, processes, and the record."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mcp import Client, StdioServerParameters, stdio_client
+from watched import PLAIN_SERVER, PROGRAM, Watched, children, eventually, is_alive, recorded, records, result_of
+
+from pegboard.watch.agents import Agent
+
+MESSAGES = [
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"a":1e400}}}',
+    b'{"id":1,"method":"tools\\/call"}',
+    b'{"id":1,"id":1,"method":"tools/call","method":"ping"}',
+    b'[{"id":1,"method":"tools/call"},{"id":1,"method":"tools/call"},3]',
+    b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}',
+    b'{"jsonrpc":"2.0","id":1,"result":{"content":"x","isError":1,"structuredContent":[[]]}}',
+    b'{"jsonrpc":"2.0","id":null,"error":3}',
+    b'{"method":"notifications/cancelled","params":{"requestId":1}}',
+    b'{"method":"initialize","params":{"clientInfo":{"name":3}}}',
+    b'{"method":"initialize","params":[1]}',
+    b'{"id":2,"method":"tools/call","params":{"name":["x"],"arguments":"y"}}',
+    b'{"id":1,"result":{"tools":[{"name":"say","inputSchema":{"$ref":"#"}},7,{"name":""}]}}',
+    b"[" * 5000 + b"tools/call" + b"]" * 5000,
+    b'\xff\xfe{"tools/call"',
+    b"",
+    b"\r",
+    b"{",
+]
+
+
+@pytest.mark.promise("WAT-1")
+def test_any_bytes_pass_unchanged_in_both_directions() -> None:
+    piece = st.one_of(st.sampled_from(MESSAGES), st.binary(max_size=300), st.text(max_size=100).map(str.encode))
+    number = 0
+    with Watched("cat") as watched:
+
+        @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @given(st.lists(piece, max_size=8), st.sampled_from([b"\n", b"\r\n", b"\n\n"]))
+        def check(pieces: list[bytes], end: bytes) -> None:
+            nonlocal number
+            number += 1
+            mark = b"\nend %d\n" % number
+            sent = end.join(pieces) + mark
+            watched.send(sent)
+            seen = b""
+            while not seen.endswith(mark):
+                seen += watched.read()
+            assert seen == sent
+
+        check()
+        assert watched.close() == 0
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_line_of_100_mb_passes_with_bounded_memory() -> None:
+    line = b'{"id":5,"method":"tools/call","params":{"x":"' + b"y" * 100_000_000 + b'"}}\n'
+    with Watched("cat") as watched, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(watched.send, line)
+        size, end = 0, b""
+        while not end.endswith(b"\n"):
+            end = watched.read(2**20)
+            size += len(end)
+        sending.result()
+        assert size == len(line)
+        status = Path(f"/proc/{watched.process.pid}/status").read_text()
+        peak = int(status.partition("VmHWM:")[2].split()[0])
+        assert peak < 150_000  # kB
+        watched.close()
+    assert "too long" in str(result_of(recorded(1)[0]).meta.warnings)
+
+
+@pytest.mark.promise("WAT-1", "WAT-5")
+def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
+    with Watched() as watched:
+        watched.initialize()
+        watched.call(1, "say", text="hello", seconds=0.05)
+        assert watched.receive()["result"]["content"][0]["text"] == "hello"
+        watched.call("1", "fail", text="broken")
+        watched.receive()
+        watched.close()
+    failed, said = recorded(2)
+    assert (said.tool, said.args, said.source, said.ok) == (
+        "plain.say",
+        {"text": "hello", "seconds": 0.05},
+        "watch",
+        True,
+    )
+    assert 50 <= said.duration_ms < 5000
+    assert result_of(said).data == "hello"
+    assert failed.error is not None
+    assert failed.error.message == "broken"
+    agent = Agent.of_session(said.session)
+    assert agent is not None
+    assert (agent.name, agent.version, agent.pid) == ("tester", "7", os.getpid())
+    assert agent == Agent.of_session(failed.session)
+
+
+@pytest.mark.promise("WAT-1")
+async def test_the_official_client_works_through_the_proxy() -> None:
+    server = StdioServerParameters(
+        command=PROGRAM,
+        args=["watch", "--", sys.executable, str(Path(PLAIN_SERVER).with_name("sdk_server.py"))],
+        env=dict(os.environ),
+    )
+    async with Client(stdio_client(server)) as client:
+        tools = await client.list_tools()
+        assert "add" in {tool.name for tool in tools.tools}
+        result = await client.call_tool("add", {"a": 2, "b": 3})
+        assert result.structured_content == {"total": 5}
+    assert recorded(1)[0].args == {"a": 2, "b": 3}
+
+
+@pytest.mark.promise("WAT-1")
+def test_the_server_has_the_environment_of_the_client_and_its_stderr() -> None:
+    env = {"PATH": os.environ["PATH"], "ODD": "a=b\nc", "PEGBOARD_STATE_DIR": os.environ["PEGBOARD_STATE_DIR"]}
+    with Watched(env=env) as watched:
+        watched.call(1, "environment")
+        seen = json.loads(watched.receive()["result"]["content"][0]["text"])
+    with Watched(env=env, direct=True) as direct:
+        direct.call(1, "environment")
+        assert seen == json.loads(direct.receive()["result"]["content"][0]["text"])
+    with Watched("sh", "-c", "echo problem >&2; exit 7") as watched:
+        assert watched.process.wait(20) == 7
+        assert watched.process.stderr is not None
+        assert watched.process.stderr.read() == b"problem\n"
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$", -9), ("kill -TERM $$", -15)])
+def test_the_proxy_ends_as_its_server_ends(script: str, code: int) -> None:
+    with Watched("sh", "-c", script) as watched:
+        assert watched.process.wait(20) == code
+
+
+def test_a_program_that_is_missing_is_reported() -> None:
+    with Watched("no-such-program-here") as watched:
+        assert watched.process.wait(20) == 127
+        assert watched.process.stderr is not None
+        assert b"no-such-program-here was not started: No such file" in watched.process.stderr.read()
+
+
+@pytest.mark.promise("WAT-1")
+def test_signals_reach_the_server() -> None:
+    script = "trap 'echo got; exit 5' USR1; echo ready; while :; do sleep 0.05; done"
+    with Watched("sh", "-c", script) as watched:
+        assert watched.line() == b"ready"
+        watched.process.send_signal(signal.SIGUSR1)
+        assert watched.line() == b"got"
+        assert watched.process.wait(20) == 5
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("victim", ["proxy", "server"])
+def test_a_killed_process_leaves_no_orphan_and_its_calls_are_interrupted(victim: str) -> None:
+    with Watched() as watched:
+        watched.initialize()
+        for id_ in range(200):
+            watched.call(id_, "say" if id_ < 199 else "never")
+        for _ in range(199):
+            watched.receive()
+        below = children(watched.process.pid)
+        assert below
+        if victim == "proxy":
+            watched.process.kill()
+        else:
+            watched.call(200, "die")
+        watched.process.wait(20)
+        eventually(lambda: not any(map(is_alive, below)))
+    found = recorded(200 if victim == "proxy" else 201)
+    interrupted = [one for one in found if one.error is not None and one.error.detail == "interrupted"]
+    assert len(interrupted) == (1 if victim == "proxy" else 2)
+    assert len({one.id for one in found}) == len(found)
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_killed_client_leaves_no_orphan() -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        f"p = subprocess.Popen([{PROGRAM!r}, 'watch', '--', 'sh', '-c', 'trap \"\" TERM; while :; do sleep 0.1; done'],"
+        " stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "print(p.pid, flush=True)\ntime.sleep(60)\n"
+    )
+    client = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert client.stdout is not None
+    proxy = int(client.stdout.readline())
+    below = eventually(lambda: len(found := children(proxy)) >= 2 and found)
+    client.kill()
+    client.wait()
+    client.stdout.close()
+    eventually(lambda: not any(map(is_alive, [proxy, *below])))
+
+
+@pytest.mark.promise("WAT-1")
+def test_calls_of_ten_processes_are_all_recorded_once() -> None:
+    def agent(number: int) -> None:
+        with Watched() as watched:
+            for id_ in range(20):
+                watched.call(id_, "say", number=number * 20 + id_)
+            for _ in range(20):
+                watched.receive()
+            assert watched.close() == 0
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(agent, range(10)))
+    found = recorded(200)
+    assert sorted(one.args["number"] for one in found) == list(range(200))  # type: ignore[type-var]
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_record_that_cannot_be_written_is_reported_and_calls_pass(home: Path) -> None:
+    (home / "state").write_text("not a folder")
+    with Watched() as watched:
+        watched.call(1, "say")
+        assert watched.receive()["id"] == 1
+        assert watched.process.stderr is not None
+        assert b"calls are not recorded" in watched.process.stderr.readline()
+        watched.call(2, "say")
+        assert watched.receive()["id"] == 2
+
+
+@pytest.mark.promise("WAT-1")
+def test_calls_pass_while_the_database_is_locked_and_are_recorded_then(home: Path) -> None:
+    records()
+    with sqlite3.connect(home / "state" / "history.db", isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with Watched() as watched:
+            for id_ in range(50):
+                began = time.monotonic()
+                watched.call(id_, "say")
+                watched.receive()
+                if id_:
+                    assert time.monotonic() - began < 1
+            watched.close()
+        other.execute("ROLLBACK")
+    other.close()
+    assert len(recorded(50)) == 50
+
+
+@pytest.mark.promise("STO-2", "WAT-1")
+def test_secrets_are_passed_on_and_redacted_in_the_record() -> None:
+    env = {**os.environ, "MY_API_TOKEN": "sesame-open-4711"}
+    with Watched(env=env) as watched:
+        watched.call(1, "say", text="key sesame-open-4711")
+        assert watched.receive()["result"]["content"][0]["text"] == "key sesame-open-4711"
+        watched.close()
+    found = recorded(1)[0]
+    assert found.args == {"text": "key «secret MY_API_TOKEN»"}
+    assert result_of(found).data == "key «secret MY_API_TOKEN»"
+
+
+@pytest.mark.promise("WAT-1")
+def test_the_proxy_loads_no_heavy_library() -> None:
+    line = [sys.executable, "-X", "importtime", "-m", "pegboard", "watch", "--", "true"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "pegboard.watch.proxy" in loaded
+    assert not loaded & {"pydantic", "typer", "textual", "httpx", "mcp", "asyncio", "sqlite3", "subprocess"}

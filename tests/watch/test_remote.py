@@ -1,0 +1,219 @@
+"""Watched servers with an address: the bridge to stdio, and the HTTP proxy."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+from watched import PROGRAM, Watched, eventually, recorded, records
+
+from pegboard.brake import Answer, Questions
+from pegboard.watch.agents import Agent
+
+SDK_SERVER = str(Path(__file__).parents[1] / "fakes" / "sdk_server.py")
+
+
+def free_port() -> int:
+    """Return a free port."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def sdk_server() -> Iterator[str]:
+    """Run a server of the SDK over HTTP and yield its address."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, SDK_SERVER, "http", str(port)], stderr=subprocess.DEVNULL)
+    try:
+
+        def is_up() -> bool:
+            with socket.socket() as one:
+                return one.connect_ex(("127.0.0.1", port)) == 0
+
+        eventually(is_up)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def http_proxy(url: str) -> Iterator[str]:
+    """Run `pegboard watch --http` and yield its address."""
+    line = [PROGRAM, "watch", "--name", "remote", "--url", url, "--http", "0"]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+class Echo(BaseHTTPRequestHandler):
+    """A server that returns what it received: the body, and the headers as JSON in one header."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.headers.get("x-kind") == "stream":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for part in (b"id: 1\ndata: " + body + b"\n", b"\n", b": end\n\n"):
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+                self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        self.send_response(int(self.headers.get("x-status", "200")))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("X-Seen", json.dumps(self.headers.items()))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Be silent."""
+
+
+@contextmanager
+def echo_server(handler: type[BaseHTTPRequestHandler] = Echo) -> Iterator[str]:
+    """Run such a server and yield its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.promise("WAT-1")
+async def test_the_official_client_works_through_the_http_proxy() -> None:
+    with sdk_server() as url, http_proxy(url) as address:
+        async with Client(address) as client:
+            result = await client.call_tool("add", {"a": 2, "b": 3})
+            assert result.structured_content == {"total": 5}
+    found = recorded(1)[0]
+    assert (found.tool, found.args, found.source, found.ok) == ("remote.add", {"a": 2, "b": 3}, "watch", True)
+    agent = Agent.of_session(found.session)
+    assert agent is not None
+    assert agent.name != "unknown"
+
+
+@pytest.mark.promise("WAT-1")
+async def test_the_official_client_works_through_the_bridge() -> None:
+    with sdk_server() as url:
+        server = StdioServerParameters(
+            command=PROGRAM, args=["watch", "--name", "far", "--url", url], env=dict(os.environ)
+        )
+        async with Client(stdio_client(server)) as client:
+            assert "add" in {tool.name for tool in (await client.list_tools()).tools}
+            result = await client.call_tool("add", {"a": 2, "b": 3})
+            assert result.structured_content == {"total": 5}
+    found = recorded(1)[0]
+    assert (found.tool, found.ok) == ("far.add", True)
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("kind", ["plain", "stream"])
+def test_bodies_and_headers_pass_the_http_proxy_unchanged(kind: str) -> None:
+    with echo_server() as url, http_proxy(url) as address:
+        bodies = [b"{}", b"\xff\x00 no JSON", b'{"method":"tools\\/call"', json.dumps({"x": "é" * 300_000}).encode()]
+        for body in bodies:
+            headers = {"x-kind": kind, "X-Odd": "a, b", "mcp-session-id": "s1", "connection": "x-gone", "x-gone": "1"}
+            got = httpx2.post(address, content=body, headers=headers)
+            assert got.content == (body if kind == "plain" else b"id: 1\ndata: " + body + b"\n\n: end\n\n")
+            if kind == "plain":
+                seen = {name.lower(): value for name, value in json.loads(got.headers["x-seen"])}
+                assert seen["x-odd"] == "a, b"
+                assert seen["host"] == url.split("/")[2]
+                assert "x-gone" not in seen
+        assert httpx2.post(address, content=b"{}", headers={"x-status": "418"}).status_code == 418
+
+
+@pytest.mark.promise("WAT-1")
+@pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}])
+def test_a_web_page_cannot_use_the_http_proxy(headers: dict[str, str]) -> None:
+    with echo_server() as url, http_proxy(url) as address:
+        assert httpx2.post(address, content=b"{}", headers=headers).status_code == 403
+
+
+@pytest.mark.promise("WAT-4")
+def test_the_brake_holds_calls_over_http(home: Path) -> None:
+    (home / "approvals.toml").write_text('[[rule]]\nask = "remote.*"\n')
+    questions = Questions(home / "state")
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {"a": 1}}}
+    with echo_server() as url, http_proxy(url) as address:
+        assert "No Pegboard app is open" in httpx2.post(address, json=call).text
+        with questions.announce():
+            answers: list[Any] = []
+            asking = threading.Thread(target=lambda: answers.append(httpx2.post(address, json=call, timeout=30).json()))
+            asking.start()
+            (question,) = eventually(questions.pending)
+            questions.answer(question.id, Answer("approve", args={"a": 2}))
+            asking.join(20)
+            assert answers[0]["params"] == {"name": "x", "arguments": {"a": 2}}
+            with pytest.raises(httpx2.TimeoutException):
+                httpx2.post(address, json=call, timeout=1)
+            eventually(lambda: not questions.pending())
+    last = recorded(3)[0]
+    assert last.error is not None
+    assert last.error.detail == "cancelled"
+
+
+@pytest.mark.promise("WAT-1", "WAT-2")
+def test_headers_and_address_of_a_bridge_come_from_the_environment_and_are_not_in_the_process_list() -> None:
+    seen: list[dict[str, str]] = []
+
+    class Server(Echo):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            seen.append({name.lower(): value for name, value in self.headers.items()})
+            data = json.dumps({"jsonrpc": "2.0", "id": body["id"], "result": {"content": []}}, indent=1).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    with echo_server(Server) as url:
+        env = {**os.environ, "PEGBOARD_WATCH_URL": url + "?key=sesame-1", "PEGBOARD_WATCH_HEADER_0": "X-Key: sesame-2"}
+        with Watched(PROGRAM, "watch", "--name", "far", "--url", "env", env=env, direct=True) as started:
+            started.call(1, "say")
+            assert started.receive() == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
+            processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+            assert "sesame" not in processes
+            assert started.close() == 0
+    assert seen[0]["x-key"] == "sesame-2"
+    assert len(recorded(1)) == 1
+
+
+@pytest.mark.promise("WAT-1")
+def test_a_server_that_cannot_be_reached_is_an_error_and_not_an_end() -> None:
+    url = f"http://127.0.0.1:{free_port()}/mcp"
+    with Watched(PROGRAM, "watch", "--url", url, direct=True) as started:
+        for id_ in (1, 2):
+            started.call(id_, "say")
+            assert "can't be reached" in started.receive()["error"]["message"]
+        assert started.close() == 0
+    eventually(lambda: len(records()) == 2)
