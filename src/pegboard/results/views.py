@@ -7,9 +7,11 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from pegboard.results.chart import chart
+from pegboard.results.images import images
 from pegboard.results.table import Table, is_wrapped
 
-View = Literal["tree", "table", "markdown", "text"]
+View = Literal["image", "tree", "table", "markdown", "text", "chart"]
 """Way of displaying a value."""
 
 _JUDGED = 5_000
@@ -26,13 +28,29 @@ _SIGNS = (
 _SIGNS_NEEDED = 2
 
 
-def views(value: JsonValue) -> tuple[View, ...]:
-    """Return the views that fit a value, best first, at least one."""
+def views(value: JsonValue, file: str = "", meta: JsonValue = None) -> tuple[View, ...]:
+    """Return the views that fit a value, best first, at least one.
+
+    Args:
+        value: The value.
+        file: Name of the file that a text is the content of; see `code_file`.
+        meta: Further data in which images may be.
+    """
+    found = _views(value, file)
+    pictures: tuple[View, ...] = ("image",) if images(value) or images(meta) else ()
+    return (*pictures, *found, *_charts(value))
+
+
+def _charts(value: JsonValue) -> tuple[View, ...]:
+    return ("chart",) if isinstance(value, dict | list) and chart(value) is not None else ()
+
+
+def _views(value: JsonValue, file: str) -> tuple[View, ...]:
     match value:
         case str():
-            if not value.strip():
+            if not value.strip() or (file and not file.endswith(".md")):
                 return ("text",)
-            return ("markdown", "text") if is_markdown(value) else ("text", "markdown")
+            return ("markdown", "text") if file or is_markdown(value) else ("text", "markdown")
         case dict() | list() if value:
             table = Table.of(value)
             if table is None:

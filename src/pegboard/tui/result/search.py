@@ -47,8 +47,11 @@ class Search:
         self._view: Searchable | None = None
         self._hits: list[Any] = []
         self._at = 0
+        self._where, self._is_cut = "", False
         self.wanted = ""
         self.note = ""
+        self.rest = ""
+        """What else could be searched, and how; empty if the view covers the whole result."""
 
     @property
     def found(self) -> bool:
@@ -61,6 +64,7 @@ class Search:
             self._view.mark(None)
         self._view = None
         self._hits = []
+        self._where, self._is_cut = "", False
         self.note = ""
         self._changed()
 
@@ -80,10 +84,38 @@ class Search:
             await asyncio.sleep(0)
         self._hits = hits[:_HITS]
         if not self._hits:
-            self.note = f"no match: {wanted}"
+            self.note = f"no match{' in the part shown' if self.rest else ''}: {wanted}{self._more}"
             self._changed()
             return
         self._go(view.nearest(self._hits))
+
+    def announce(self, note: str) -> None:
+        """Show a note instead of hits."""
+        self.note = note
+        self._changed()
+
+    def show_hits(self, view: Searchable, wanted: str, hits: list[Any], where: str, *, is_cut: bool) -> None:
+        """Show hits that were found elsewhere than in the view.
+
+        Args:
+            view: View that shows them.
+            wanted: Text that was searched for.
+            hits: The hits.
+            where: What was searched, such as `all 48 MB`.
+            is_cut: Whether there are more.
+        """
+        self.leave()
+        self.wanted = wanted
+        self._view, self._hits, self._where, self._is_cut = view, hits, where, is_cut
+        view.mark(pattern(wanted))
+        if hits:
+            self._go(0)
+        else:
+            self.announce(f"no match in {where}: {wanted}")
+
+    @property
+    def _more(self) -> str:
+        return f" · {self.rest}" if self.rest else ""
 
     def step(self, steps: int) -> None:
         """Show another hit, wrapping around at the ends."""
@@ -94,6 +126,11 @@ class Search:
         self._at = index
         if self._view is not None:
             self._view.go(self._hits[index])
-        total = f"{len(self._hits):,}{'+' if len(self._hits) == _HITS else ''}"
-        self.note = f"{index + 1:,} of {total}: {self.wanted}"
+        total = f"{len(self._hits):,}{'+' if self._is_cut or len(self._hits) == _HITS else ''}"
+        if self._where:
+            self.note = f"{index + 1:,} of {total} in {self._where}: {self.wanted}"
+        elif self.rest:
+            self.note = f"{index + 1:,} of {total} in the part shown: {self.wanted}{self._more}"
+        else:
+            self.note = f"{index + 1:,} of {total}: {self.wanted}"
         self._changed()

@@ -1,0 +1,105 @@
+"""Numbers of a result as a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from pegboard.results.clean import clean_line
+from pegboard.results.table import Table
+
+_MOST_BARS = 30
+_MOST_POINTS = 1_000
+_LABEL = 24
+_NUMBERING = {"id", "index", "number", "no", "nr", "row", "#", "pid", "line"}
+"""Names of columns that number the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Chart of one series of numbers.
+
+    Attributes:
+        title: Name of the column; empty for a list.
+        labels: Sanitized label of each value, for a bar chart; empty for a line chart.
+        positions: Position of each value in the list.
+        values: The values; a long series is represented by the least and greatest of each part.
+        total: Number of values in the result.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    positions: tuple[int, ...]
+    values: tuple[float, ...]
+    total: int
+
+
+def chart(value: JsonValue) -> Chart | None:
+    """Return the chart of a list of numbers or of a table with one column of numbers, or None."""
+    if isinstance(value, list) and len(value) > 1 and not isinstance(value[0], dict):
+        numbers = [_number(item) for item in value]
+        if all(number is not None for number in numbers):
+            return _chart("", (), numbers)
+        return None
+    table = Table.of(value)
+    return None if table is None else table_chart(table)
+
+
+def table_chart(table: Table) -> Chart | None:
+    """Return the chart of the only column of numbers, or None. Columns that number the rows don't count."""
+    numeric = [column for column in range(len(table.columns)) if table.is_numeric(column)]
+    if len(numeric) > 1:
+        numeric = [column for column in numeric if table.columns[column].casefold() not in _NUMBERING]
+    if len(numeric) != 1 or len(table) < 2:
+        return None
+    rows = range(len(table))
+    labels: tuple[str, ...] = ()
+    named = next((column for column in range(len(table.columns)) if column != numeric[0]), None)
+    if len(table) <= _MOST_BARS and named is not None:
+        labels = tuple(clean_line(table.cell(row, named))[:_LABEL] or str(row) for row in rows)
+    values = [_number(table.value(row, numeric[0])) for row in rows]
+    return _chart(clean_line(table.columns[numeric[0]]), labels, values)
+
+
+def _chart(title: str, labels: tuple[str, ...], values: Sequence[float | None]) -> Chart | None:
+    points = [(at, value) for at, value in enumerate(values) if value is not None]
+    if len(points) < 2:
+        return None
+    total = len(points)
+    if len(points) > _MOST_POINTS:
+        points = _thinned(points)
+    return Chart(
+        title=title,
+        labels=tuple(labels[at] for at, _ in points) if labels else (),
+        positions=tuple(at for at, _ in points),
+        values=tuple(value for _, value in points),
+        total=total,
+    )
+
+
+def _thinned(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return the least and the greatest value of each part of a series, which keeps its outline."""
+    size = math.ceil(len(points) / (_MOST_POINTS // 2))
+    kept: list[tuple[int, float]] = []
+    for start in range(0, len(points), size):
+        part = points[start : start + size]
+        ends = {min(part, key=_value), max(part, key=_value)}
+        kept += sorted(ends)
+    return kept
+
+
+def _value(point: tuple[int, float]) -> float:
+    return point[1]
+
+
+def _number(value: JsonValue) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
