@@ -14,6 +14,7 @@ from pegboard.results.table import Table
 _MOST_BARS = 30
 _MOST_POINTS = 1_000
 _LABEL = 24
+_LOOKED_AT = 200
 _NUMBERING = {"id", "index", "number", "no", "nr", "row", "#", "pid", "line"}
 """Names of columns that number the rows."""
 
@@ -40,28 +41,42 @@ class Chart:
 def chart(value: JsonValue) -> Chart | None:
     """Return the chart of a list of numbers or of a table with one column of numbers, or None."""
     if isinstance(value, list) and len(value) > 1 and not isinstance(value[0], dict):
-        numbers = [_number(item) for item in value]
-        if all(number is not None for number in numbers):
-            return _chart("", (), numbers)
-        return None
+        return _chart("", (), [_number(item) for item in value]) if can_chart(value, None) else None
     table = Table.of(value)
-    return None if table is None else table_chart(table)
+    return None if table is None else _table_chart(table)
 
 
-def table_chart(table: Table) -> Chart | None:
-    """Return the chart of the only column of numbers, or None. Columns that number the rows don't count."""
+def can_chart(value: JsonValue, table: Table | None) -> bool:
+    """Return True if a value probably has a chart. It looks at few values, because it decides which views exist.
+
+    Args:
+        value: The value.
+        table: The table in the value, if there is one.
+    """
+    if table is not None:
+        return _numeric_column(table) is not None
+    return isinstance(value, list) and len(value) > 1 and all(_number(item) is not None for item in value[:_LOOKED_AT])
+
+
+def _numeric_column(table: Table) -> int | None:
+    """Return the only column of numbers, or None. Columns that number the rows don't count."""
     numeric = [column for column in range(len(table.columns)) if table.is_numeric(column)]
     if len(numeric) > 1:
         numeric = [column for column in numeric if table.columns[column].casefold() not in _NUMBERING]
-    if len(numeric) != 1 or len(table) < 2:
+    return numeric[0] if len(numeric) == 1 and len(table) > 1 else None
+
+
+def _table_chart(table: Table) -> Chart | None:
+    numeric = _numeric_column(table)
+    if numeric is None:
         return None
     rows = range(len(table))
     labels: tuple[str, ...] = ()
-    named = next((column for column in range(len(table.columns)) if column != numeric[0]), None)
+    named = next((column for column in range(len(table.columns)) if column != numeric), None)
     if len(table) <= _MOST_BARS and named is not None:
         labels = tuple(clean_line(table.cell(row, named))[:_LABEL] or str(row) for row in rows)
-    values = [_number(table.value(row, numeric[0])) for row in rows]
-    return _chart(clean_line(table.columns[numeric[0]]), labels, values)
+    values = [_number(table.value(row, numeric)) for row in rows]
+    return _chart(clean_line(table.columns[numeric]), labels, values)
 
 
 def _chart(title: str, labels: tuple[str, ...], values: Sequence[float | None]) -> Chart | None:

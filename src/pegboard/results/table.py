@@ -164,9 +164,14 @@ class Table:
             row = self._rows[number]
             yield {key: value for key, value in row.items() if key not in self.hidden} if self.hidden else row
 
-    def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
-        """Yield the row and column of each cell that contains a match at any depth, and None for the others."""
-        for number, at in enumerate(self._numbers):
+    def find(self, wanted: re.Pattern[str], rows: int | None = None) -> Iterator[tuple[int, int] | None]:
+        """Yield the row and column of each cell that contains a match at any depth, and None for the others.
+
+        Args:
+            wanted: Pattern from `pattern`.
+            rows: Number of rows to search; all of them by default.
+        """
+        for number, at in enumerate(islice(self._numbers, rows)):
             row = self._rows[at]
             for column, name in enumerate(self.columns):
                 found = name in row and any(path is not None for path in find(row[name], wanted))

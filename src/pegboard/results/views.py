@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from pegboard.results.chart import chart
+from pegboard.results.chart import can_chart
 from pegboard.results.images import images
 from pegboard.results.table import Table, is_wrapped
 
@@ -36,13 +36,8 @@ def views(value: JsonValue, file: str = "", meta: JsonValue = None) -> tuple[Vie
         file: Name of the file that a text is the content of; see `code_file`.
         meta: Further data in which images may be.
     """
-    found = _views(value, file)
     pictures: tuple[View, ...] = ("image",) if images(value) or images(meta) else ()
-    return (*pictures, *found, *_charts(value))
-
-
-def _charts(value: JsonValue) -> tuple[View, ...]:
-    return ("chart",) if isinstance(value, dict | list) and chart(value) is not None else ()
+    return (*pictures, *_views(value, file))
 
 
 def _views(value: JsonValue, file: str) -> tuple[View, ...]:
@@ -53,9 +48,11 @@ def _views(value: JsonValue, file: str) -> tuple[View, ...]:
             return ("markdown", "text") if file or is_markdown(value) else ("text", "markdown")
         case dict() | list() if value:
             table = Table.of(value)
+            charts: tuple[View, ...] = ("chart",) if can_chart(value, table) else ()
             if table is None:
-                return "tree", "text"
-            return ("table", "tree", "text") if table.path == () or is_wrapped(value) else ("tree", "table", "text")
+                return "tree", "text", *charts
+            is_first = table.path == () or is_wrapped(value)
+            return ("table", "tree", "text", *charts) if is_first else ("tree", "table", "text", *charts)
         case _:
             return ("text",)
 

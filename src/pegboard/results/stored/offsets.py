@@ -6,7 +6,7 @@ import json
 import re
 from array import array
 from collections.abc import Iterator
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined] # it has no types
 
 LARGE = 200_000
 """Size in bytes from which a list or an object is read in parts."""
@@ -16,7 +16,7 @@ _MOST_KEYS = 10_000
 _COLUMNS_FROM = 2
 _SPACE = re.compile(r"[ \t\r\n]*")
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u....|u....|.)", re.DOTALL)
-_scan = json.JSONDecoder().scan_once
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # it has no types
 
 
 def skip_space(text: str, at: int) -> int:

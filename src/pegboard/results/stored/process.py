@@ -12,7 +12,7 @@ import resource
 import stat
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -135,7 +135,7 @@ def _search(request: Request) -> Answer:
     return {"hits": hits[:_MOST_HITS], "more": len(hits) > _MOST_HITS, "is_text": text[at] == '"'}, b""
 
 
-def _hits(text: str, at: int, wanted: re.Pattern[str]) -> Iterator[list[object]]:
+def _hits(text: str, at: int, wanted: re.Pattern[str]) -> Iterator[Sequence[object]]:
     """Yield the path of each match, or its start and end in a text."""
     if text[at] not in "[{":
         value = json.loads(text)
@@ -150,7 +150,7 @@ def _hits(text: str, at: int, wanted: re.Pattern[str]) -> Iterator[list[object]]
             yield [step]
             if not isinstance(value, list | dict):
                 continue
-        yield from ([step, *path] for path in find(value, wanted) if path is not None)  # type: ignore[arg-type] # JSON
+        yield from ([step, *path] for path in find(value, wanted) if path is not None)
 
 
 def _position(text: str, path: object) -> int:

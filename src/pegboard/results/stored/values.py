@@ -123,7 +123,7 @@ class StoredList(list[JsonValue]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = None  # type: ignore[assignment] # as lists
+    __hash__ = None
 
 
 class StoredObject(dict[str, JsonValue]):
@@ -175,7 +175,7 @@ class StoredObject(dict[str, JsonValue]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = None  # type: ignore[assignment] # as dicts
+    __hash__ = None
 
 
 class StoredText:

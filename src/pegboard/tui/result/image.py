@@ -163,8 +163,10 @@ def _image_widget(protocol: Protocol, size: tuple[int, int], pixels: bytes) -> W
     from PIL import Image
     from textual_image import widget
 
-    made = {"kitty": widget.TGPImage, "sixel": widget.SixelImage, "blocks": widget.HalfcellImage}[protocol]
-    return made(Image.frombytes("RGBA", size, pixels))
+    kinds: dict[Protocol, type[widget.TGPImage | widget.SixelImage | widget.HalfcellImage]]
+    kinds = {"kitty": widget.TGPImage, "sixel": widget.SixelImage, "blocks": widget.HalfcellImage}
+    made: Widget = kinds[protocol](Image.frombytes("RGBA", size, pixels))
+    return made
 
 
 def _load() -> None:

@@ -359,11 +359,6 @@ class ResultPane(Widget):
         self._update()
         self.focus()
 
-    def on_table_view_filter_asked(self, event: TableView.FilterAsked) -> None:
-        """Prompt for a filter for the rows."""
-        event.stop()
-        self._prompt.ask("rows", "Filter rows", event.wanted)
-
     # Commands
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -378,6 +373,8 @@ class ResultPane(Widget):
                 return self._views.is_whole and bool(self._views.search.wanted)
             case "jq":
                 return self.result is not None and self.result.data is not None
+            case "filter_rows":
+                return self._views.shown == "table"
             case "whole":
                 return bool(self._whole.filter)
             case "match":
@@ -415,6 +412,11 @@ class ResultPane(Widget):
             complete = partial(completions, self.result.data)
             self._prompt.ask("jq", "jq", self._whole.filter or ".", complete=complete)
             self._update()
+
+    def action_filter_rows(self) -> None:
+        """Prompt for a filter for the rows of the table."""
+        if isinstance(view := self._views.capable, TableView):
+            self._prompt.ask("rows", "Filter rows", view.wanted)
 
     def action_whole(self) -> None:
         """Remove the jq filter."""

@@ -36,7 +36,6 @@ class ResultPrompt(Vertical):
             "Complete",
             "Complete the path in the jq filter; again: the next completion.",
             meaning="Next",
-            priority=True,
         ),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)

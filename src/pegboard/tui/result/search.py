@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
+from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
 from pegboard.results.search import pattern
 
 _HITS = 10_000
-_AT_ONCE = 2_000
+_SLICE = 0.01
+"""Seconds of work between two pauses."""
 
 
 @runtime_checkable
@@ -79,10 +80,16 @@ class Search:
         view.mark(rule)
         places = view.find(rule)
         hits: list[Any] = []
-        while (some := list(islice(places, _AT_ONCE))) and len(hits) < _HITS:
-            hits += [hit for hit in some if hit is not None]
-            await asyncio.sleep(0)
-        self._hits = hits[:_HITS]
+        paused = monotonic()
+        for hit in places:
+            if hit is not None:
+                hits.append(hit)
+                if len(hits) == _HITS:
+                    break
+            if monotonic() - paused > _SLICE:
+                await asyncio.sleep(0)
+                paused = monotonic()
+        self._hits = hits
         if not self._hits:
             self.note = f"no match{' in the part shown' if self.rest else ''}: {wanted}{self._more}"
             self._changed()

@@ -19,7 +19,7 @@ from pegboard.results.clean import clean_line
 from pegboard.results.paths import Path
 from pegboard.results.sizes import count
 from pegboard.results.stored.client import StoredResultError
-from pegboard.results.table import Table
+from pegboard.results.table import CELL, Table
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.line_view import LineView, Span
 
@@ -76,9 +76,6 @@ class TableView(LineView):
         Command("result.table.home", "home", "edge(-1)", "Top", "Move to the first row."),
         Command("result.table.end", "end", "edge(1)", "Bottom", "Move to the last row."),
         Command("result.table.sort", "o", "sort", "Sort", "Sort by this column; again: descending, then unsorted."),
-        Command(
-            "result.table.filter", "f", "filter", "Filter rows", "Show only rows that contain a text.", footer=True
-        ),
         Command("result.table.hide", "h", "hide", "Hide column", "Hide the column at the cursor."),
         Command("result.table.show_columns", "H", "show_columns", "All columns", "Show the hidden columns again."),
     )
@@ -98,13 +95,6 @@ class TableView(LineView):
     class CursorMoved(Message):
         """The cursor moved to another cell, or the rows have changed."""
 
-    class FilterAsked(Message):
-        """The user wants to enter a filter for the rows."""
-
-        def __init__(self, wanted: str) -> None:
-            super().__init__()
-            self.wanted = wanted
-
     def __init__(self, table: Table, *, arrange: Arrange = arrange_here, searched: int | None = None) -> None:
         super().__init__()
         self._all = self._table = table
@@ -121,9 +111,18 @@ class TableView(LineView):
         table = self._all
         columns = range(len(table.columns))
         self._widths = [table.width(column) for column in columns]
+        if self._arrangement.column in table.columns:
+            sorted_by = table.columns.index(self._arrangement.column)
+            with_sign = cell_len(clean_line(self._arrangement.column)) + 1
+            self._widths[sorted_by] = max(self._widths[sorted_by], min(with_sign, CELL))
         self._numeric = [table.is_numeric(column) for column in columns]
         left_out = table.columns_left_out
         self._rest = f"… {count(left_out, 'more key')}" if left_out else ""
+
+    @property
+    def wanted(self) -> str:
+        """Text that the rows must contain."""
+        return self._arrangement.wanted
 
     @property
     def table(self) -> Table:
@@ -202,10 +201,7 @@ class TableView(LineView):
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
         """Yield each matching cell of the searched rows, and None for each other cell."""
-        for hit in self._table.find(wanted):
-            if hit is not None and self._searched is not None and hit[0] >= self._searched:
-                return
-            yield hit
+        return self._table.find(wanted, self._searched)
 
     def cell_of(self, path: Path) -> tuple[int, int] | None:
         """Return the cell that contains the value at a path, or None if it is not shown."""
@@ -215,7 +211,7 @@ class TableView(LineView):
         row, key = path[at], str(path[at + 1])
         numbers = self._table.numbers
         try:
-            return numbers.index(row), self._table.columns.index(key)  # type: ignore[arg-type] # a number in a list
+            return numbers.index(row), self._table.columns.index(key)
         except ValueError:
             return None
 
@@ -270,14 +266,14 @@ class TableView(LineView):
             wished = replace(before, column=None, descending=False)
         else:
             wished = replace(before, descending=True)
-        self.arrange(wished, column)
+        self.arrange_rows(wished, column)
 
     def filter_rows(self, wanted: str) -> None:
         """Show only rows that contain a text; all rows if it is empty."""
-        self.arrange(replace(self._arrangement, wanted=wanted), self.cursor[1])
+        self.arrange_rows(replace(self._arrangement, wanted=wanted), self.cursor[1])
 
     @work(exclusive=True, group="arrange")
-    async def arrange(self, wished: Arrangement, column: int) -> None:
+    async def arrange_rows(self, wished: Arrangement, column: int) -> None:
         """Sort and filter the rows without blocking, and move the cursor to the first one.
 
         Args:
@@ -292,6 +288,7 @@ class TableView(LineView):
                 numbers = await self._arrange(self._all, wished)
             self._arrangement = wished
             self._table = self._all.with_rows(numbers)
+            self._measure()
         except StoredResultError as error:
             self._problem = clean_line(str(error))
         finally:
@@ -299,6 +296,14 @@ class TableView(LineView):
         self.rows_changed()
         self.cursor = (0, column)
         self.post_message(self.CursorMoved())
+
+    def adopt(self, other: TableView) -> None:
+        """Show the columns, the order, the selection and the cell of another view of the same list."""
+        self._set_hidden(other.table.hidden)
+        if other._arrangement != Arrangement():
+            self.arrange_rows(other._arrangement, other.cursor[1])
+        elif other.row_count and (cell := self.cell_of(other.path)) is not None:
+            self.cursor = cell
 
     def watch_cursor(self) -> None:
         """Keep the cursor visible and post `CursorMoved`."""
@@ -331,10 +336,6 @@ class TableView(LineView):
     def action_sort(self) -> None:
         """Sort by the column at the cursor."""
         self._sort_by(self.cursor[1])
-
-    def action_filter(self) -> None:
-        """Post `FilterAsked`."""
-        self.post_message(self.FilterAsked(self._arrangement.wanted))
 
     def action_hide(self) -> None:
         """Hide the column at the cursor."""

@@ -180,15 +180,15 @@ class ResultViews(Container):
         outdated: set[ViewName] = {"text", "chart"} if isinstance(stored, StoredText) else {"tree", "table", "chart"}
         old = self.capable if self.shown in outdated else None
         at = old.path if isinstance(old, CursorView) else None
-        self._drop_views({"tree", "table", "markdown", "text", "image", "error", "log", "chart"} - outdated)
+        self._drop_views(set(self._views) - outdated)
         self.search.rest = size
         note = self.search.wanted if self.search.note else ""
         self.show(self.shown)
         view = self.capable
         if isinstance(view, TreeView) and at:
             view.call_after_refresh(view.go, at)
-        elif isinstance(view, TableView) and at and (cell := view.cell_of(at)) is not None:
-            view.go(cell)
+        elif isinstance(view, TableView) and isinstance(old, TableView):
+            view.adopt(old)
         if note:
             self.search_for(note)
 
