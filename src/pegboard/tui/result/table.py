@@ -100,7 +100,8 @@ class TableView(LineView):
         self._all = self._table = table
         self._arrange = arrange
         self._searched = searched
-        self._arrangement = Arrangement()
+        self._arrangement = self._wished = Arrangement()
+        """What is shown, and what will be once the rows are arranged."""
         self._problem = ""
         self._is_arranging = False
         self._first = 1
@@ -259,18 +260,20 @@ class TableView(LineView):
 
     def _sort_by(self, column: int) -> None:
         """Sort by a column: ascending, then descending, then as in the result."""
-        key, before = self._table.columns[column], self._arrangement
+        key, before = self._table.columns[column], self._wished
         if before.column != key:
             wished = replace(before, column=key, descending=False)
         elif before.descending:
             wished = replace(before, column=None, descending=False)
         else:
             wished = replace(before, descending=True)
+        self._wished = wished
         self.arrange_rows(wished, column)
 
     def filter_rows(self, wanted: str) -> None:
         """Show only rows that contain a text; all rows if it is empty."""
-        self.arrange_rows(replace(self._arrangement, wanted=wanted), self.cursor[1])
+        self._wished = replace(self._wished, wanted=wanted)
+        self.arrange_rows(self._wished, self.cursor[1])
 
     @work(exclusive=True, group="arrange")
     async def arrange_rows(self, wished: Arrangement, column: int) -> None:
@@ -290,7 +293,7 @@ class TableView(LineView):
             self._table = self._all.with_rows(numbers)
             self._measure()
         except StoredResultError as error:
-            self._problem = clean_line(str(error))
+            self._problem, self._wished = clean_line(str(error)), self._arrangement
         finally:
             self._is_arranging = False
         self.rows_changed()
@@ -300,8 +303,9 @@ class TableView(LineView):
     def adopt(self, other: TableView) -> None:
         """Show the columns, the order, the selection and the cell of another view of the same list."""
         self._set_hidden(other.table.hidden)
-        if other._arrangement != Arrangement():
-            self.arrange_rows(other._arrangement, other.cursor[1])
+        if other._wished != Arrangement():
+            self._wished = other._wished
+            self.arrange_rows(self._wished, other.cursor[1])
         elif other.row_count and (cell := self.cell_of(other.path)) is not None:
             self.cursor = cell
 

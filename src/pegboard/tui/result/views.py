@@ -89,6 +89,8 @@ class ResultViews(Container):
         self._is_ready = False
         self._stored: JsonValue | StoredText = None
         self._file = ""
+        self._unfiltered: ViewName | None = None
+        """The view that was shown before a filter, because a filtered result may not have it."""
 
     def compose(self) -> ComposeResult:
         """Yield the text that is shown without a call."""
@@ -137,7 +139,7 @@ class ResultViews(Container):
         self.search.leave()
         self.search.rest = ""
         self._tool, self._file = tool, file
-        self._result = self._stored = None
+        self._result = self._stored = self._unfiltered = None
         self._log = log
         self._outdated += self._views.values()
         self._views = {}
@@ -162,7 +164,7 @@ class ResultViews(Container):
             result: The result.
             file: As for `reset`.
         """
-        shown = self.shown
+        shown = self._unfiltered = self._unfiltered or self.shown
         self._drop_views({"log"})
         self._result, self._stored, self._file = result, None, file
         self.search.rest = ""
@@ -220,6 +222,7 @@ class ResultViews(Container):
 
     def choose(self, name: ViewName) -> None:
         """Show a view and remember it for the tool."""
+        self._unfiltered = None
         if self._tool:
             self._preferred = (self._tool, name)
         self.show(name)
