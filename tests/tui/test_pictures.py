@@ -193,16 +193,18 @@ def test_the_views_of_a_result(
 
     async def run(pilot: Pilot[None]) -> None:
         await start(pilot)
-        pane = pilot.app.screen.query_one(ResultPane)
-        pane.focus()
+        screen = pilot.app.screen
+        assert isinstance(screen, ToolsScreen)
+        screen.query_one(ResultPane).focus()
         await pilot.pause()
         for key in keys:
             await pilot.press(key)
+            await pilot.pause()
             if key in {"o", "f", "enter", "vertical_line"}:
-                await pilot.app.workers.wait_for_complete(
-                    [worker for worker in pilot.app.workers if worker.group in {"jq", "arrange"}]
-                )
-                await pilot.pause(0.2)
+                end = monotonic() + PATIENCE
+                while not views_are_ready(screen):
+                    assert monotonic() < end, "the result was never filtered"
+                    await pilot.pause(0.05)
         wait = presses(until=views_are_ready)
         assert callable(wait)
         await wait(pilot)
