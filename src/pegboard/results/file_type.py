@@ -17,7 +17,7 @@ _LONGEST = 4_000
 
 
 def code_file(args: Mapping[str, JsonValue]) -> str:
-    """Return a file name that stands for the type of code in a call's file, such as `x.py`; empty if it isn't code."""
+    """Return a short file name with the type of the code in a call's file, such as `x.py`; empty if it isn't code."""
     for argument in _NAMES:
         path = args.get(argument)
         if not isinstance(path, str) or len(path) > _LONGEST:

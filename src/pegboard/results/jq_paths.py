@@ -91,7 +91,7 @@ def _split(filter: str) -> tuple[list[str], int]:  # noqa: A002 - as above
 
 
 def _result(values: list[JsonValue], part: str) -> list[JsonValue]:
-    """Return samples of the result of a part of a filter; none if only jq can tell."""
+    """Return samples of the result of a part of a filter; none for parts that only jq can evaluate."""
     if _PATH.fullmatch(part):
         return _through(values, part)
     return values if _UNCHANGED.fullmatch(part) else []

@@ -120,7 +120,7 @@ async def test_numbers_and_their_headings_are_aligned_at_the_right(stage: OpenSt
         assert "4 rows" in on.text
 
 
-async def test_rows_are_filtered_and_sorted_and_columns_hidden_and_what_is_shown_is_saved(
+async def test_rows_are_filtered_and_sorted_and_columns_hidden_and_the_visible_part_is_saved(
     stage: OpenStage, tmp_path: Path
 ) -> None:
     async with stage(width=100) as on:
@@ -201,7 +201,7 @@ async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_pat
         assert (tmp_path / "r.png").read_bytes() == base64.b64decode(png())
 
 
-async def test_what_is_no_image_or_too_large_is_reported(stage: OpenStage, tmp_path: Path) -> None:
+async def test_damaged_and_huge_images_are_reported(stage: OpenStage, tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.png"
     Image.new("1", (30_000, 30_000)).save(bomb)
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")

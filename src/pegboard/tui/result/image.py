@@ -79,7 +79,7 @@ class ImageView(Vertical, can_focus=True):
         return self._images[self._at]
 
     def compose(self) -> ComposeResult:
-        """Yield the line about the image, and its room."""
+        """Yield the line about the image, and its container."""
         yield self._caption
         yield self._room
 

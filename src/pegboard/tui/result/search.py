@@ -108,7 +108,7 @@ class Search:
             view: View that shows them.
             wanted: Text that was searched for.
             hits: The hits.
-            where: What was searched, such as `all 48 MB`.
+            where: The searched part, such as `all 48 MB`.
             is_cut: Whether there are more.
         """
         self.leave()

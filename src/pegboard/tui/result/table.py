@@ -101,7 +101,7 @@ class TableView(LineView):
         self._arrange = arrange
         self._searched = searched
         self._arrangement = self._wished = Arrangement()
-        """What is shown, and what will be once the rows are arranged."""
+        """Current arrangement, and the requested one while the rows are being sorted."""
         self._problem = ""
         self._is_arranging = False
         self._first = 1
