@@ -180,7 +180,7 @@ def views_are_ready(screen: ToolsScreen) -> bool:
         ("right", "o", "f", *"part 1", "enter", "right", "h"),
         ("vertical_line", *"[] | select(.size > 9000) | {name, size}"),
         ("vertical_line", *"["),
-        ("vertical_line", *"[:12] | map({name, size})", "enter", "V"),
+        ("vertical_line", *"[:12] | map({name, size})", "enter", "V", "V"),
     ],
     ids=["table", "filter", "error", "chart"],
 )

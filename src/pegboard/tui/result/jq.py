@@ -37,7 +37,7 @@ class JqFilter:
         self.text = ""
         """The filter of the result that is shown; empty if it is whole."""
         self.note = ""
-        """The filter with the number of its results, for a line above the prompt."""
+        """The number of its results, for the line about the filter."""
 
     def reset(self) -> None:
         """Forget the filter and delete the files of filtered results."""
@@ -69,7 +69,7 @@ class JqFilter:
             return
         self.text = text
         results = count(found, "result")
-        self.note = f"jq {clean_line(text)} · {results}"
+        self.note = results
         self._prompt.hint(results if found != 1 else "")
         self._show(result)
 

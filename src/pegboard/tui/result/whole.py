@@ -153,8 +153,8 @@ class WholeResult(Vertical):
             self._banner.update(Content(f"{shown} · {keys} · {clean_line(cut.file)}"))
         self._filter.display = bool(self._jq.note) and not self._prompt.display
         if self._filter.display:
-            keys = f"{self._key('result.jq')} edits · {self._key('result.whole')} shows all"
-            self._filter.update(Content(f"{self._jq.note} · {keys}"))
+            keys = f"{self._key('result.whole')} shows all · {self._key('result.jq')} edits"
+            self._filter.update(Content(f"jq: {self._jq.note} · {keys} · {clean_line(self._jq.text)}"))
 
     def _key(self, command: str) -> str:
         return key_of(self.parent, command) if self.parent is not None else ""
