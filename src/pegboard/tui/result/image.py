@@ -123,9 +123,9 @@ class ImageView(Vertical, can_focus=True):
         made.styles.width = max(min(-(-size[0] // cell[0]), columns), 1)
         made.styles.height = max(min(-(-size[1] // cell[1]), rows), 1)
         about.append(f"{facts['width']:,} × {facts['height']:,} pixels")
-        self._caption.update(Content(" · ".join([*about, keys])))
         await self._room.remove_children()
         await self._room.mount(made)
+        self._caption.update(Content(" · ".join([*about, keys])))
 
 
 def _about(image: ResultImage) -> list[str]:
