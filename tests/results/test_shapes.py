@@ -271,15 +271,15 @@ def test_a_table_leaves_out_columns_beyond_fifty_but_not_from_csv() -> None:
     table = Table.of([{f"k{number}": number for number in range(60)}])
     assert table is not None
     assert (len(table.columns), table.columns_left_out) == (50, 10)
-    assert len(next(csv.reader(io.StringIO(table.csv())))) == 60
+    assert len(next(csv.reader(io.StringIO("".join(table.csv()))))) == 60
 
 
-def test_csv_keeps_every_value_as_it_is() -> None:
+def test_csv_keeps_every_value_but_protects_spreadsheets_from_formulas() -> None:
     table = Table.of([{"a": '=1+"2"', "b": None, "c": True}, {"a": "x\ny,z", "d": [1, {"e": "ü"}]}])
     assert table is not None
-    assert list(csv.reader(io.StringIO(table.csv(), newline=""))) == [
+    assert list(csv.reader(io.StringIO("".join(table.csv()), newline=""))) == [
         ["a", "b", "c", "d"],
-        ['=1+"2"', "", "true", ""],
+        ['\'=1+"2"', "", "true", ""],
         ["x\ny,z", "", "", '[1,{"e":"ü"}]'],
     ]
 
@@ -364,7 +364,7 @@ def test_lines_break_after_words_where_they_can() -> None:
         ({"hits": [{"a": 1}], "facets": {"b": 1}}, ("tree", "table", "text")),
         ({"hits": [{"a": 1}], "notes": "Words. " * 20}, ("tree", "table", "text")),
         ({"hits": [{"a": 1}], **{f"field{number}": number for number in range(9)}}, ("tree", "table", "text")),
-        ([1, 2], ("tree", "text")),
+        ([1, 2], ("tree", "text", "chart")),
     ],
 )
 def test_the_best_view_comes_first(value: JsonValue, fitting: tuple[str, ...]) -> None:

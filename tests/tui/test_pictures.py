@@ -9,6 +9,7 @@ from time import monotonic
 
 import pytest
 from headless import PATIENCE
+from pydantic import JsonValue
 from stage import GivenRuntime, as_runtime
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
@@ -159,3 +160,53 @@ def test_an_empty_tool_list(snap_compare: Compare, given: GivenRuntime) -> None:
 
 def test_a_terminal_too_small(snap_compare: Compare, given: GivenRuntime) -> None:
     assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=(50, 12), run_before=presses())
+
+
+FILES: JsonValue = [
+    {"name": f"part {number}.py", "size": number * 3571 % 9973, "kind": "file", "owner": {"name": "you"}}
+    for number in range(40)
+]
+
+
+def views_are_ready(screen: ToolsScreen) -> bool:
+    pane = screen.query_one(ResultPane)
+    return pane.result is not None and not [worker for worker in pane.workers if worker.group in {"jq", "arrange"}]
+
+
+@SIZES
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("right", "o", "f", *"part 1", "enter", "right", "h"),
+        ("vertical_line", *"[] | select(.size > 9000) | {name, size}"),
+        ("vertical_line", *"["),
+        ("vertical_line", *"[:12] | map({name, size})", "enter", "V", "V"),
+    ],
+    ids=["table", "filter", "error", "chart"],
+)
+def test_the_views_of_a_result(
+    snap_compare: Compare, given: GivenRuntime, size: tuple[int, int], keys: tuple[str, ...]
+) -> None:
+    given.answer = lambda _: ToolResult(ok=True, data=FILES)
+    start = presses("down", "enter", "a", "ctrl+r", until=result_is_there)
+    assert callable(start)
+
+    async def run(pilot: Pilot[None]) -> None:
+        await start(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, ToolsScreen)
+        screen.query_one(ResultPane).focus()
+        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+            if key in {"o", "f", "enter", "vertical_line"}:
+                end = monotonic() + PATIENCE
+                while not views_are_ready(screen):
+                    assert monotonic() < end, "the result was never filtered"
+                    await pilot.pause(0.05)
+        wait = presses(until=views_are_ready)
+        assert callable(wait)
+        await wait(pilot)
+
+    assert snap_compare(PegboardApp(as_runtime(given)), terminal_size=size, run_before=run)

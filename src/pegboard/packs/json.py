@@ -1,7 +1,6 @@
 """Query JSON with jq, and describe its structure."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict  # Any: JSON values may be anything
 
@@ -9,16 +8,11 @@ from annotated_types import Ge, Le
 
 from pegboard.sdk import ToolFailed, aliases, hints, requires_lib
 
+from ._jq import compile_filter
 from ._roots import read_text
 
 requires_lib("jq", min_version="1.10", install="pip install jq")
 
-# Redefines the functions of jq that expose the process and the disk. A filter can't undo definitions that precede it.
-_SHIELD = """
-{} as $ENV | def env: {}; def get_search_list: []; def get_jq_origin: null; def get_prog_origin: null;
-def input_filename: null; def modulemeta: error("Modules can't be imported.");
-"""
-_MODULE_WORDS = re.compile(r"\b(?:import|include|module)\b")
 _LONGEST_EXAMPLE = 60
 _MOST_PATHS = 1000
 
@@ -69,7 +63,7 @@ def query(
     text = _text(value, file, max_bytes)
     results: list[Any] = []
     try:
-        for result in _compiled(filter).input_text(text):
+        for result in compile_filter(filter).input_text(text):
             if len(results) == max_results:
                 return {"results": results, "truncated": True}
             results.append(json.loads(result))
@@ -115,21 +109,6 @@ def _text(value: object, file: str | None, max_bytes: int) -> str:
     if value is not None:
         raise ToolFailed("Set either `value` or `file`, not both.", code="invalid_argument")
     return read_text(file, max_bytes)
-
-
-def _compiled(program: str) -> Any:  # noqa: ANN401 - the library has no types
-    import jq  # type: ignore[import-not-found] # it comes without types
-
-    # In parentheses, a program can't start with `import`, which would read any file. As JSON text, results keep
-    # numbers that a float can't represent.
-    try:
-        return jq.compile(f"{_SHIELD}({program}\n)|tojson")
-    except ValueError as error:
-        if re.search("unexpected (?:import|include|module)", str(error)):
-            raise ToolFailed("Modules can't be imported.", code="jq_failed") from None
-        if not _MODULE_WORDS.search(program):  # otherwise it would read files here
-            jq.compile(program)  # its message quotes the original program
-        raise
 
 
 def _values(text: str) -> Iterator[object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import IO
@@ -43,20 +43,21 @@ def whole(result: ToolResult) -> JsonValue:
     return value
 
 
-def save(result: ToolResult, file: Path) -> int:
+def save(result: ToolResult, file: Path, table: Table | None = None) -> int:
     """Write the complete data of a result to a new file and return the file's size in bytes.
 
-    The suffix selects the format: `.csv` for a table, `.json` for JSON, and text otherwise (JSON for other data). The
-    data is not sanitized.
+    The suffix selects the format: `.csv` or `.md` for a table, `.json` for JSON, and text otherwise (JSON for other
+    data). The data is not sanitized.
 
     Args:
         result: The result.
         file: New file in an existing folder.
+        table: Table in the result; if its rows are sorted or filtered or columns are hidden, these rows are saved.
 
     Raises:
         FileExistsError: The file exists.
         FileNotFoundError: The folder does not exist.
-        ValueError: The data has no table to save as CSV.
+        ValueError: The data has no table to save as CSV or Markdown.
         OSError: The file can't be written, or that of a shortened result can't be read.
     """
     if file.exists():
@@ -64,26 +65,36 @@ def save(result: ToolResult, file: Path) -> int:
     if not file.parent.is_dir():
         raise FileNotFoundError(f"the folder {file.parent} does not exist")
     with replacing(file, replace=False) as out:
-        _write(result, file.suffix.lower(), out)
+        _write(result, file.suffix.lower(), out, table)
     return file.stat().st_size
 
 
-def _write(result: ToolResult, suffix: str, out: IO[bytes]) -> None:
-    if suffix == ".json" and result.meta.truncated:
+def _write(result: ToolResult, suffix: str, out: IO[bytes], table: Table | None) -> None:
+    if suffix in {".csv", ".md"} and (table is not None or not isinstance(result.data, str)):
+        table = table or Table.of(whole(result))
+        if table is None:
+            raise ValueError("only a list of objects can be saved as CSV or Markdown")
+        if suffix == ".csv" and not all(map(str.isascii, table.csv())):
+            out.write(b"\xef\xbb\xbf")  # without this mark, Excel reads the file in the system's old encoding
+        lines = table.csv() if suffix == ".csv" else table.markdown()
+        out.writelines(line.encode(errors="backslashreplace") for line in lines)
+    elif table is not None and table.is_arranged:
+        out.writelines(json_lines(table.rows()))
+    elif suffix == ".json" and result.meta.truncated:
         with Path(result.meta.truncated.file).open("rb") as source:
             shutil.copyfileobj(source, out)
-        return
-    data = whole(result)
-    match suffix:
-        case ".json":
-            out.write(json_bytes(data, indent=2) + b"\n")
-        case ".csv":
-            table = Table.of(data)
-            if table is None:
-                raise ValueError("only a list of objects can be saved as CSV")
-            out.write(table.csv().encode(errors="backslashreplace"))
-        case _:
-            out.write(as_text(data).encode(errors="backslashreplace"))
+    elif suffix == ".json":
+        out.write(json_bytes(whole(result), indent=2) + b"\n")
+    else:
+        out.write(as_text(whole(result)).encode(errors="backslashreplace"))
+
+
+def json_lines(rows: Iterable[JsonValue]) -> Iterator[bytes]:
+    """Yield a list as JSON with one item per line."""
+    yield b"["
+    for number, row in enumerate(rows):
+        yield (b",\n" if number else b"\n") + json_bytes(row)
+    yield b"\n]\n"
 
 
 def paged(result: ToolResult, folder: Path) -> Path:

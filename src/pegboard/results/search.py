@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 
-from pydantic import JsonValue
-
 from pegboard.results.paths import Path, Step
+
+TYPE_CHECKING = False  # processes for large results import this module, and pydantic is too heavy for them
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 
 def pattern(wanted: str) -> re.Pattern[str]:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from itertools import islice
 
@@ -15,8 +15,10 @@ from rich.cells import cell_len
 
 from pegboard.models import JsonObject
 from pegboard.results.clean import clean_line
+from pegboard.results.ordering import matches, order
 from pegboard.results.paths import Path
-from pegboard.results.search import find
+from pegboard.results.search import find, pattern
+from pegboard.results.stored.values import StoredList
 from pegboard.results.text import json_bytes, preview
 
 CELL = 40
@@ -25,6 +27,9 @@ _COLUMNS = 50
 _MEASURED_ROWS = 100
 _LOOKED_AT = 200
 """Maximum number of values searched for a list. The search runs at every move of a cursor."""
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*(e[+-]?\d+)?%?", re.IGNORECASE)
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>()#+!|~&]")
 _SHORT = 6
 """Maximum number of members summarised in a line."""
 
@@ -41,13 +46,17 @@ class Table:
         columns_left_out: Number of omitted keys.
     """
 
-    def __init__(self, rows: list[JsonObject], path: Path = (), beside: str = "") -> None:
+    def __init__(self, rows: Sequence[JsonObject], path: Path = (), beside: str = "") -> None:
         self._rows = rows
         self._numbers: Sequence[int] = range(len(rows))
         """Index of each row in the list."""
+        self.hidden: frozenset[str] = frozenset()
+        """Keys of columns that are not shown."""
         self.path = path
         self.beside = beside
-        keys = list(dict.fromkeys(key for row in rows for key in row))
+        # A list in a file knows its columns; reading a million rows for them would block.
+        stored = rows.columns if isinstance(rows, StoredList) else None
+        keys = stored or list(dict.fromkeys(key for row in rows for key in row))
         self.columns = tuple(keys[:_COLUMNS])
         self.columns_left_out = len(keys) - len(self.columns)
         self._keys = keys
@@ -71,41 +80,99 @@ class Table:
         key, rows = found[0]
         return cls(rows, (*path, key), _beside(value, key))
 
+    @classmethod
+    def of_rows(cls, rows: StoredList, path: Path, beside: str) -> Table:
+        """Return the table of a list in a file."""
+        return cls(rows, path, beside)  # type: ignore[arg-type] # its columns say that its items are objects
+
     def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def total(self) -> int:
+        """Number of rows before any were filtered out."""
         return len(self._rows)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Index of each row in the list."""
+        return self._numbers
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """Keys of all columns, with those that were left out."""
+        return self._keys
+
+    @property
+    def is_arranged(self) -> bool:
+        """Whether rows are sorted, filtered out, or columns hidden."""
+        return not isinstance(self._numbers, range) or bool(self.hidden)
 
     def cell(self, row: int, column: int) -> str:
         """Return the text of a cell, sanitized and truncated to one line; empty if the row lacks the key."""
-        name = self.columns[column]
-        return _shown(self._rows[row][name]) if name in self._rows[row] else ""
+        name, values = self.columns[column], self._row(row)
+        return _shown(values[name]) if name in values else ""
 
     def value(self, row: int, column: int) -> JsonValue:
         """Return the value of a cell, or None if the row lacks the key."""
-        return self._rows[row].get(self.columns[column])
+        return self._row(row).get(self.columns[column])
+
+    def _row(self, row: int) -> JsonObject:
+        return self._rows[self._numbers[row]]
 
     def cell_path(self, row: int, column: int) -> Path:
         """Return the path of a cell in the value that contains the table."""
         return (*self.path, self._numbers[row], self.columns[column])
 
-    def sorted_by(self, column: int, *, descending: bool = False) -> Table:
-        """Return the table sorted by a column: numbers, then texts, then other values; rows without a value are last.
+    def arranged(self, column: str | None, *, descending: bool = False, wanted: str = "") -> Table:
+        """Return the table with the rows that match a text, in the order of a column.
+
+        Numbers are first, then texts, then other values; rows without a value are last. Rows with equal values keep
+        their order.
 
         Args:
-            column: The column.
+            column: Key of the column; None keeps the order of the list.
             descending: Whether the largest value comes first.
+            wanted: Text that any value of a row must contain; an empty text matches all.
         """
-        name = self.columns[column]
-        filled = [row for row in range(len(self._rows)) if self._rows[row].get(name) is not None]
-        empty = [row for row in range(len(self._rows)) if self._rows[row].get(name) is None]
-        filled.sort(key=lambda row: _sort_key(self._rows[row][name]), reverse=descending)
+        numbers: Sequence[int] = range(len(self._rows))
+        if wanted:
+            rule = pattern(wanted)
+            numbers = [number for number in numbers if matches(self._rows[number], rule)]
+        if column is not None:
+            numbers = order(((number, self._rows[number].get(column)) for number in numbers), descending=descending)
+        return self.with_rows(numbers)
+
+    def with_rows(self, numbers: Sequence[int]) -> Table:
+        """Return the table with these rows of the list, in this order."""
         table = copy(self)
-        table._rows = [self._rows[row] for row in (*filled, *empty)]  # noqa: SLF001 - a copy of this object
-        table._numbers = [self._numbers[row] for row in (*filled, *empty)]  # noqa: SLF001 - as above
+        table._numbers = numbers  # noqa: SLF001 - a copy of this object
         return table
 
-    def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
-        """Yield the row and column of each cell that contains a match at any depth, and None for the others."""
-        for number, row in enumerate(self._rows):
+    def without(self, hidden: frozenset[str]) -> Table:
+        """Return the table without some of its columns."""
+        table = copy(self)
+        table.hidden = hidden
+        keys = [key for key in self._keys if key not in hidden]
+        table.columns = tuple(keys[:_COLUMNS])
+        table.columns_left_out = len(keys) - len(table.columns)
+        return table
+
+    def rows(self) -> Iterator[JsonObject]:
+        """Yield the rows that are shown, without hidden columns."""
+        for number in self._numbers:
+            row = self._rows[number]
+            yield {key: value for key, value in row.items() if key not in self.hidden} if self.hidden else row
+
+    def find(self, wanted: re.Pattern[str], rows: int | None = None) -> Iterator[tuple[int, int] | None]:
+        """Yield the row and column of each cell that contains a match at any depth, and None for the others.
+
+        Args:
+            wanted: Pattern from `pattern`.
+            rows: Number of rows to search; all of them by default.
+        """
+        for number, at in enumerate(islice(self._numbers, rows)):
+            row = self._rows[at]
             for column, name in enumerate(self.columns):
                 found = name in row and any(path is not None for path in find(row[name], wanted))
                 yield (number, column) if found else None
@@ -118,7 +185,7 @@ class Table:
     def is_numeric(self, column: int) -> bool:
         """Return True if a column contains only numbers, judging by its first and last rows."""
         name = self.columns[column]
-        rows = (self._rows[row] for row in self._measured())
+        rows = (self._row(row) for row in self._measured())
         values = [row[name] for row in rows if row.get(name) is not None]
         return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
@@ -127,13 +194,25 @@ class Table:
         rows = range(len(self))
         return [*rows[:_MEASURED_ROWS], *rows[max(_MEASURED_ROWS, len(self) - _MEASURED_ROWS) :]]
 
-    def csv(self) -> str:
-        """Return the complete table as CSV (RFC 4180), with nested values as JSON and null as an empty field."""
-        out = io.StringIO()
-        writer = csv.writer(out)
-        writer.writerow(self._keys)
-        writer.writerows([_field(row[key]) if key in row else "" for key in self._keys] for row in self._rows)
-        return out.getvalue()
+    def csv(self) -> Iterator[str]:
+        """Yield the rows that are shown as lines of CSV (RFC 4180), with nested values as JSON and null as nothing.
+
+        Spreadsheets run a cell that begins with `=`, `+`, `-` or `@` as a formula. Such texts get an apostrophe in
+        front, unless they are numbers.
+        """
+        keys = [key for key in self._keys if key not in self.hidden]
+        yield _csv_line([_inert(key) for key in keys])
+        for row in self.rows():
+            yield _csv_line([_field(row[key]) if key in row else "" for key in keys])
+
+    def markdown(self) -> Iterator[str]:
+        """Yield the rows that are shown as lines of a Markdown table."""
+        keys = [key for key in self._keys if key not in self.hidden]
+        yield _markdown_line(_markdown_cell(key) for key in keys)
+        numeric = {key for column, key in enumerate(self.columns) if self.is_numeric(column)}
+        yield _markdown_line("---:" if key in numeric else "---" for key in keys)
+        for row in self.rows():
+            yield _markdown_line(_markdown_cell(row.get(key)) for key in keys)
 
 
 def is_wrapped(value: JsonValue) -> bool:
@@ -191,18 +270,36 @@ def _shown(value: JsonValue) -> str:
 def _field(value: JsonValue) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json_bytes(value).decode()
+    return _inert(value) if isinstance(value, str) else json_bytes(value).decode()
 
 
-def _objects(value: JsonValue) -> list[JsonObject]:
+def _inert(text: str) -> str:
+    return "'" + text if text.startswith(_FORMULA_SIGNS) and not _NUMBER.fullmatch(text) else text
+
+
+def _csv_line(fields: list[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerow(fields)
+    return out.getvalue()
+
+
+def _markdown_line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _markdown_cell(value: JsonValue) -> str:
+    """Return a cell that Markdown shows as it is: without markup, and on one line."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json_bytes(value).decode()
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def _objects(value: JsonValue) -> Sequence[JsonObject]:
     """Return a list of objects, or an empty list if any item is not a non-empty object."""
     if not isinstance(value, list):
         return []
+    if isinstance(value, StoredList):
+        return value if value.columns else []  # type: ignore[return-value] # its items are objects
     rows = [item for item in value if isinstance(item, dict) and item]
     return rows if len(rows) == len(value) else []
-
-
-def _sort_key(value: JsonValue) -> tuple[int, float, str]:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return 0, value, ""
-    return (1, 0, value.casefold()) if isinstance(value, str) else (2, 0, str(value))

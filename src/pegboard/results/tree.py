@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from pegboard.results.clean import clean_line
 from pegboard.results.paths import Path, Step
 from pegboard.results.sizes import count
+from pegboard.results.stored.values import StoredObject
 from pegboard.results.text import TokenKind, preview, quoted
 
 PAGE = 200
@@ -34,6 +35,7 @@ class TreeRow:
         parent: Row of the container.
         open: Whether its children are visible.
         shown: Number of visible children of an open row.
+        hidden: Positions of the children that a placeholder represents.
     """
 
     kind: Literal["value", "line", "more"]
@@ -43,6 +45,7 @@ class TreeRow:
     parent: TreeRow | None
     open: bool = False
     shown: int = 0
+    hidden: range = range(0)
 
     @property
     def path(self) -> Path:
@@ -77,7 +80,7 @@ class TreeRow:
         if self.kind == "line":
             return [(clean_line(self.value) if isinstance(self.value, str) else "", "string")]
         if self.kind == "more":
-            return [(f"… {self._hidden:,} more", "muted")]
+            return [(f"… {len(self.hidden):,} more", "muted")]
         parts: list[tuple[str, TokenKind]] = []
         if isinstance(self.step, str):
             parts = [(clean_line(self.step[:LINE]), "key"), (": ", "muted")]
@@ -85,10 +88,6 @@ class TreeRow:
             parts = [(f"[{self.step}]", "key"), (" ", "muted")]
         available = max(width - sum(len(text) for text, _ in parts), 12)
         return [*parts, self._shown_value(available)]
-
-    @property
-    def _hidden(self) -> int:
-        return _child_count(self.value) - (self.parent.shown if self.parent else 0)
 
     def _shown_value(self, available: int) -> tuple[str, TokenKind]:
         match self.value:
@@ -124,7 +123,7 @@ class Tree:
             return 0
         row.open = True
         row.shown = 0
-        rows = _children(row, PAGE)
+        rows = _page(row, range(_child_count(row.value)), PAGE)
         self.rows[index + 1 : index + 1] = rows
         return len(rows)
 
@@ -167,24 +166,55 @@ class Tree:
             index = self._child(index, step)
         return index
 
+    def reveal_line(self, index: int, character: int) -> int:
+        """Open the long string at `index`, and return the index of the row with one of its characters."""
+        value = self.rows[index].value
+        assert isinstance(value, str), "only strings have lines"
+        self.open(index)
+        return self._reveal(index, _line_number(value, character))
+
     def _child(self, index: int, step: Step) -> int:
+        position = _position(self.rows[index].value, step)
+        if position is None:
+            raise LookupError(step)
+        return self._reveal(index, position)
+
+    def _reveal(self, index: int, position: int) -> int:
+        """Return the index of the child at a position of the open row at `index`; show it and those around it."""
         parent = self.rows[index]
-        at = index + 1
+        at, passed = index + 1, 0
         while at < len(self.rows) and self.rows[at].depth > parent.depth:
             row = self.rows[at]
-            if row.kind == "more" and row.parent is parent:
-                self._more(at)
-                continue
-            if row.parent is parent and row.step == step:
+            if row.parent is not parent:
+                at += 1
+            elif position in row.hidden:
+                self._show_around(at, position)
+            elif row.kind == "more":
+                passed += len(row.hidden)
+                at += 1
+            elif passed == position:
                 return at
-            at += 1
-        raise LookupError(step)
+            else:
+                passed += 1
+                at += 1
+        raise LookupError(position)
+
+    def _show_around(self, index: int, position: int) -> None:
+        """Show a page of the children of a placeholder around a position, with placeholders for the others."""
+        hidden, parent = self.rows[index].hidden, self.rows[index].parent
+        assert parent is not None, "a placeholder is in a container"
+        start = max(position - PAGE // 2, hidden.start)
+        if start - hidden.start <= PAGE:
+            start = hidden.start
+        before = [TreeRow("more", parent.depth + 1, None, None, parent, hidden=range(hidden.start, start))]
+        page = _page(parent, range(start, hidden.stop), PAGE if start else position - start + PAGE // 2)
+        self.rows[index : index + 1] = [*before[: start > hidden.start], *page]
 
     def _more(self, index: int) -> int:
-        parent = self.rows[index].parent
-        if parent is None:
+        row = self.rows[index]
+        if row.parent is None:
             return 0
-        rows = _children(parent, parent.shown)
+        rows = _page(row.parent, row.hidden, row.parent.shown)
         self.rows[index : index + 1] = rows
         return len(rows) - 1
 
@@ -213,7 +243,7 @@ class Tree:
                 continue
             row.open = opened = True
             row.shown = 0
-            children = _children(row, PAGE)
+            children = _page(row, range(_child_count(row.value)), PAGE)
             rows += children
             available -= len(children)
         self.rows[index + 1 : end] = rows
@@ -236,32 +266,58 @@ def _child_count(value: JsonValue) -> int:
         case dict() | list():
             return len(value)
         case str():
-            return sum(1 for _ in _lines(value))
+            return sum(map(_rows_of, value.split("\n")))
         case _:
             return 0
 
 
-def _children(row: TreeRow, page: int) -> list[TreeRow]:
-    """Return the next `page` children of `row`, with a placeholder if there are others, and count them as shown."""
-    depth = row.depth + 1
-    first = row.shown
-    value = row.value
-    rows: list[TreeRow] = []
+def _page(row: TreeRow, hidden: range, size: int) -> list[TreeRow]:
+    """Return the first `size` of the hidden children of `row`, with a placeholder if there are others."""
+    shown = hidden[:size]
+    rows = list(_children(row, shown))
+    row.shown += len(rows)
+    if len(hidden) > size:
+        rows.append(TreeRow("more", row.depth + 1, None, None, row, hidden=hidden[size:]))
+    return rows
+
+
+def _children(row: TreeRow, shown: range) -> Iterator[TreeRow]:
+    depth, value = row.depth + 1, row.value
     match value:
+        case StoredObject():
+            yield from (TreeRow("value", depth, key, item, row) for key, item in value.slice(shown.start, shown.stop))
         case dict():
-            rows = [TreeRow("value", depth, key, item, row) for key, item in islice(value.items(), first, first + page)]
+            for key, item in islice(value.items(), shown.start, shown.stop):
+                yield TreeRow("value", depth, key, item, row)
         case list():
-            rows = [
-                TreeRow("value", depth, first + at, item, row) for at, item in enumerate(value[first : first + page])
-            ]
+            for number, item in zip(shown, value[shown.start : shown.stop], strict=True):
+                yield TreeRow("value", depth, number, item, row)
         case str():
-            rows = [TreeRow("line", depth, None, line, row) for line in islice(_lines(value), first, first + page)]
+            for line in islice(_lines(value), shown.start, shown.stop):
+                yield TreeRow("line", depth, None, line, row)
         case _:
             pass
-    row.shown += len(rows)
-    if row.shown < _child_count(value):
-        rows.append(TreeRow("more", depth, None, value, row))
-    return rows
+
+
+def _position(value: JsonValue, step: Step) -> int | None:
+    """Return the position of a member among the children of a container, or None if it doesn't exist."""
+    match value, step:
+        case dict(), str() if step in value:
+            return next(number for number, key in enumerate(value) if key == step)
+        case list(), int() if 0 <= step < len(value):
+            return step
+        case _:
+            return None
+
+
+def _rows_of(line: str) -> int:
+    return max(-(-len(line) // LINE), 1)
+
+
+def _line_number(text: str, character: int) -> int:
+    """Return the number of the row, of those that `_lines` yields, with a character of a text."""
+    *before, last = text[: character + 1].split("\n")
+    return sum(map(_rows_of, before)) + _rows_of(last) - 1
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -7,9 +7,11 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from pegboard.results.chart import can_chart
+from pegboard.results.images import images
 from pegboard.results.table import Table, is_wrapped
 
-View = Literal["tree", "table", "markdown", "text"]
+View = Literal["image", "tree", "table", "markdown", "text", "chart"]
 """Way of displaying a value."""
 
 _JUDGED = 5_000
@@ -26,18 +28,31 @@ _SIGNS = (
 _SIGNS_NEEDED = 2
 
 
-def views(value: JsonValue) -> tuple[View, ...]:
-    """Return the views that fit a value, best first, at least one."""
+def views(value: JsonValue, file: str = "", meta: JsonValue = None) -> tuple[View, ...]:
+    """Return the views that fit a value, best first, at least one.
+
+    Args:
+        value: The value.
+        file: Name of the file that a text is the content of; see `code_file`.
+        meta: Further data in which images may be.
+    """
+    pictures: tuple[View, ...] = ("image",) if images(value) or images(meta) else ()
+    return (*pictures, *_views(value, file))
+
+
+def _views(value: JsonValue, file: str) -> tuple[View, ...]:
     match value:
         case str():
-            if not value.strip():
+            if not value.strip() or (file and not file.endswith(".md")):
                 return ("text",)
-            return ("markdown", "text") if is_markdown(value) else ("text", "markdown")
+            return ("markdown", "text") if file or is_markdown(value) else ("text", "markdown")
         case dict() | list() if value:
             table = Table.of(value)
+            charts: tuple[View, ...] = ("chart",) if can_chart(value, table) else ()
             if table is None:
-                return "tree", "text"
-            return ("table", "tree", "text") if table.path == () or is_wrapped(value) else ("tree", "table", "text")
+                return "tree", "text", *charts
+            is_first = table.path == () or is_wrapped(value)
+            return ("table", "tree", "text", *charts) if is_first else ("tree", "table", "text", *charts)
         case _:
             return ("text",)
 

@@ -18,7 +18,7 @@ from pegboard.tui.form.rows import AddLine, Fold
 from pegboard.tui.result import ResultPane
 from pegboard.tui.result.error import ErrorView
 from pegboard.tui.result.markdown import MarkdownView
-from pegboard.tui.result.status import ResultPrompt
+from pegboard.tui.result.prompt import ResultPrompt
 from pegboard.tui.result.table import TableView
 from pegboard.tui.result.tree import TreeView
 from pegboard.tui.widgets.pick_list import PickList

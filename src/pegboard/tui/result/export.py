@@ -13,20 +13,29 @@ from pegboard.models import ToolResult
 from pegboard.results.clean import clean
 from pegboard.results.export import paged, paged_text, save
 from pegboard.results.sizes import size
+from pegboard.tui.result.image import ImageView, save_image
 from pegboard.tui.result.pager import open_in_pager, pager_command
+from pegboard.tui.result.table import TableView
 
 
-async def save_result(widget: Widget, result: ToolResult, name: str) -> None:
+async def save_result(widget: Widget, result: ToolResult, name: str, view: Widget | None = None) -> None:
     """Save a complete result.
 
     Args:
         widget: Widget that shows the toast.
         result: The result.
         name: Path of the file, as the user typed it.
+        view: View of the result. Of a table, the rows and columns that are shown are saved; of images, the image,
+            unless the suffix is that of another format.
     """
+    table = view.table if isinstance(view, TableView) else None
+    image = view.image if isinstance(view, ImageView) else None
     try:
         file = await asyncio.to_thread(Path(name).expanduser)
-        written = await asyncio.to_thread(save, result, file)
+        if image is not None and file.suffix.lower() not in {".json", ".txt"}:
+            written = await asyncio.to_thread(save_image, image, file)
+        else:
+            written = await asyncio.to_thread(save, result, file, table)
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the home of an unknown user
         widget.notify(clean(f"The result was not saved: {error}"), severity="error", markup=False)
     else:

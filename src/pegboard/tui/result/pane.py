@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Literal, Self, TypeAlias
@@ -15,23 +16,38 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Static
 
-from pegboard.models import ApprovalRequested, CallEvent, Finished, Log, Progress, Started, ToolCall, ToolResult
+from pegboard.models import (
+    ApprovalRequested,
+    CallEvent,
+    Finished,
+    Log,
+    Progress,
+    Started,
+    ToolCall,
+    ToolResult,
+)
 from pegboard.results.clean import clean_line
 from pegboard.results.export import suggested_name
+from pegboard.results.file_type import code_file
+from pegboard.results.jq_paths import completions
 from pegboard.results.links import ResultLink, link_at
 from pegboard.results.paths import jq_path
 from pegboard.results.quotation import quoted
-from pegboard.results.sizes import duration, size
+from pegboard.results.sizes import duration
 from pegboard.results.text import as_text
 from pegboard.results.views import views
 from pegboard.tui.commands import Command, bindings, key_of
 from pegboard.tui.messages import OpenFile, OpenResource, TalkAbout
 from pegboard.tui.result.call_log import CallLog
 from pegboard.tui.result.export import page_result, save_result
-from pegboard.tui.result.status import ProgressLine, ResultPrompt, StatusLine, ViewBar, outcome
+from pegboard.tui.result.image import ImageView
+from pegboard.tui.result.pane_commands import PANE_COMMANDS
+from pegboard.tui.result.prompt import ResultPrompt
+from pegboard.tui.result.status import ProgressLine, StatusLine, ViewBar, outcome
+from pegboard.tui.result.table import TableView
 from pegboard.tui.result.views import CursorView, ResultViews, ViewName
+from pegboard.tui.result.whole import WholeResult
 from pegboard.tui.widgets.clipboard import copy
 
 CallState: TypeAlias = Literal["empty", "waiting", "running", "finished"]
@@ -52,34 +68,16 @@ class ResultPane(Widget):
     """
 
     PAGE = "Result"
-    ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("result.next_view", "v", "view(1)", "Next view", "Show the result in the next view.", footer=True),
-        Command("result.previous_view", "V", "view(-1)", "Previous view", "Show the result in the previous view."),
-        Command("result.search", "slash", "search", "Search", "Search the result as you type.", footer=True),
-        Command("result.next_match", "n", "match(1)", "Next match", "Go to the next match."),
-        Command("result.previous_match", "N", "match(-1)", "Previous match", "Go to the previous match."),
-        Command("result.copy", "c", "copy", "Copy", "Copy the value at the cursor, or the whole text.", footer=True),
-        Command("result.copy_path", "p", "copy_path", "Copy path", "Copy the path of the value for use in jq."),
-        Command("result.copy_all", "C", "copy_all", "Copy all", "Copy the whole result as shown."),
-        Command(
-            "result.save",
-            "s,ctrl+s",
-            "save",
-            "Save",
-            "Save the complete result as .json, .txt or, for a table, .csv.",
-            words="export file csv",
-        ),
-        Command("result.talk", "a", "talk", "Add to chat", "Quote the result in the message to the model."),
-        Command("result.open", "o", "open", "Open", "Open the image, audio or resource at the cursor.", footer=True),
-        Command("result.pager", "f3", "pager", "Pager", "Open the complete result in $PAGER.", footer=True),
-    )
+    ACTIONS: ClassVar[tuple[Command, ...]] = PANE_COMMANDS
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     TITLES: ClassVar[dict[ViewName, str]] = {
         "error": "Error",
+        "image": "Image",
         "tree": "Tree",
         "table": "Table",
         "markdown": "Markdown",
         "text": "Text",
+        "chart": "Chart",
         "log": "Log",
     }
     EMPTY = "Press {key} to run the tool. Its result appears here."
@@ -88,15 +86,6 @@ class ResultPane(Widget):
         layout: vertical;
         height: 1fr;
         width: 1fr;
-        & > .banner {
-            height: 1;
-            width: 1fr;
-            padding: 0 1;
-            color: $text-warning;
-            text-style: bold;
-            text-wrap: nowrap;
-            text-overflow: ellipsis;
-        }
     }
     """
 
@@ -125,17 +114,16 @@ class ResultPane(Widget):
         self._folder = folder or Path(tempfile.gettempdir())
         self._status = StatusLine()
         self._progress = ProgressLine()
-        self._banner = Static(classes="banner")
         self._bar = ViewBar()
         self._views = ResultViews(self._update_bar)
         self._prompt = ResultPrompt()
         self._call: ToolCall | None = None
-        self._result: ToolResult | None = None
         self._since = monotonic()
         self._worker = ""
         self._approval = ""
         self._log = CallLog()
         self._clock: Timer | None = None
+        self._whole = WholeResult(self._views, self._prompt, self._fitting_views, self._update)
 
     # For the screen
 
@@ -146,8 +134,8 @@ class ResultPane(Widget):
 
     @property
     def result(self) -> ToolResult | None:
-        """The result of the call, once it has finished."""
-        return self._result
+        """The whole result of the call, once it has finished."""
+        return self._whole.original
 
     @property
     def running(self) -> bool:
@@ -204,7 +192,7 @@ class ResultPane(Widget):
         if result.error is not None:
             yield "error"
         if result.ok or result.data is not None:
-            yield from views(result.data)
+            yield from views(result.data, self._code_file, result.meta.server_meta)
         if has_log:
             yield "log"
 
@@ -221,19 +209,32 @@ class ResultPane(Widget):
         self._prompt.display = False
         self._progress.display = False
         self._call = call
-        self._result = None
+        self._whole.reset()
         self._since = monotonic()
         self._worker = self._approval = ""
         self._log = CallLog()
-        self._views.reset(call.name if call else "", self._log.view)
+        self._views.reset(call.name if call else "", self._log.view, self._code_file)
 
     def _finish(self, call: ToolCall, result: ToolResult) -> None:
         self._call = call
-        self._result = result
+        self._whole.reset(result, self._code_file)
         self._progress.display = False
         self._log.finish()
         self.state = "finished"
-        self._offer(tuple(self.fitting(result, has_log=self._log.count > 0)))
+        self._offer(self._fitting_views(result))
+        self._whole.open()
+
+    @property
+    def _result(self) -> ToolResult | None:
+        """The result that is shown; it may be a filtered one."""
+        return self._whole.result
+
+    @property
+    def _code_file(self) -> str:
+        return code_file(self._call.args) if self._call else ""
+
+    def _fitting_views(self, result: ToolResult) -> tuple[ViewName, ...]:
+        return tuple(self.fitting(result, has_log=self._log.count > 0))
 
     def _offer(self, offered: tuple[ViewName, ...]) -> None:
         self._views.offer(offered, self._result)
@@ -245,7 +246,7 @@ class ResultPane(Widget):
         """Yield the lines above the views, the views and the prompt."""
         yield self._status
         yield self._progress
-        yield self._banner
+        yield self._whole
         yield self._bar
         yield self._views
         yield self._prompt
@@ -263,7 +264,7 @@ class ResultPane(Widget):
 
     def _update(self) -> None:
         self._tick()
-        self._update_banner()
+        self._whole.update()
         self._update_bar()
         self._views.set_empty_text(self.welcome or self.EMPTY.format(key=self.run_key))
 
@@ -281,8 +282,8 @@ class ResultPane(Widget):
                 self._status.pieces = [("… waiting", "bold $text-warning"), elapsed, hint, tool]
             case "running":
                 self._status.pieces = [("▶ running", "bold $text-primary"), elapsed, hint, tool]
-            case "finished" if self._result:
-                self._status.pieces = [*self.outcome(self._result), tool]
+            case "finished" if self.result:
+                self._status.pieces = [*self.outcome(self.result), tool]
             case _:
                 self._status.pieces = []
 
@@ -298,14 +299,6 @@ class ResultPane(Widget):
         self._update_titles()
         self._bar.note = self._views.note
         self.refresh_bindings()
-
-    def _update_banner(self) -> None:
-        cut = self._result.meta.truncated if self._result else None
-        self._banner.display = cut is not None
-        if cut is not None:
-            shown = f"Only {size(cut.shown_bytes)} of {size(cut.total_bytes)} shown"
-            keys = f"{key_of(self, 'result.pager')} opens, {key_of(self, 'result.save')} saves all"
-            self._banner.update(Content(f"! {shown} · {keys} · {clean_line(cut.file)}"))
 
     def watch_state(self) -> None:
         """Run the timer only during a call."""
@@ -336,23 +329,34 @@ class ResultPane(Widget):
                 self._views.choose(name)
 
     def on_result_prompt_typed(self, event: ResultPrompt.Typed) -> None:
-        """Search as the user types."""
+        """Search or filter as the user types."""
         event.stop()
-        if event.kind == "search":
-            self._views.search_for(event.text)
+        match event.kind:
+            case "search":
+                self._views.search_for(event.text)
+            case "jq":
+                self._whole.type_filter(event.text)
+            case "rows" if isinstance(view := self._views.capable, TableView):
+                view.filter_rows(event.text)
 
     def on_result_prompt_answered(self, event: ResultPrompt.Answered) -> None:
-        """Return to the view with the matches, or save the result."""
+        """Return to the view with the matches or the filtered result, or save the result."""
         event.stop()
         self._prompt.display = False
         self.focus()
         if event.kind == "save" and event.text.strip() and self._result is not None:
-            self.run_worker(save_result(self, self._result, event.text.strip()), group="save")
+            self.run_worker(save_result(self, self._result, event.text.strip(), self._views.current), group="save")
+        self._update()
 
     def on_result_prompt_closed(self, event: ResultPrompt.Closed) -> None:
-        """Return to the view without matches."""
+        """Return to the view without matches or filter."""
         event.stop()
         self._views.search.leave()
+        if event.kind == "jq":
+            self._whole.remove_filter()
+        elif event.kind == "rows" and isinstance(view := self._views.capable, TableView):
+            view.filter_rows("")
+        self._update()
         self.focus()
 
     # Commands
@@ -364,7 +368,15 @@ class ResultPane(Widget):
             case "view":
                 return len(self._views.offered) > 1
             case "search":
-                return self._views.shown not in {None, "error"}
+                return self._views.shown not in {None, "error", "chart", "image"}
+            case "search_whole":
+                return self._views.is_whole and bool(self._views.search.wanted)
+            case "jq":
+                return self.result is not None and self.result.data is not None
+            case "filter_rows":
+                return self._views.shown == "table"
+            case "whole":
+                return bool(self._whole.filter)
             case "match":
                 return self._views.search.found
             case "copy":
@@ -389,6 +401,26 @@ class ResultPane(Widget):
         wanted = self._views.search.wanted
         self._prompt.ask("search", "Search", wanted)
         self._views.search_for(wanted)
+
+    def action_search_whole(self) -> None:
+        """Search the whole of a truncated result."""
+        self._whole.search()
+
+    def action_jq(self) -> None:
+        """Prompt for a jq filter."""
+        if self.result is not None:
+            complete = partial(completions, self.result.data)
+            self._prompt.ask("jq", "jq", self._whole.filter or ".", complete=complete)
+            self._update()
+
+    def action_filter_rows(self) -> None:
+        """Prompt for a filter for the rows of the table."""
+        if isinstance(view := self._views.capable, TableView):
+            self._prompt.ask("rows", "Filter rows", view.wanted)
+
+    def action_whole(self) -> None:
+        """Remove the jq filter."""
+        self._whole.remove_filter()
 
     def action_match(self, step: int) -> None:
         """Go to another match."""
@@ -425,6 +457,8 @@ class ResultPane(Widget):
         """Prompt for a file name to save the result."""
         if self._call is not None and self._result is not None:
             name = suggested_name(self._call, self._result, datetime.now().astimezone())
+            if isinstance(view := self._views.capable, ImageView):
+                name = str(Path(name).with_suffix(view.image.suffix))
             self._prompt.ask("save", "Save as", str(Path.cwd() / name))
 
     def action_talk(self) -> None:

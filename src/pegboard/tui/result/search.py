@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from itertools import islice
+from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
 from pegboard.results.search import pattern
 
 _HITS = 10_000
-_AT_ONCE = 2_000
+_SLICE = 0.01
+"""Seconds of work between two pauses."""
 
 
 @runtime_checkable
@@ -47,8 +48,11 @@ class Search:
         self._view: Searchable | None = None
         self._hits: list[Any] = []
         self._at = 0
+        self._where, self._is_cut = "", False
         self.wanted = ""
         self.note = ""
+        self.rest = ""
+        """What else could be searched, and how; empty if the view covers the whole result."""
 
     @property
     def found(self) -> bool:
@@ -61,6 +65,7 @@ class Search:
             self._view.mark(None)
         self._view = None
         self._hits = []
+        self._where, self._is_cut = "", False
         self.note = ""
         self._changed()
 
@@ -75,15 +80,49 @@ class Search:
         view.mark(rule)
         places = view.find(rule)
         hits: list[Any] = []
-        while (some := list(islice(places, _AT_ONCE))) and len(hits) < _HITS:
-            hits += [hit for hit in some if hit is not None]
-            await asyncio.sleep(0)
-        self._hits = hits[:_HITS]
+        paused = monotonic()
+        for hit in places:
+            if hit is not None:
+                hits.append(hit)
+                if len(hits) == _HITS:
+                    break
+            if monotonic() - paused > _SLICE:
+                await asyncio.sleep(0)
+                paused = monotonic()
+        self._hits = hits
         if not self._hits:
-            self.note = f"no match: {wanted}"
+            self.note = f"no match{' in the part shown' if self.rest else ''}: {wanted}{self._more}"
             self._changed()
             return
         self._go(view.nearest(self._hits))
+
+    def announce(self, note: str) -> None:
+        """Show a note instead of hits."""
+        self.note = note
+        self._changed()
+
+    def show_hits(self, view: Searchable, wanted: str, hits: list[Any], where: str, *, is_cut: bool) -> None:
+        """Show hits that were found elsewhere than in the view.
+
+        Args:
+            view: View that shows them.
+            wanted: Text that was searched for.
+            hits: The hits.
+            where: The searched part, such as `all 48 MB`.
+            is_cut: Whether there are more.
+        """
+        self.leave()
+        self.wanted = wanted
+        self._view, self._hits, self._where, self._is_cut = view, hits, where, is_cut
+        view.mark(pattern(wanted))
+        if hits:
+            self._go(0)
+        else:
+            self.announce(f"no match in {where}: {wanted}")
+
+    @property
+    def _more(self) -> str:
+        return f" · {self.rest}" if self.rest else ""
 
     def step(self, steps: int) -> None:
         """Show another hit, wrapping around at the ends."""
@@ -94,6 +133,11 @@ class Search:
         self._at = index
         if self._view is not None:
             self._view.go(self._hits[index])
-        total = f"{len(self._hits):,}{'+' if len(self._hits) == _HITS else ''}"
-        self.note = f"{index + 1:,} of {total}: {self.wanted}"
+        total = f"{len(self._hits):,}{'+' if self._is_cut or len(self._hits) == _HITS else ''}"
+        if self._where:
+            self.note = f"{index + 1:,} of {total} in {self._where}: {self.wanted}"
+        elif self.rest:
+            self.note = f"{index + 1:,} of {total} in the part shown: {self.wanted}{self._more}"
+        else:
+            self.note = f"{index + 1:,} of {total}: {self.wanted}"
         self._changed()

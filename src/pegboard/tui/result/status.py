@@ -1,27 +1,20 @@
-"""Lines around a result: call status, progress, view tabs, prompt."""
+"""Lines around a result: call status, progress, view tabs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
 
 from rich.cells import cell_len
 from textual import events
-from textual.app import ComposeResult, RenderResult
-from textual.binding import BindingType
-from textual.containers import Horizontal
+from textual.app import RenderResult
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Input, Label
-from textual.widgets.input import Selection
 
 from pegboard.models import Progress, ToolResult
 from pegboard.results.clean import clean_line
 from pegboard.results.sizes import duration, size
-from pegboard.tui.commands import Command, bindings
-from pegboard.tui.widgets.control_pictures import ControlPictures
 
 _GAP = "  "
 
@@ -155,75 +148,3 @@ def _tail(text: str, space: int) -> str:
     while cell_len(text) > space - 1:
         text = text[1:]
     return "…" + text
-
-
-PromptKind = Literal["search", "save"]
-
-
-class ResultPrompt(Horizontal):
-    """Input line at the bottom of the pane, hidden until `ask` shows it."""
-
-    PAGE = "Search and save"
-    ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("result.prompt.close", "escape", "close", "Close", "Close the input line without an answer."),
-    )
-    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
-    DEFAULT_CSS = """
-    ResultPrompt {
-        height: 1;
-        width: 1fr;
-        display: none;
-        background: $panel;
-        & > Label { width: auto; padding: 0 1; text-style: bold; }
-        & > Input { width: 1fr; }
-    }
-    """
-
-    class Typed(Message):
-        """The text was edited."""
-
-        def __init__(self, kind: PromptKind, text: str) -> None:
-            super().__init__()
-            self.kind = kind
-            self.text = text
-
-    class Answered(Typed):
-        """The text was submitted."""
-
-    class Closed(Message):
-        """The prompt was cancelled."""
-
-    kind: PromptKind = "search"
-
-    def compose(self) -> ComposeResult:
-        """Yield the label and the input."""
-        yield Label("", markup=False)
-        yield Input(compact=True, select_on_focus=False, highlighter=ControlPictures())
-
-    def ask(self, kind: PromptKind, question: str, text: str = "") -> None:
-        """Show the line with a label and an initial text, which is selected for a search but not for a file name."""
-        self.kind = kind
-        self.query_one(Label).update(Content(question))
-        line = self.query_one(Input)
-        with self.prevent(Input.Changed):
-            line.value = text
-        line.selection = Selection(0 if kind == "search" else len(text), len(text))
-        # Toasts are at the bottom of the screen too and would cover the line.
-        self.app.clear_notifications()
-        self.display = True
-        line.focus()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Post each edit."""
-        event.stop()
-        self.post_message(self.Typed(self.kind, event.value))
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Post the answer."""
-        event.stop()
-        self.post_message(self.Answered(self.kind, event.value))
-
-    def action_close(self) -> None:
-        """Hide the line."""
-        self.display = False
-        self.post_message(self.Closed())

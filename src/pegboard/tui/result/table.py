@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
 
 from pydantic import JsonValue
 from rich.cells import cell_len, set_cell_size
@@ -17,20 +18,50 @@ from textual.reactive import var
 from pegboard.results.clean import clean_line
 from pegboard.results.paths import Path
 from pegboard.results.sizes import count
-from pegboard.results.table import Table
+from pegboard.results.stored.client import StoredResultError
+from pegboard.results.table import CELL, Table
 from pegboard.tui.commands import Command, bindings
 from pegboard.tui.widgets.line_view import LineView, Span
 
 _GAP = "  "
 
 
-class TableView(LineView):
-    """Objects as rows and their keys as columns, with a cell cursor.
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Order and selection of a table's rows.
 
-    Hidden columns scroll into view as the cursor moves to them.
+    Attributes:
+        column: Key of the column by which the rows are sorted; None for their order in the result.
+        descending: Whether the largest value comes first.
+        wanted: Text that a row must contain.
+    """
+
+    column: str | None = None
+    descending: bool = False
+    wanted: str = ""
+
+
+Arrange: TypeAlias = Callable[[Table, Arrangement], Awaitable[Sequence[int]]]
+"""Function that returns the numbers of a table's rows in an arrangement."""
+
+
+async def arrange_here(table: Table, wished: Arrangement) -> Sequence[int]:
+    """Arrange the rows of a table in memory, in a thread."""
+    arranged = await asyncio.to_thread(
+        table.arranged, wished.column, descending=wished.descending, wanted=wished.wanted
+    )
+    return arranged.numbers
+
+
+class TableView(LineView):
+    """Objects as rows and their keys as columns, with a cell cursor. The first column doesn't scroll.
+
+    Columns to the right scroll into view as the cursor moves to them.
 
     Args:
         table: The table.
+        arrange: Function that sorts and filters the rows.
+        searched: Number of rows that a search covers.
     """
 
     PAGE = "Table"
@@ -45,6 +76,8 @@ class TableView(LineView):
         Command("result.table.home", "home", "edge(-1)", "Top", "Move to the first row."),
         Command("result.table.end", "end", "edge(1)", "Bottom", "Move to the last row."),
         Command("result.table.sort", "o", "sort", "Sort", "Sort by this column; again: descending, then unsorted."),
+        Command("result.table.hide", "h", "hide", "Hide column", "Hide the column at the cursor."),
+        Command("result.table.show_columns", "H", "show_columns", "All columns", "Show the hidden columns again."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
     ALLOW_SELECT = False
@@ -60,34 +93,67 @@ class TableView(LineView):
             self.path = path
 
     class CursorMoved(Message):
-        """The cursor moved to another cell."""
+        """The cursor moved to another cell, or the rows have changed."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, arrange: Arrange = arrange_here, searched: int | None = None) -> None:
         super().__init__()
-        self._table = self._unsorted = table
-        self._sorting: tuple[int, bool] | None = None
-        """Column by which the rows are sorted, and whether they are in descending order."""
+        self._all = self._table = table
+        self._arrange = arrange
+        self._searched = searched
+        self._arrangement = self._wished = Arrangement()
+        """Current arrangement, and the requested one while the rows are being sorted."""
+        self._problem = ""
+        self._is_arranging = False
+        self._first = 1
+        self._measure()
+
+    def _measure(self) -> None:
+        """Measure the columns. Filters don't change their widths."""
+        table = self._all
         columns = range(len(table.columns))
         self._widths = [table.width(column) for column in columns]
+        if self._arrangement.column in table.columns:
+            sorted_by = table.columns.index(self._arrangement.column)
+            with_sign = cell_len(clean_line(self._arrangement.column)) + 1
+            self._widths[sorted_by] = max(self._widths[sorted_by], min(with_sign, CELL))
         self._numeric = [table.is_numeric(column) for column in columns]
         left_out = table.columns_left_out
         self._rest = f"… {count(left_out, 'more key')}" if left_out else ""
-        self._first = 0
+
+    @property
+    def wanted(self) -> str:
+        """Text that the rows must contain."""
+        return self._arrangement.wanted
+
+    @property
+    def table(self) -> Table:
+        """The table with the rows and columns that are shown."""
+        return self._table
 
     @property
     def path(self) -> Path:
-        """Path of the cell at the cursor."""
-        return self._table.cell_path(*self.cursor)
+        """Path of the cell at the cursor; of the list if no row is shown."""
+        return self._table.cell_path(*self.cursor) if self.row_count else self._table.path
 
     @property
     def here(self) -> JsonValue:
         """Complete value of that cell."""
-        return self._table.value(*self.cursor)
+        return self._table.value(*self.cursor) if self.row_count else None
 
     @property
     def beside(self) -> str:
-        """Values beside the list, such as a total."""
-        return self._table.beside
+        """Number of rows, the filter, hidden columns, and values beside the list, such as a total."""
+        table, wished = self._table, self._arrangement
+        parts = [count(table.total, "row")]
+        if wished.wanted:
+            parts = [f"{len(table):,} of {count(table.total, 'row')} with {wished.wanted}"]
+        if self._is_arranging:
+            parts.append("sorting…")
+        if self._problem:
+            parts.append(self._problem)
+        if table.hidden:
+            parts.append(f"{len(table.hidden)} hidden")
+        return " · ".join((*filter(None, (table.beside,)), *parts))
 
     @property
     def row_count(self) -> int:
@@ -96,17 +162,23 @@ class TableView(LineView):
 
     def header(self) -> str:
         """Return the titles of the visible columns, and the number of keys without a column."""
-        names = [self._heading(column) for column in self._columns()]
-        if self._columns().stop == len(self._widths):
+        columns = self._columns()
+        names = [self._heading(column) for column in columns]
+        if columns and columns[-1] == len(self._widths) - 1:
             names.append(self._rest)
         return " " + _GAP.join(names)
 
     def _heading(self, column: int) -> str:
-        name, width = clean_line(self._table.columns[column]), self._widths[column]
-        if self._sorting is None or self._sorting[0] != column:
-            return _fitted(name, width)
-        sign = "▼" if self._sorting[1] else "▲"
-        return f"{sign}{_fitted(name, width - 1)}" if width > 1 else sign
+        key, width = self._table.columns[column], self._widths[column]
+        name = clean_line(key)
+        if self._arrangement.column == key:
+            sign = "▼" if self._arrangement.descending else "▲"
+            name = f"{sign}{_fitted(name, width - 1).rstrip()}" if width > 1 else sign
+        text = _fitted(name, width)
+        if not self._numeric[column]:
+            return text
+        shown = text.rstrip()
+        return " " * (width - cell_len(shown)) + shown
 
     def row(self, index: int) -> tuple[str, list[Span]]:
         """Return the visible cells of a row."""
@@ -129,8 +201,20 @@ class TableView(LineView):
         return "line-view--stripe" if index % 2 else None
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[tuple[int, int] | None]:
-        """Yield each matching cell, and None for each other cell."""
-        return self._table.find(wanted)
+        """Yield each matching cell of the searched rows, and None for each other cell."""
+        return self._table.find(wanted, self._searched)
+
+    def cell_of(self, path: Path) -> tuple[int, int] | None:
+        """Return the cell that contains the value at a path, or None if it is not shown."""
+        at = len(self._table.path)
+        if path[:at] != self._table.path or len(path) < at + 2 or path[at + 1] not in self._table.columns:
+            return None
+        row, key = path[at], str(path[at + 1])
+        numbers = self._table.numbers
+        try:
+            return numbers.index(row), self._table.columns.index(key)
+        except ValueError:
+            return None
 
     def go(self, hit: tuple[int, int]) -> None:
         """Move the cursor to a hit."""
@@ -174,19 +258,56 @@ class TableView(LineView):
                 self._sort_by(column)
                 return
 
-    @work(exclusive=True, group="sort")
-    async def _sort_by(self, column: int) -> None:
+    def _sort_by(self, column: int) -> None:
         """Sort by a column: ascending, then descending, then as in the result."""
-        before = self._sorting
-        descending = before is not None and before[0] == column
-        table, sorting = self._unsorted, None
-        if before != (column, True):
-            table = await asyncio.to_thread(self._unsorted.sorted_by, column, descending=descending)
-            sorting = (column, descending)
-        self._table, self._sorting = table, sorting
-        self.cursor = (0, column)
-        self.refresh()
+        key, before = self._table.columns[column], self._wished
+        if before.column != key:
+            wished = replace(before, column=key, descending=False)
+        elif before.descending:
+            wished = replace(before, column=None, descending=False)
+        else:
+            wished = replace(before, descending=True)
+        self._wished = wished
+        self.arrange_rows(wished, column)
+
+    def filter_rows(self, wanted: str) -> None:
+        """Show only rows that contain a text; all rows if it is empty."""
+        self._wished = replace(self._wished, wanted=wanted)
+        self.arrange_rows(self._wished, self.cursor[1])
+
+    @work(exclusive=True, group="arrange")
+    async def arrange_rows(self, wished: Arrangement, column: int) -> None:
+        """Sort and filter the rows without blocking, and move the cursor to the first one.
+
+        Args:
+            wished: The new order and selection.
+            column: Number of the column for the cursor.
+        """
+        self._problem, self._is_arranging = "", True
         self.post_message(self.CursorMoved())
+        try:
+            numbers: Sequence[int] = range(self._all.total)
+            if wished.column is not None or wished.wanted:
+                numbers = await self._arrange(self._all, wished)
+            self._arrangement = wished
+            self._table = self._all.with_rows(numbers)
+            self._measure()
+        except StoredResultError as error:
+            self._problem, self._wished = clean_line(str(error)), self._arrangement
+        finally:
+            self._is_arranging = False
+        self.rows_changed()
+        self.cursor = (0, column)
+        self.post_message(self.CursorMoved())
+
+    def adopt(self, other: TableView) -> None:
+        """Show the columns, the order, the selection and the cell of another view of the same list."""
+        self._set_hidden(other.table.hidden)
+        if other._wished != Arrangement():
+            self._wished = other._wished
+            self.arrange_rows(self._wished, other.cursor[1])
+        elif other.row_count and (cell := self.cell_of(other.path)) is not None:
+            self.cursor = cell
 
     def watch_cursor(self) -> None:
         """Keep the cursor visible and post `CursorMoved`."""
@@ -197,7 +318,20 @@ class TableView(LineView):
     def validate_cursor(self, cursor: tuple[int, int]) -> tuple[int, int]:
         """Clamp the cursor to the table."""
         row, column = cursor
-        return min(max(row, 0), self.row_count - 1), min(max(column, 0), len(self._widths) - 1)
+        return max(min(row, self.row_count - 1), 0), max(min(column, len(self._widths) - 1), 0)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable the commands for columns that exist."""
+        del parameters
+        match action:
+            case "hide":
+                return len(self._widths) > 1
+            case "show_columns":
+                return bool(self._all.hidden)
+            case "open":
+                return self.row_count > 0
+            case _:
+                return True
 
     def action_open(self) -> None:
         """Post `CellChosen` for the cell at the cursor."""
@@ -206,6 +340,24 @@ class TableView(LineView):
     def action_sort(self) -> None:
         """Sort by the column at the cursor."""
         self._sort_by(self.cursor[1])
+
+    def action_hide(self) -> None:
+        """Hide the column at the cursor."""
+        self._set_hidden(self._all.hidden | {self._table.columns[self.cursor[1]]})
+
+    def action_show_columns(self) -> None:
+        """Show the hidden columns again."""
+        self._set_hidden(frozenset())
+
+    def _set_hidden(self, hidden: frozenset[str]) -> None:
+        self._all, self._table = self._all.without(hidden), self._table.without(hidden)
+        self._first = 1
+        self._measure()
+        self.cursor = self.validate_cursor(self.cursor)
+        self._show_cursor()
+        self.refresh()
+        self.refresh_bindings()
+        self.post_message(self.CursorMoved())
 
     def action_move(self, rows: int, columns: int) -> None:
         """Move the cursor by rows and columns."""
@@ -221,31 +373,40 @@ class TableView(LineView):
         self.action_move(direction * self.row_count, 0)
 
     def _cells(self, row: int) -> Iterator[tuple[int, str]]:
-        """Yield the start and the padded text of each visible cell of a row."""
+        """Yield the number and the padded text of each visible cell of a row."""
         for column in self._columns():
             text, width = self._table.cell(row, column), self._widths[column]
             if self._numeric[column]:
                 text = " " * max(width - cell_len(text), 0) + text
             yield column, f" {_fitted(text, width)} "
 
-    def _columns(self) -> range:
-        """Return the visible columns; the last one may be cut."""
-        used, end = 0, self._first
+    def _columns(self) -> list[int]:
+        """Return the visible columns: the first, and those from the scroll position on; the last one may be cut."""
+        shown = [0] if self._widths else []
+        used, end = self._frozen_width, self._first
         while end < len(self._widths) and used < self.row_width:
             used += self._widths[end] + len(_GAP)
+            shown.append(end)
             end += 1
-        return range(self._first, end)
+        return shown
+
+    @property
+    def _frozen_width(self) -> int:
+        return self._widths[0] + len(_GAP) if self._widths else 0
 
     def _show_cursor(self) -> None:
         row, column = self.cursor
         self.show_row(row)
+        if column == 0:
+            return
         self._first = min(self._first, column)
         while self._first < column and self._right_edge(column) > self.row_width:
             self._first += 1
 
     def _right_edge(self, column: int) -> int:
         rest = len(self._rest) + 1 if self._rest and column == len(self._widths) - 1 else 0
-        return sum(width + len(_GAP) for width in self._widths[self._first : column + 1]) + rest
+        widths = self._widths[self._first : column + 1]
+        return self._frozen_width + sum(width + len(_GAP) for width in widths) + rest
 
 
 def _fitted(text: str, width: int) -> str:

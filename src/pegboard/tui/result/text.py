@@ -45,6 +45,7 @@ class TextView(LineView):
         super().__init__()
         self._lines = text.split("\n") if text else []
         self._highlight = highlight
+        self._line_spans: Sequence[Sequence[Span]] = ()
         self._keep = keep
         self._placeholder = placeholder
         self._rows: list[tuple[int, int, int]] = []
@@ -69,14 +70,30 @@ class TextView(LineView):
             return self._placeholder[: self.row_width], [(0, len(self._placeholder), "muted")]
         number, start, end = self._rows[index]
         line = self._lines[number]
-        if self._highlight is None:
-            return line[start:end], []
+        found = self._line_spans[number] if number < len(self._line_spans) else ()
+        if self._highlight is not None:
+            found = self._highlight(line)
         spans = [
             (max(first, start) - start, min(last, end) - start, part)
-            for first, last, part in self._highlight(line)
+            for first, last, part in found
             if first < end and last > start
         ]
         return line[start:end], spans
+
+    def set_spans(self, spans: Sequence[Sequence[Span]]) -> None:
+        """Set the styled spans of each line."""
+        self._line_spans = spans
+        self.refresh()
+
+    def replace_text(self, text: str) -> None:
+        """Show another text from its beginning."""
+        self._lines = text.split("\n") if text else []
+        self._line_spans = ()
+        self._rows.clear()
+        self._current = None
+        self._wrap_from(0)
+        self.rows_changed()
+        self.scroll_to(y=0, animate=False, immediate=True)
 
     def append(self, lines: Iterable[str], begun: Iterable[str] = ()) -> None:
         """Append lines; scroll to the end unless the user has scrolled away from it.

@@ -25,7 +25,12 @@ _LEAST_ROOM = 24
 
 
 class TreeView(LineView):
-    """JSON value as a tree with a cursor."""
+    """JSON value as a tree with a cursor.
+
+    Args:
+        value: The value.
+        searched: The part of it that a search covers; all of it by default.
+    """
 
     PAGE = "Tree"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
@@ -72,9 +77,10 @@ class TreeView(LineView):
             super().__init__()
             self.table = table
 
-    def __init__(self, value: JsonValue) -> None:
+    def __init__(self, value: JsonValue, *, searched: JsonValue = None) -> None:
         super().__init__()
         self._tree = Tree(value)
+        self._searched = value if searched is None else searched
 
     @property
     def path(self) -> Path:
@@ -114,7 +120,7 @@ class TreeView(LineView):
 
     def find(self, wanted: re.Pattern[str]) -> Iterator[Path | None]:
         """Yield the path of each matching key or scalar, open or not, and None for each other one."""
-        return find(self._tree.rows[0].value, wanted)
+        return find(self._searched, wanted)
 
     def go(self, hit: Path) -> None:
         """Open the ancestors of a hit and move the cursor there."""
@@ -237,19 +243,10 @@ class TreeView(LineView):
     def _line_with(self, wanted: re.Pattern[str], index: int) -> int:
         """Return the index of the first line matching `wanted` in the long string at `index`, or `index`."""
         row = self._tree.rows[index]
-        if any(wanted.search(piece) for piece, _ in row.label(self.row_width)):
+        found = wanted.search(row.value) if isinstance(row.value, str) else None
+        if found is None or any(wanted.search(piece) for piece, _ in row.label(self.row_width)):
             return index
-        self._tree.open(index)
-        at = index + 1
-        while at < self.row_count and self._tree.rows[at].parent is row:
-            found = self._tree.rows[at]
-            if found.kind == "more":
-                self._tree.open(at)
-            elif isinstance(found.value, str) and wanted.search(found.value):
-                return at
-            else:
-                at += 1
-        return index
+        return self._tree.reveal_line(index, found.start())
 
 
 def _cut(text: str, room: int) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.content import Content
@@ -13,17 +15,26 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from pegboard.models import ToolResult
+from pegboard.results.chart import chart
 from pegboard.results.clean import clean
+from pegboard.results.images import images
 from pegboard.results.paths import Path as JsonPath
 from pegboard.results.paths import jq_path
+from pegboard.results.stored.client import StoredResultError, WholeHits, arrange, highlighted
+from pegboard.results.stored.values import StoredList, StoredText
 from pegboard.results.table import Table
 from pegboard.results.text import as_text, json_parts
 from pegboard.results.views import View
+from pegboard.tui.result.chart import ChartView
 from pegboard.tui.result.error import ErrorView
 from pegboard.tui.result.search import Search, Searchable
-from pegboard.tui.result.table import TableView
+from pegboard.tui.result.segments import SegmentView, WholeTextHits
+from pegboard.tui.result.table import Arrangement, TableView
 from pegboard.tui.result.text import TextView
 from pegboard.tui.result.tree import TreeView
+
+_MOST_COLOURED = 300_000
+"""Length up to which code is coloured."""
 
 ViewName: TypeAlias = View | Literal["error", "log"]
 """Name of a view: of the value, the error or the log."""
@@ -76,6 +87,10 @@ class ResultViews(Container):
         self._preferred: tuple[str, ViewName] | None = None
         self._empty = Static(classes="empty")
         self._is_ready = False
+        self._stored: JsonValue | StoredText = None
+        self._file = ""
+        self._unfiltered: ViewName | None = None
+        """The view that was shown before a filter, because a filtered result may not have it."""
 
     def compose(self) -> ComposeResult:
         """Yield the text that is shown without a call."""
@@ -108,19 +123,23 @@ class ResultViews(Container):
         if self.search.note:
             return self.search.note
         view = self.capable
+        if isinstance(view, SegmentView):
+            return view.note
         beside = f"{view.beside} · " if isinstance(view, TableView) and view.beside else ""
         return f"{beside}{jq_path(view.path)}" if isinstance(view, CursorView) else ""
 
-    def reset(self, tool: str, log: TextView) -> None:
+    def reset(self, tool: str, log: TextView, file: str = "") -> None:
         """Drop the views of the previous call.
 
         Args:
             tool: Name of the tool of the new call; empty if there is none.
             log: The log view of the new call.
+            file: Name of the file that a text is the content of, for its colours.
         """
         self.search.leave()
-        self._tool = tool
-        self._result = None
+        self.search.rest = ""
+        self._tool, self._file = tool, file
+        self._result = self._stored = self._unfiltered = None
         self._log = log
         self._outdated += self._views.values()
         self._views = {}
@@ -137,8 +156,73 @@ class ResultViews(Container):
         self.offered = offered
         self.show(self._best())
 
+    def replace(self, offered: tuple[ViewName, ...], result: ToolResult, file: str = "") -> None:
+        """Show another result of the same call, such as a filtered one, in the current view if it suits.
+
+        Args:
+            offered: Names of the views, best first.
+            result: The result.
+            file: As for `reset`.
+        """
+        shown = self._unfiltered = self._unfiltered or self.shown
+        self._drop_views({"log"})
+        self._result, self._stored, self._file = result, None, file
+        self.search.rest = ""
+        self.offered = offered
+        self.show(shown if shown in offered and shown != "error" else self._best())
+
+    def set_stored(self, stored: JsonValue | StoredText, size: str) -> None:
+        """Show the whole of a truncated result, which is read from its file on demand.
+
+        Args:
+            stored: The whole value.
+            size: Size of the whole result, for display.
+        """
+        self._stored = stored
+        outdated: set[ViewName] = {"text", "chart"} if isinstance(stored, StoredText) else {"tree", "table", "chart"}
+        old = self.capable if self.shown in outdated else None
+        at = old.path if isinstance(old, CursorView) else None
+        self._drop_views(set(self._views) - outdated)
+        self.search.rest = size
+        note = self.search.wanted if self.search.note else ""
+        self.show(self.shown)
+        view = self.capable
+        if isinstance(view, TreeView) and at:
+            view.call_after_refresh(view.go, at)
+        elif isinstance(view, TableView) and isinstance(old, TableView):
+            view.adopt(old)
+        if note:
+            self.search_for(note)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole of a truncated result can be shown."""
+        return self._stored is not None
+
+    def show_whole_hits(self, wanted: str, hits: WholeHits, where: str) -> None:
+        """Show the matches in a whole result."""
+        view = self.capable
+        if hits.ranges and isinstance(view, SegmentView):
+            self.search.show_hits(WholeTextHits(view), wanted, list(hits.ranges), where, is_cut=hits.is_cut)
+        elif isinstance(view, TableView):
+            cells = list(dict.fromkeys(cell for path in hits.paths if (cell := view.cell_of(path)) is not None))
+            self.search.show_hits(view, wanted, cells, where, is_cut=hits.is_cut)
+        else:
+            if self.shown != "tree" and "tree" in self.offered:
+                self.show("tree")
+            if isinstance(self.capable, TreeView):
+                self.search.show_hits(self.capable, wanted, list(hits.paths), where, is_cut=hits.is_cut)
+            else:
+                self.search.announce(f"no match in {where}: {wanted}")
+
+    def _drop_views(self, kept: set[ViewName]) -> None:
+        self.search.leave()
+        for name in self._views.keys() - kept:
+            self._outdated.append(self._views.pop(name))
+
     def choose(self, name: ViewName) -> None:
         """Show a view and remember it for the tool."""
+        self._unfiltered = None
         if self._tool:
             self._preferred = (self._tool, name)
         self.show(name)
@@ -196,16 +280,57 @@ class ResultViews(Container):
         match name:
             case "error" if self._result.error is not None:
                 return ErrorView(self._result.error, self._result.meta.traceback)
+            case "tree" if isinstance(self._stored, dict | list):
+                return TreeView(self._stored, searched=data)
             case "tree":
                 return TreeView(data)
             case "table" if (table := Table.of(data)) is not None:
-                return TableView(table)
+                return self._create_table(table)
             case "markdown" if isinstance(data, str):
                 from pegboard.tui.result.markdown import MarkdownView
 
                 return MarkdownView(data)
+            case "chart" if (found := chart(data)) is not None:
+                return ChartView(found)
+            case "image" if found_images := images(data) or images(self._result.meta.server_meta):
+                from pegboard.tui.result.image import ImageView
+
+                return ImageView(found_images)
+            case _ if isinstance(self._stored, StoredText):
+                return SegmentView(self._stored)
             case _:
-                return TextView(clean(as_text(data)), highlight=None if isinstance(data, str) else json_parts)
+                return self._create_text(data)
+
+    def _create_table(self, table: Table) -> TableView:
+        rows = _at(self._stored, table.path)
+        if not isinstance(rows, StoredList) or not rows.columns or self._result is None:
+            return TableView(table)
+        result = self._result
+
+        async def arrange_file(table: Table, wished: Arrangement) -> Sequence[int]:
+            return await arrange(
+                result, table.path, column=wished.column, descending=wished.descending, wanted=wished.wanted
+            )
+
+        whole = Table.of_rows(rows, table.path, table.beside)
+        return TableView(whole, arrange=arrange_file, searched=len(table))
+
+    def _create_text(self, data: JsonValue) -> TextView:
+        text = clean(as_text(data))
+        view = TextView(text, highlight=None if isinstance(data, str) else json_parts)
+        if isinstance(data, str) and self._file and len(text) <= _MOST_COLOURED:
+            self._colour(view, text, self._file)
+        return view
+
+    @work(exclusive=True, group="colours")
+    async def _colour(self, view: TextView, text: str, file: str) -> None:
+        with suppress(StoredResultError):  # the text is readable without colours
+            view.set_spans(await highlighted(text, file))
+
+    def on_segment_view_turned(self, event: SegmentView.Turned) -> None:
+        """Update the note."""
+        event.stop()
+        self._changed()
 
     def on_tree_view_cursor_moved(self, event: TreeView.CursorMoved) -> None:
         """Update the note."""
@@ -235,3 +360,16 @@ class ResultViews(Container):
         tree = self.current
         if isinstance(tree, TreeView):
             tree.call_after_refresh(tree.go, event.path)
+
+
+def _at(value: object, path: JsonPath) -> object:
+    """Return the value at a path, or None if it doesn't exist."""
+    for step in path:
+        match value, step:
+            case dict(), str() if step in value:
+                value = value[step]
+            case list(), int() if step < len(value):
+                value = value[step]
+            case _:
+                return None
+    return value

@@ -1,0 +1,78 @@
+"""View of numbers as a chart."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from pegboard.results.chart import Chart
+from pegboard.results.sizes import count
+
+if TYPE_CHECKING:
+    from textual_plotext import Plot
+
+
+class ChartView(Vertical, can_focus=True):
+    """Numbers as bars with labels, or as a line if there are many.
+
+    Args:
+        chart: The numbers.
+    """
+
+    DEFAULT_CSS = """
+    ChartView {
+        height: 1fr;
+        width: 1fr;
+        background: $surface;
+        padding: 0 1;
+        &:focus { background-tint: $foreground 3%; }
+        & > .caption { height: 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > PlotextPlot { height: 1fr; width: 1fr; }
+    }
+    """
+
+    def __init__(self, chart: Chart) -> None:
+        super().__init__()
+        self._chart = chart
+
+    def compose(self) -> ComposeResult:
+        """Yield the line with the range of the numbers."""
+        shown = self._chart
+        name = f"{shown.title} · " if shown.title else ""
+        total = count(shown.total, "number")
+        least, greatest = min(shown.values), max(shown.values)
+        yield Static(Content(f"{name}{total} from {least:,.6g} to {greatest:,.6g}"), classes="caption", markup=False)
+
+    async def on_mount(self) -> None:
+        """Load the library and draw the chart."""
+        # The library takes a while to import.
+        await asyncio.to_thread(importlib.import_module, "textual_plotext")
+        from textual_plotext import PlotextPlot
+
+        class SafePlot(PlotextPlot):
+            """Plot that reports numbers that the library can't draw."""
+
+            def render(self) -> object:  # type: ignore[override] # Textual accepts any renderable
+                """Render the plot."""
+                try:
+                    return super().render()
+                except (ValueError, ArithmeticError, IndexError, TypeError, KeyError):
+                    return Content("These numbers can't be drawn.")
+
+        plot = SafePlot()
+        _draw(plot.plt, self._chart)
+        await self.mount(plot)
+
+
+def _draw(plot: Plot, chart: Chart) -> None:
+    if chart.labels:
+        # The first bar is drawn at the bottom.
+        plot.bar(list(reversed(chart.labels)), list(reversed(chart.values)), orientation="horizontal", width=0.6)
+    else:
+        plot.plot(list(chart.positions), list(chart.values), marker="braille")

@@ -1,0 +1,80 @@
+"""The jq filter of the result pane."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.widget import Widget
+
+from pegboard.models import ToolResult
+from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count
+from pegboard.results.stored.client import StoredResultError, run_filter
+from pegboard.tui.result.prompt import ResultPrompt
+
+_PAUSE = 0.15
+"""Seconds without a key before the filter runs."""
+_EVERYTHING = {"", "."}
+
+
+class JqFilter:
+    """The filter that is applied to a result.
+
+    Args:
+        pane: Widget whose workers run the filter.
+        prompt: Input line for hints.
+        show: Shows a filtered result, or the whole one if it is None.
+    """
+
+    def __init__(self, pane: Widget, prompt: ResultPrompt, show: Callable[[ToolResult | None], None]) -> None:
+        self._pane = pane
+        self._prompt = prompt
+        self._show = show
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.text = ""
+        """The filter of the result that is shown; empty if it is whole."""
+        self.note = ""
+        """The number of its results, for the line about the filter."""
+
+    def reset(self) -> None:
+        """Forget the filter and delete the files of filtered results."""
+        self._pane.workers.cancel_group(self._pane, "jq")
+        self.text = self.note = ""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def run(self, original: ToolResult, text: str) -> None:
+        """Filter a result after a short pause, unless the user types on."""
+        self._pane.run_worker(self._run(original, text.strip()), group="jq", exclusive=True)
+
+    async def _run(self, original: ToolResult, text: str) -> None:
+        await asyncio.sleep(_PAUSE)
+        if text in _EVERYTHING:
+            self.text = self.note = ""
+            self._prompt.hint("")
+            self._show(None)
+            return
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True)
+        if original.meta.truncated is not None:
+            self._prompt.hint("filtering the whole result…")
+        try:
+            result, found = await run_filter(original, text, Path(self._folder.name))
+        except StoredResultError as error:
+            self._report(str(error))
+            return
+        self.text = text
+        results = count(found, "result")
+        self.note = results
+        self._prompt.hint(results if found != 1 else "")
+        self._show(result)
+
+    def _report(self, message: str) -> None:
+        if self._prompt.display:
+            self._prompt.hint(message, is_error=True)
+        else:
+            self._pane.notify(clean_line(f"The jq filter failed: {message}"), severity="error", markup=False)

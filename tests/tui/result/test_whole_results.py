@@ -1,0 +1,307 @@
+"""jq filters, tables, charts, images, code, and results that are too large for the screen."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from pydantic import JsonValue
+from textual.widgets import Static
+
+from pegboard.models import ResultMeta, ToolCall, ToolResult, Truncation
+from pegboard.results.shorten import shorten
+from pegboard.tui.result.chart import ChartView
+from pegboard.tui.result.image import ImageView, image_protocol
+from pegboard.tui.result.segments import SegmentView
+from pegboard.tui.result.table import TableView
+from pegboard.tui.result.text import TextView
+from pegboard.tui.result.tree import TreeView
+
+from .pane_stage import OpenStage, Stage
+
+pytestmark = pytest.mark.promise("TUI-9")
+
+FILES: JsonValue = [
+    {"name": "b.py", "size": 10, "kind": "file"},
+    {"name": "a.py", "size": 9, "kind": "file"},
+    {"name": "lib", "kind": "folder"},
+    {"name": "c.py", "size": 100, "kind": "file"},
+]
+
+
+def truncated(tmp_path: Path, whole: JsonValue, limit: int = 20_000) -> ToolResult:
+    """Return a result whose whole data is in a file."""
+    file = tmp_path / "whole.json"
+    file.write_text(json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
+    data, shown = shorten(whole, limit)
+    cut = Truncation(shown_bytes=shown, total_bytes=file.stat().st_size, file=str(file))
+    return ToolResult(ok=True, data=json.loads(json.dumps(data)), meta=ResultMeta(truncated=cut))
+
+
+def table_rows(on: Stage) -> list[str]:
+    """Return the first cell of each row."""
+    table = on.pane.query_one(TableView)
+    return [table.row(index)[0].split()[0] for index in range(table.row_count)]
+
+
+# The jq filter
+
+
+async def test_a_jq_filter_shows_its_result_as_you_type_and_escape_restores_the_whole(stage: OpenStage) -> None:
+    async with stage(width=120) as on:
+        await on.show({"results": FILES, "count": 4})
+        await on.press("vertical_line", *"results[] | select(.size > 9) | .name")
+        assert "jq .results[] | select(.size > 9) | .name" in on.text
+        await on.press("enter")
+        await on.until(lambda: '"c.py"' in on.text, "the filtered result is shown")
+        assert "b.py" in on.text
+        assert "lib" not in on.text
+        assert "jq: 2 results · esc shows all · | edits · .results[]" in on.text
+        await on.press("C")
+        assert json.loads(on.app.clipboard) == ["b.py", "c.py"]
+        await on.press("escape")
+        assert "count: 4" in on.text.replace("  ", " ") or "count 4" in on.text
+        assert "edits" not in on.text
+
+
+async def test_a_wrong_jq_filter_is_explained_under_the_line_and_keeps_the_result(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"a": [1, 2]})
+        await on.press("vertical_line", *"a[")
+        await on.until(lambda: "syntax error" in on.text, "the error is under the line")
+        assert on.text.splitlines()[-2].strip() == "jq .a["
+        assert "a: [1, 2]" in on.text or "▾ a" in on.text
+        await on.press("escape")
+        assert "syntax error" not in on.text
+
+
+async def test_tab_completes_the_paths_of_a_jq_filter_from_the_data(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show({"results": FILES})
+        await on.press("vertical_line", *"re", "tab")
+        assert "jq .results" in on.text
+        await on.press(*"[] | .", "tab", "tab")
+        assert "jq .results[] | .size" in on.text
+        assert on.focused() == "Input"
+
+
+async def test_a_jq_filter_can_neither_read_files_nor_the_environment_and_is_stopped(
+    stage: OpenStage, tmp_path: Path
+) -> None:
+    (tmp_path / "x.jq").write_text("def x: 1;")
+    async with stage() as on:
+        await on.show({"a": 1})
+        for text, shown in (
+            (' | import "x" as x; .', "imported"),
+            (" | env", "{}"),
+            (" | [repeat(1)]", "longer than 2 s"),
+        ):
+            await on.press("vertical_line", "ctrl+u", *f".{text}")
+            await on.until(lambda shown=shown: shown in on.text, shown)  # type: ignore[misc]
+            await on.press("escape")
+        assert "a: 1" in on.text, on.text
+
+
+# Tables
+
+
+async def test_numbers_and_their_headings_are_aligned_at_the_right(stage: OpenStage) -> None:
+    async with stage() as on:
+        await on.show(FILES)
+        lines = on.text.splitlines()
+        heading = next(line for line in lines if "name" in line and "kind" in line)
+        row = next(line for line in lines if "c.py" in line)
+        assert heading.index("size") + 4 == row.index("100") + 3
+        assert "4 rows" in on.text
+
+
+async def test_rows_are_filtered_and_sorted_and_columns_hidden_and_the_visible_part_is_saved(
+    stage: OpenStage, tmp_path: Path
+) -> None:
+    async with stage(width=100) as on:
+        await on.show(FILES)
+        await on.press("f", *".py", "enter")
+        assert "3 of 4 rows with .py" in on.text
+        await on.press("right", "o")
+        assert table_rows(on) == ["a.py", "b.py", "c.py"]
+        await on.press("right", "h")
+        assert "kind" not in on.text
+        await on.press("s", "ctrl+u", *"r.csv", "enter")
+        assert (tmp_path / "r.csv").read_text().split() == ["name,size", "a.py,9", "b.py,10", "c.py,100"]
+        await on.press("s", "ctrl+u", *"r.json", "enter")
+        assert json.loads((tmp_path / "r.json").read_text())[0] == {"name": "a.py", "size": 9}
+        await on.press("s", "ctrl+u", *"r.md", "enter")
+        assert (tmp_path / "r.md").read_text().splitlines()[:3] == ["| name | size |", "| --- | ---: |", "| a.py | 9 |"]
+        await on.press("H", "f", "escape")
+        assert table_rows(on)[-1] == "lib", "a row without a value is last"
+        assert "kind" in on.text
+
+
+async def test_a_saved_table_runs_no_formula_in_a_spreadsheet(stage: OpenStage, tmp_path: Path) -> None:
+    cells = ["=1+1", "+49 30 1", "-2", "@x", "plain", "é"]
+    async with stage() as on:
+        await on.show([{"a": cell} for cell in cells])
+        await on.press("s", "ctrl+u", *"r.csv", "enter")
+    raw = (tmp_path / "r.csv").read_bytes()
+    assert raw.startswith(b"\xef\xbb\xbf"), "Excel reads UTF-8 only with a mark"
+    saved = [row[0] for row in csv.reader(io.StringIO(raw.decode("utf-8-sig")))]
+    assert saved == ["a", "'=1+1", "'+49 30 1", "-2", "'@x", "plain", "é"]
+
+
+# Charts, images and code
+
+
+@pytest.mark.parametrize("value", [list(range(100)), [{"name": "a", "size": 3}, {"name": "b\x1b[31m", "size": 9}]])
+async def test_numbers_are_shown_as_a_chart(stage: OpenStage, value: JsonValue) -> None:
+    async with stage() as on:
+        await on.show(value)
+        await on.press("V")
+        await on.until(lambda: "┤" in on.text, "the chart is drawn")
+        assert "numbers from" in on.text
+        assert isinstance(on.app.focused, ChartView)
+
+
+async def test_values_that_cannot_be_drawn_do_not_end_the_app(stage: OpenStage) -> None:
+    values: list[JsonValue] = [[1e308, -1e308], [0, 0], [1, *[2] * 300, 10**400], [{"a": 5e-324}, {"a": 1e300}]]
+    async with stage() as on:
+        for value in values:
+            await on.show(value)
+            while not isinstance(on.app.focused, ChartView):
+                await on.press("V")
+            await on.until(lambda: on.pane.query("PlotextPlot"), "there is a chart")
+            await on.pilot.pause()
+        assert on.app.is_running
+
+
+def png(width: int = 8, height: int = 8) -> str:
+    """Return a picture as base64."""
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), "red").save(out, "PNG")
+    return base64.b64encode(out.getvalue()).decode()
+
+
+async def test_an_image_of_a_server_is_drawn_and_saved(stage: OpenStage, tmp_path: Path) -> None:
+    (tmp_path / "kept.png").write_bytes(base64.b64decode(png(30, 20)))
+    async with stage(width=120) as on:
+        await on.show(
+            [f"image/png, 1 kB: {tmp_path / 'kept.png'}", {"type": "image", "data": png(), "mimeType": "image/png"}]
+        )
+        await on.until(lambda: "30 × 20 pixels" in on.text, "the first image is drawn")
+        await on.until(lambda: "▀" in on.text, "it is on the screen")
+        await on.press("right")
+        await on.until(lambda: "8 × 8 pixels" in on.text, "the second image is drawn")
+        await on.press("s")
+        assert ".png" in on.text.splitlines()[-1]
+        await on.press("ctrl+u", *"r.png", "enter")
+        assert (tmp_path / "r.png").read_bytes() == base64.b64decode(png())
+
+
+async def test_damaged_and_huge_images_are_reported(stage: OpenStage, tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.png"
+    Image.new("1", (30_000, 30_000)).save(bomb)
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
+    async with stage(width=120) as on:
+        for file, shown in (
+            (bomb, "more than 40,000,000 pixels"),
+            (tmp_path / "broken.png", "image"),
+            (tmp_path / "gone.png", "No such file"),
+        ):
+            await on.show(f"image/png, 1 kB: {file}")
+            room = on.pane.query_one(ImageView)
+            await on.until(lambda room=room, shown=shown: shown in on.text and room.query("Center > Static"), shown)  # type: ignore[misc]
+        assert not on.pane.query_one(ImageView).query("HalfcellImage")
+
+
+@pytest.mark.parametrize(
+    ("environ", "protocol"),
+    [
+        ({"TERM": "xterm-kitty"}, "kitty"),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "WezTerm"}, "sixel"),
+        ({"TERM": "foot"}, "sixel"),
+        ({"TERM": "tmux-256color", "KITTY_WINDOW_ID": "1"}, "blocks"),
+        ({"TERM": "xterm-kitty", "TMUX": "/tmp/x"}, "blocks"),
+        ({}, "blocks"),
+    ],
+)
+def test_the_terminal_draws_images_if_it_can(environ: dict[str, str], protocol: str) -> None:
+    assert image_protocol(environ) == protocol
+
+
+async def test_code_is_coloured_by_the_type_of_its_file(stage: OpenStage) -> None:
+    async with stage() as on:
+        on.pane.show(
+            ToolCall(name="fs.read_file", args={"path": "src/x.py"}, source="form"),
+            ToolResult(ok=True, data='def f():\n    return "x" # why\n'),
+        )
+        await on.pilot.pause()
+        view = on.pane.query_one(TextView)
+        await on.until(lambda: view.row(0)[1], "the code is coloured")
+        assert (0, 3, "key") in view.row(0)[1]
+        assert {kind for _, _, kind in view.row(1)[1]} == {"key", "string", "muted"}
+
+
+# Results that are too large for the screen
+
+
+@pytest.mark.promise("EXE-6")
+async def test_every_row_of_a_large_table_is_reached_sorted_filtered_and_saved(
+    stage: OpenStage, tmp_path: Path
+) -> None:
+    rows: JsonValue = [{"id": number, "name": f"näme {number * 7919 % 50_000}"} for number in range(50_000)]
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, rows))
+        await on.until(lambda: "50,000 rows" in on.text, "the file is open")
+        await on.press("end")
+        assert "49999" in on.text
+        await on.press("o", "o", "home")
+        assert table_rows(on)[0] == "49999"
+        await on.press("f", *"4999", "enter")
+        await on.until(lambda: "of 50,000 rows with 4999" in on.text, "the rows of the file are filtered")
+        shown = [row for row in rows if "4999" in str(row["id"]) or "4999" in str(row["name"])]  # type: ignore[union-attr,index,call-overload]
+        assert on.pane.query_one(TableView).row_count == len(shown)
+        await on.press("s", "ctrl+u", *"r.csv", "enter")
+        assert len((tmp_path / "r.csv").read_text(encoding="utf-8-sig").splitlines()) == len(shown) + 1
+
+
+async def test_a_search_says_that_it_covered_only_the_part_shown_and_can_cover_the_whole(
+    stage: OpenStage, tmp_path: Path
+) -> None:
+    items: JsonValue = [{"n": number, "in": ["x"] * 3} for number in range(40_000)]
+    whole: JsonValue = {"a": {"items": items, "last": "x needle"}, "b": [{"needle": 1}, *range(60_000)]}
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, whole))
+        await on.until(lambda: on.pane._views.is_whole, "the file is open")
+        await on.press("slash", *"39999", "enter")
+        assert "no match in the part shown: 39999 · w searches all" in on.text
+        await on.press("w")
+        await on.until(lambda: "1 of 1 in all" in on.text, "the whole has been searched")
+        assert on.pane.query_one(TreeView).path == ("a", "items", 39_999, "n")
+        await on.press("p")
+        assert on.app.clipboard == ".a.items[39999].n"
+
+
+async def test_all_parts_of_a_large_text_are_reached(stage: OpenStage, tmp_path: Path) -> None:
+    text = 'ein Wört \\ "x" 😀\t' * 60_000 + "needle at the end"
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, text))
+        await on.until(lambda: on.pane.query(SegmentView), "the file is open")
+        view = on.pane.query_one(SegmentView)
+        await on.press("ctrl+end", "end")
+        assert "needle at the end" in on.text
+        await on.press("ctrl+home", "slash", *"needle", "enter", "w")
+        await on.until(lambda: "1 of 1 in all" in on.text, "the whole has been searched")
+        assert view.overlays(view.row_count - 1), "the match is marked"
+
+
+async def test_a_jq_filter_runs_on_the_whole_of_a_large_result(stage: OpenStage, tmp_path: Path) -> None:
+    async with stage(width=120) as on:
+        await on.show_result(truncated(tmp_path, [{"id": number} for number in range(30_000)]))
+        await on.press("vertical_line", *"[29990:] | map(.id)", "enter")
+        await on.until(lambda: "29999" in on.text, "the end of the list is shown")
+        assert "truncated" in on.text, "the status line is about the call"
+        assert not any(str(line.render()).startswith("! Only") for line in on.pane.query(Static) if line.display)
