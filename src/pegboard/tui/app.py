@@ -1,4 +1,4 @@
-"""The app: it owns the state that every page shows, and switches pages."""
+"""The app: it owns the state that every page shows."""
 
 from __future__ import annotations
 
@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from pegboard.models import Problem
 from pegboard.tui.commands import Command, bindings
-from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import (
-    Asking,
-    Called,
-    HistoryRead,
-    OpenCall,
-    OpenFile,
-    OpenResource,
-    OpenServer,
-    OpenTool,
-    TalkAbout,
-)
+from pegboard.tui.messages import Asking, Called, HistoryRead
+from pegboard.tui.pages import PagesApp
 from pegboard.tui.shell import themes
 from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
@@ -40,7 +29,7 @@ if TYPE_CHECKING:
 _SWEEP_AFTER_SECONDS = 5.0
 
 
-class PegboardApp(DialogApp, inherit_bindings=False):
+class PegboardApp(PagesApp, inherit_bindings=False):
     """The terminal interface.
 
     Args:
@@ -56,18 +45,14 @@ class PegboardApp(DialogApp, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, runtime: Runtime) -> None:
-        self._checks = HealthChecks(runtime, self._show_health)
+        checks = HealthChecks(runtime, self._show_health)
         self._scanner = ToolScanner(runtime, lambda scan: setattr(self, "tool_scan", scan))
         self._key_problems: tuple[Problem, ...] = ()
-        super().__init__((themes.shipped(), runtime.paths.themes), runtime)
+        super().__init__((themes.shipped(), runtime.paths.themes), runtime, checks)
         if "TEXTUAL_ANIMATIONS" not in os.environ:
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
         self.set_keymap(runtime.settings.keys)
         self._window_title = WindowTitle(self)
-        self.add_mode("tools", lambda: ToolsScreen(runtime, self.remembered))
-        self.add_mode("chat", self._chat_screen)
-        self.add_mode("script", self._script_screen)
-        self.add_mode("health", self._health_screen)
 
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
@@ -117,104 +102,12 @@ class PegboardApp(DialogApp, inherit_bindings=False):
         """List the problems of themes and keys together with those of packs."""
         self._scanner.set_own_problems((*self.theme_problems, *self._key_problems))
 
-    # Pages
-
-    @property
-    def _tools_screen(self) -> ToolsScreen:
-        screen = self.get_screen_stack("tools")[0]
-        assert isinstance(screen, ToolsScreen)
-        return screen
-
-    def _chat_screen(self) -> Screen[None]:
-        from pegboard.tui.chat.screen import ChatScreen
-        from pegboard.tui.state.approvals import Approvals
-
-        approvals = Approvals(lambda requests: setattr(self, "requests", requests))
-        self.runtime.rules.approve_with(approvals, self.rule_undo.added)
-        return ChatScreen(self.runtime, approvals)
-
-    def _script_screen(self) -> Screen[None]:
-        from pegboard.tui.script.screen import ScriptScreen
-
-        return ScriptScreen(self.runtime)
-
-    def _health_screen(self) -> Screen[None]:
-        from pegboard.tui.health.screen import HealthScreen
-
-        return HealthScreen(self.runtime, self._checks)
-
-    def action_mode(self, mode: str) -> None:
-        """Switch to a page; on the Tools page, focus the tool list."""
-        if mode == self.current_mode == "tools":
-            self._tools_screen.action_show_tools()
-        self.switch_mode(mode)
-
-    @on(OpenTool)
-    def _open_tool(self, request: OpenTool) -> None:
-        self.switch_mode("tools")
-        self._tools_screen.open_tool(request.tool)
-
-    @on(OpenServer)
-    def _open_server(self, request: OpenServer) -> None:
-        self.switch_mode("tools")
-        self._tools_screen.open_server(request.server)
-
-    @on(OpenFile)
-    def _open_file(self, request: OpenFile) -> None:
-        from pegboard.tui.dialogs.saved_file import open_file
-
-        self.run_worker(open_file(self, self.runtime.paths.results, request.file), group="resources")
-
-    @on(OpenResource)
-    def _open_resource(self, request: OpenResource) -> None:
-        from pegboard.tui.dialogs.server_contents import open_resource
-
-        self.run_worker(open_resource(self, self.runtime, request.server, request.uri), group="resources")
-
-    @on(OpenCall)
-    def _open_call(self, request: OpenCall) -> None:
-        self.switch_mode("tools")
-        self._tools_screen.open_call(request.tool, request.arguments)
-
-    @on(TalkAbout)
-    async def _talk_about(self, request: TalkAbout) -> None:
-        from pegboard.tui.chat.screen import ChatScreen
-
-        await self.switch_mode("chat")
-        if isinstance(self.screen, ChatScreen):
-            self.screen.put(request.text)
-
-    async def action_to_asking(self) -> None:
-        """Select the call awaiting approval on its page."""
-        from pegboard.tui.chat.screen import ChatScreen
-
-        if not self.requests:
-            self.notify("No call awaits approval.")
-        elif self.screen.is_modal:
-            self.notify("Close this dialog first, then go to the call awaiting approval.", severity="warning")
-        else:
-            await self.switch_mode("chat")
-            if isinstance(self.screen, ChatScreen):
-                self.screen.select_asking()
-
-    async def action_connect_model(self) -> None:
-        """Choose and set up the model on the Chat page."""
-        from pegboard.tui.chat.screen import ChatScreen
-
-        await self.switch_mode("chat")
-        if isinstance(self.screen, ChatScreen):
-            self.screen.action_model()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the keys of approvals to the focused widget while no call awaits one."""
-        return bool(self.requests) if action == "to_asking" else True
-
     # State
 
     def watch_tool_scan(self, before: ToolScan, scan: ToolScan) -> None:
         """Check the requirements of new tools."""
         if scan.catalogue is not before.catalogue:
-            self.run_worker(self._checks.check_new(), group="checks")
+            self.run_worker(self.checks.check_new(), group="checks")
 
     def _show_health(self, health: HealthState) -> None:
         if self.is_running:  # a check that ends with the app has nothing left to update
@@ -231,7 +124,7 @@ class PegboardApp(DialogApp, inherit_bindings=False):
 
     @on(Called)
     async def _called(self, event: Called) -> None:
-        await self._checks.read_results(event.tool)
+        await self.checks.read_results(event.tool)
 
     @on(Asking)
     def _note_session(self) -> None:

@@ -99,8 +99,14 @@ def app(tmp_path: Path) -> PegboardApp:
     return PegboardApp(as_runtime(GivenRuntime(tmp_path, tools=(tool, *TOOLS))))
 
 
-def filled(do: Callable[[FormPane], object], seen: str) -> object:
-    """Return a function that fills the form, runs `do`, and waits until a text is visible."""
+def filled(do: Callable[[FormPane], object], seen: str, top: int | None = None) -> object:
+    """Return a function that fills the form, runs `do`, and waits until a text is visible.
+
+    Args:
+        do: The action.
+        seen: The text to wait for.
+        top: First visible line of the form; None to keep it where the action scrolls to.
+    """
 
     async def run(pilot: Pilot[None]) -> None:
         app = pilot.app
@@ -117,6 +123,11 @@ def filled(do: Callable[[FormPane], object], seen: str) -> object:
         do(form)
         await until(pilot, lambda: seen in text_of(pilot))
         await until(pilot, lambda: is_whole(form))
+        if top is not None:
+            # The focus is still scrolled into view while the rows above it are measured.
+            while round(form.scroll_y) != top or not is_whole(form):
+                form.scroll_to(y=top, animate=False, immediate=True)
+                await pilot.pause(0.3)
         for field in screen.query("Input, TextArea"):
             assert isinstance(field, Input | TextArea)
             field.cursor_blink = False
@@ -165,7 +176,7 @@ def test_the_first_validation_error(snap_compare: Compare, app: PegboardApp, siz
 
 @SIZES
 def test_rows_and_entries(snap_compare: Compare, app: PegboardApp, size: tuple[int, int]) -> None:
-    run = filled(lambda form: form.focus_field("/labels/tier"), "tier")
+    run = filled(lambda form: form.focus_field("/labels/tier"), "tier", top=17)
     assert snap_compare(app, terminal_size=size, run_before=run)
 
 

@@ -195,6 +195,7 @@ class FormPane(Widget):
             self.styles.height = self.most if self.fixed or self._is_text else "auto"
         self.styles.max_height = self.most or None
         self._scroll.most = max(self.most - self.gutter.height, 0)
+        self._scroll.update_viewport()
 
     def watch_fixed(self) -> None:
         """Update the height."""

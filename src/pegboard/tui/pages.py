@@ -1,0 +1,126 @@
+"""Switching pages, and opening tools, servers, files and calls on the page that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.screen import Screen
+
+from pegboard.tui.dialogs.app import DialogApp
+from pegboard.tui.messages import OpenCall, OpenFile, OpenResource, OpenServer, OpenTool, TalkAbout
+from pegboard.tui.state.health_checks import HealthChecks
+from pegboard.tui.tools.screen import ToolsScreen
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+
+class PagesApp(DialogApp, inherit_bindings=False):
+    """An app with a page for tools, chat, scripts and health; pages are built when they are first shown.
+
+    Args:
+        theme_folders: See `ThemedApp`.
+        runtime: The headless core.
+        checks: The checks of requirements, which the Health page shows.
+    """
+
+    def __init__(self, theme_folders: Sequence[Path], runtime: Runtime, checks: HealthChecks) -> None:
+        super().__init__(theme_folders, runtime)
+        self.checks = checks
+        self.add_mode("tools", lambda: ToolsScreen(runtime, self.remembered))
+        self.add_mode("chat", self._chat_screen)
+        self.add_mode("script", self._script_screen)
+        self.add_mode("health", self._health_screen)
+
+    @property
+    def _tools_screen(self) -> ToolsScreen:
+        screen = self.get_screen_stack("tools")[0]
+        assert isinstance(screen, ToolsScreen)
+        return screen
+
+    def _chat_screen(self) -> Screen[None]:
+        from pegboard.tui.chat.screen import ChatScreen
+        from pegboard.tui.state.approvals import Approvals
+
+        approvals = Approvals(lambda requests: setattr(self, "requests", requests))
+        self.runtime.rules.approve_with(approvals, self.rule_undo.added)
+        return ChatScreen(self.runtime, approvals)
+
+    def _script_screen(self) -> Screen[None]:
+        from pegboard.tui.script.screen import ScriptScreen
+
+        return ScriptScreen(self.runtime)
+
+    def _health_screen(self) -> Screen[None]:
+        from pegboard.tui.health.screen import HealthScreen
+
+        return HealthScreen(self.runtime, self.checks)
+
+    def action_mode(self, mode: str) -> None:
+        """Switch to a page; on the Tools page, focus the tool list."""
+        if mode == self.current_mode == "tools":
+            self._tools_screen.action_show_tools()
+        self.switch_mode(mode)
+
+    @on(OpenTool)
+    def _open_tool(self, request: OpenTool) -> None:
+        self.switch_mode("tools")
+        self._tools_screen.open_tool(request.tool)
+
+    @on(OpenServer)
+    def _open_server(self, request: OpenServer) -> None:
+        self.switch_mode("tools")
+        self._tools_screen.open_server(request.server)
+
+    @on(OpenFile)
+    def _open_file(self, request: OpenFile) -> None:
+        from pegboard.tui.dialogs.saved_file import open_file
+
+        self.run_worker(open_file(self, self.runtime.paths.results, request.file), group="resources")
+
+    @on(OpenResource)
+    def _open_resource(self, request: OpenResource) -> None:
+        from pegboard.tui.dialogs.server_contents import open_resource
+
+        self.run_worker(open_resource(self, self.runtime, request.server, request.uri), group="resources")
+
+    @on(OpenCall)
+    def _open_call(self, request: OpenCall) -> None:
+        self.switch_mode("tools")
+        self._tools_screen.open_call(request.tool, request.arguments)
+
+    @on(TalkAbout)
+    async def _talk_about(self, request: TalkAbout) -> None:
+        from pegboard.tui.chat.screen import ChatScreen
+
+        await self.switch_mode("chat")
+        if isinstance(self.screen, ChatScreen):
+            self.screen.put(request.text)
+
+    async def action_to_asking(self) -> None:
+        """Select the call awaiting approval on its page."""
+        from pegboard.tui.chat.screen import ChatScreen
+
+        if not self.requests:
+            self.notify("No call awaits approval.")
+        elif self.screen.is_modal:
+            self.notify("Close this dialog first, then go to the call awaiting approval.", severity="warning")
+        else:
+            await self.switch_mode("chat")
+            if isinstance(self.screen, ChatScreen):
+                self.screen.select_asking()
+
+    async def action_connect_model(self) -> None:
+        """Choose and set up the model on the Chat page."""
+        from pegboard.tui.chat.screen import ChatScreen
+
+        await self.switch_mode("chat")
+        if isinstance(self.screen, ChatScreen):
+            self.screen.action_model()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the keys of approvals to the focused widget while no call awaits one."""
+        return bool(self.requests) if action == "to_asking" else True
