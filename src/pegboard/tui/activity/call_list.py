@@ -327,8 +327,8 @@ class CallList(FilterList):
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Return whether a key is input for the filter."""
-        if self.typing:
-            return character is not None and character.isprintable()
+        if self.typing and character in self._own_keys:
+            return True
         return super().check_consume_key(key, character)
 
     def _type(self, text: str) -> None:

@@ -69,11 +69,11 @@ class QueryLine(Static):
             filter_ = filter_.stylize("$text-error underline", problem.start, problem.end)
         line = Content.assemble(("/ ", "$text-primary bold"), filter_[start:], ("▏", "$text-primary" if typing else ""))
         line = Content.assemble(line, " " * max(1, width - line.cell_length - len(count)), (count, "$text-muted"))
-        below = self._below(problems, completions, width, typing=typing)
+        below = self._below(width)
         self.update(Content("\n").join([line, below]) if below else line)
 
-    @staticmethod
-    def _below(problems: Sequence[QueryProblem], completions: Sequence[str], width: int, *, typing: bool) -> Content:
+    def _below(self, width: int) -> Content:
+        text, problems, completions, _, typing = self._state
         words = Content(" ").join(
             Content.styled(word, "$text-primary bold" if index == 0 else "$text-muted")
             for index, word in enumerate(completions)
@@ -84,7 +84,9 @@ class QueryLine(Static):
             shown = Content.assemble((f"✗ column {problem.start + 1}: {message}", "$text-error"))
             return shown.truncate(width, ellipsis=True)
         if typing and completions:
-            return Content.assemble(("tab ", "$text-primary"), words).truncate(width, ellipsis=True)
+            # A key completes only a word that was begun.
+            key = "" if not text or text.endswith(" ") else "tab "
+            return Content.assemble((key, "$text-primary"), words).truncate(width, ellipsis=True)
         return Content()
 
 

@@ -44,6 +44,8 @@ class CallRow:
     def of(cls, call: RecordedCall) -> CallRow:
         """Return the row of a recorded call."""
         reason = (call.error.detail or call.error.code) if call.error is not None else ""
+        if reason == "execution_error":
+            reason = ""
         commands = call.args.get("commands")
         arguments = (
             clean_line(commands[:_ARGUMENTS])

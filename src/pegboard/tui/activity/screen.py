@@ -339,6 +339,8 @@ class ActivityScreen(PageScreen):
     def _complete(self) -> None:
         """Complete the last word of the filter, as soon as its completions are known."""
         text = self._list.sought
+        if text.endswith(" "):
+            return
         self._is_completing = text != self._completed_text
         if self._is_completing or not self._completions:
             return
