@@ -160,7 +160,7 @@ def test_sessions_and_history_have_headings(pegboard: Command) -> None:
     pegboard("ask", "tools.echo value=x", "--session", "s")
     assert pegboard("sessions", "list").stdout.splitlines()[0].split() == ["ID", "CHANGED", "MESSAGES", "NAME"]
     heading, call = pegboard("history").stdout.splitlines()
-    assert heading.split() == ["TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"]
+    assert heading.split() == ["ID", "TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"]
     assert call.index("tools.echo") == heading.index("TOOL")
 
 

@@ -1,51 +1,478 @@
-"""`pegboard history`."""
+"""`pegboard history [QUERY] | show | rerun | diff | export | redact | stats | delete | restore | pin`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer.core import TyperGroup
 
-from pegboard.cli.root import JsonOption, PacksOption, app, open_runtime
+from pegboard.cli.arguments import ArgOption, ArgsOption, ArgumentError, read_arguments, read_object
+from pegboard.cli.root import NOT_FOUND, TOOL_FAILED, USAGE, JsonOption, PacksOption, app, open_runtime, scanned
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pegboard.models import HistoryQuery, RecordedCall
+    from pegboard.models.difference import Difference, ValueDiff
+    from pegboard.runtime import Runtime
+
+_HELP = """List past and running calls from every source, the newest first.
+
+Without a command, list the calls that match QUERY: words, "phrases", and the filters tool: source: session: agent:
+status: since: before: slower: parent: pinned:. For example: pegboard history tool:ckan status:failed since:2h.
+`pegboard history list --help` describes the options."""
+_SHOWN_ID = 16
+_SHOWN_DIFFERENCES = 200
+_LONGEST_VALUE = 100_000
 
 
-@app.command()
-def history(
+class _QueryGroup(TyperGroup):
+    """Commands of the history; anything that is not a command is a query to list."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's own context
+        """Insert the command `list` before a query."""
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+commands = type(app)(
+    name="history",
+    cls=_QueryGroup,
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+app.add_typer(commands)
+
+
+@commands.callback()
+def _options() -> None:
+    """Keep `history` a group."""
+
+
+commands.info.help = _HELP
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of a call, or its first characters.")]
+IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of calls, or their first characters.")]
+QueryArgument = Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...", help="Words and filters.")]
+
+
+@commands.command("list")
+def list_(
     context: typer.Context,
+    query: QueryArgument = None,
     json: JsonOption = False,
-    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="List only calls of this tool.")] = None,
+    tool: Annotated[
+        str | None, typer.Option("--tool", metavar="NAME", help="List only calls of this tool, pack or pattern.")
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="List only failed calls.")] = False,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="NAME", help="List only calls from this source, such as ask.")
+    ] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="List only calls of this chat session.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="List only calls since then: 30m, 2h, 7d or a date.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="List at most this many calls.")] = 50,
     packs: PacksOption = None,
 ) -> None:
-    """List past calls from every source, the newest first."""
-    from pegboard.cli.output import narrate_problems, print_json, print_table
+    """List the calls that match a query, the newest first."""
+    from pegboard.cli.output import narrate, narrate_problems, print_json, print_table
 
     runtime = open_runtime(context)
-    records = runtime.history.records(tool=tool, limit=limit)
+    given = {"tool": tool, "source": source, "session": session, "since": since, "status": "failed" if failed else None}
+    wanted = _query(runtime, query or [], {key: value for key, value in given.items() if value is not None})
+    with _exit_on_error():
+        calls = runtime.activity.page(wanted, limit=limit).calls
+        dropped = runtime.activity.dropped() if not calls else None
     narrate_problems(runtime.problems())
     if json:
-        print_json(records)
+        print_json([call.model_dump(mode="json", by_alias=True, exclude={"position"}) for call in calls])
+        return
+    only_tool = tool and not (query or failed or source or session or since)
+    empty = "No recorded calls yet. `pegboard tools invoke` runs a tool."
+    if not wanted.is_empty:
+        empty = f"No recorded calls of {tool}." if only_tool else "No recorded call matches."
+    print_table(
+        [_row(call) for call in calls], ("ID", "TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"), empty=empty
+    )
+    if dropped is not None:
+        narrate(
+            f"{dropped.calls:,} calls until {_local(dropped.until)} were removed because the history exceeded"
+            f" {dropped.size_limit:,} bytes (`size_limit` under `[history]`)."
+        )
+
+
+@commands.command()
+def show(
+    context: typer.Context,
+    call_id: IdArgument,
+    data: Annotated[bool, typer.Option("--data", help="Print only the result's data, text unchanged.")] = False,
+    print_: Annotated[
+        Literal["cli", "script", "json", "python", "mcp"] | None,
+        typer.Option("--print", help="Print the call as text for another program."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print record and result as JSON (the default).")] = False,
+    packs: PacksOption = None,
+) -> None:
+    """Print a call with its arguments and its full result."""
+    from pegboard.cli.output import narrate_problems, print_data, print_json
+
+    runtime = open_runtime(context) if print_ is None else scanned(context, connects=False)
+    with _exit_on_error():
+        call = _get(runtime, call_id)
+        if print_ is not None:
+            print_data(runtime.activity.copied_as(print_, call))
+            return
+        result = runtime.activity.result(call.id)
+    narrate_problems(runtime.record_problems())
+    if data and not json:
+        print_data(None if result is None else result.data)
+        return
+    print_json({"call": call.model_dump(mode="json", by_alias=True, exclude={"position"}), "result": result})
+
+
+@commands.command()
+def rerun(
+    context: typer.Context,
+    call_id: IdArgument,
+    args: ArgsOption = None,
+    arg: ArgOption = None,
+    data: Annotated[bool, typer.Option("--data", help="Print only the result's data, text unchanged.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print call and result as JSON (the default).")] = False,
+    packs: PacksOption = None,
+) -> None:
+    """Run a call again, with changed arguments if --arg or --args is given."""
+    from pegboard.cli.output import narrate, narrate_problems, print_data, print_json
+    from pegboard.cli.tools import exit_code_of, run_call
+    from pegboard.models import ToolCall, ToolResult
+
+    runtime = open_runtime(context)
+    with _exit_on_error():
+        recorded = _get(runtime, call_id)
+    runtime = scanned(context, connects=True, tool=recorded.tool)
+    call = ToolCall(name=recorded.tool, args=recorded.args, source="cli")
+    interruption = 0
+    try:
+        changed = _changed_arguments(runtime, recorded, args, arg or [])
+        call, result, interruption = run_call(runtime, call.model_copy(update={"args": changed}), rerun=True)
+    except ArgumentError as unreadable:
+        result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
+    narrate_problems(runtime.problems(packs=result.error is not None and result.error.code == "tool_not_found"))
+    if result.error:
+        narrate(f"{result.error.code}: {result.error.message}")
+    if data and not json:
+        print_data(result.data)
+    else:
+        print_json({"call": call.shown(), "result": result})
+    raise typer.Exit(interruption or exit_code_of(result))
+
+
+def _changed_arguments(
+    runtime: Runtime, recorded: RecordedCall, args: str | None, pairs: list[str]
+) -> dict[str, object]:
+    import json
+
+    given = {**recorded.args, **(read_object(args) if args is not None else {})}
+    spec = runtime.tools.get(recorded.tool)
+    if not pairs or spec is None:
+        return {**given}
+    return {**read_arguments(runtime, spec, json.dumps(given), pairs)}
+
+
+@commands.command("diff")
+def diff_(
+    context: typer.Context,
+    before: IdArgument,
+    after: Annotated[str, typer.Argument(metavar="ID", help="Id of the other call.")],
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Compare the arguments and results of two calls: JSON by path, text by line."""
+    from pegboard.cli.output import narrate, print_json, print_text
+
+    runtime = open_runtime(context)
+    with _exit_on_error():
+        found = runtime.activity.diff(_get(runtime, before), _get(runtime, after))
+    if found.problem:
+        narrate(found.problem)
+    if json:
+        shown = found.model_dump(mode="json", by_alias=True, exclude={"before": {"position"}, "after": {"position"}})
+        print_json(shown)
+        return
+    for name, values in (("arguments", found.arguments), ("result", found.result)):
+        if values is not None:
+            print_text("\n".join(_diff_lines(name, values)), "\n")
+
+
+def _diff_lines(name: str, values: ValueDiff) -> Iterator[str]:
+    if not values.differences:
+        yield f"{name}: equal" if values.is_whole else f"{name}: no difference in the part that was compared"
+        return
+    yield f"{name}:"
+    for difference in values.differences[:_SHOWN_DIFFERENCES]:
+        yield from _difference_lines(difference)
+    left = len(values.differences) - _SHOWN_DIFFERENCES
+    if left > 0:
+        yield f"  … and {left:,} more differences (--json prints all)"
+    if not values.is_whole:
+        yield "  The values are too large to be compared completely."
+
+
+def _difference_lines(difference: Difference) -> Iterator[str]:
+    from pegboard.results.clean import clean_line
+
+    yield f"  {clean_line(difference.path) or '(whole value)'}"
+    if difference.kind == "text":
+        for line in difference.lines:
+            sign = {"removed": "-", "added": "+"}.get(line.kind, " ")
+            yield f"    {sign} {clean_line(line.text)}"
+        if not difference.is_whole:
+            yield "    … more lines differ"
+        return
+    if difference.kind != "added":
+        yield f"    - {_compact(difference.before)}"
+    if difference.kind != "removed":
+        yield f"    + {_compact(difference.after)}"
+
+
+@commands.command()
+def export(
+    context: typer.Context,
+    query: QueryArgument = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this new file instead of stdout.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Export at most this many calls.")] = None,
+    packs: PacksOption = None,
+) -> None:
+    """Print the calls that match a query with their results as JSON lines, the newest first."""
+    from pegboard import storage
+    from pegboard.cli.output import narrate, print_text
+
+    runtime = open_runtime(context)
+    wanted = _query(runtime, query or [], {})
+    with _exit_on_error():
+        lines = runtime.activity.export_matching(wanted, limit)
+        if out is None:
+            for line in lines:
+                print_text(line, "\n")
+            return
+        count = 0
+        try:
+            with storage.replacing(out, replace=False) as file:
+                for line in lines:
+                    file.write(f"{line}\n".encode())
+                    count += 1
+        except OSError as error:
+            narrate(f"{out} was not written: {error.strerror or error}.")
+            raise typer.Exit(USAGE) from error
+    narrate(f"{count:,} calls written to {out}.")
+
+
+@commands.command(context_settings={"allow_extra_args": True})
+def redact(context: typer.Context, json: JsonOption = False, packs: PacksOption = None) -> None:
+    """Remove a value from everything that Pegboard has stored.
+
+    That is: arguments, results, chat sessions, the search index, presets, scripts, drafts, logs and caches. Pegboard
+    asks for the value without showing it, or reads it from stdin if that is a pipe. Exit code 1: it may remain
+    somewhere; stderr says where. To redact it from future calls too, store it with `pegboard auth set`.
+    """
+    from pegboard.cli.output import narrate, print_json
+
+    if context.args:
+        narrate(
+            "The value can't be an argument because it would be stored in the history of your shell."
+            " Leave it out; pegboard asks for it."
+        )
+        raise typer.Exit(USAGE)
+    value = _read_value()
+    runtime = open_runtime(context)
+    with _exit_on_error():
+        report = runtime.activity.redact(value)
+    for remaining in report.remaining:
+        narrate(remaining)
+    if json:
+        print_json(report)
+    else:
+        narrate(
+            f"Redacted in {report.calls:,} calls, {report.messages:,} chat messages and {len(report.files):,} files."
+        )
+    raise typer.Exit(0 if report.is_complete else TOOL_FAILED)
+
+
+def _read_value() -> str:
+    from pegboard.cli.auth import prompt_value, read_value
+
+    return prompt_value("Value to redact: ") if sys.stdin.isatty() else read_value()
+
+
+@commands.command()
+def stats(
+    context: typer.Context,
+    tool: Annotated[list[str] | None, typer.Argument(metavar="[TOOL]...", help="Only these tools.")] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="Print the timeline of a chat session instead.")
+    ] = None,
+    json: JsonOption = False,
+    packs: PacksOption = None,
+) -> None:
+    """Print how often each tool was called, how often it failed and how long it took."""
+    from pegboard.cli.output import print_json, print_table
+
+    runtime = open_runtime(context)
+    with _exit_on_error():
+        if session is not None:
+            timeline = runtime.activity.timeline(session)
+            if json:
+                print_json(timeline)
+                return
+            print_table(
+                [
+                    (
+                        _local(bar.start),
+                        f"{(bar.end - bar.start).total_seconds():.2f} s",
+                        bar.kind,
+                        bar.state,
+                        bar.label,
+                    )
+                    for bar in timeline.bars
+                ],
+                ("START", "DURATION", "KIND", "RESULT", "TOOL OR TEXT"),
+                empty=f"No model turns or calls of session {session}.",
+            )
+            return
+        found = runtime.activity.statistics(tool or None)
+    if json:
+        print_json(found)
         return
     print_table(
         [
             (
-                record.at.astimezone().strftime("%Y-%m-%d %H:%M:%S"),
-                "ok" if record.ok else record.error.detail or record.error.code if record.error else "failed",
-                f"{record.duration_ms:.0f} ms",
-                record.source,
-                record.tool,
-                _compact(record.args),
+                one.tool,
+                f"{one.calls:,}",
+                f"{one.failure_rate:.1%}",
+                "" if one.p50_ms is None else f"{one.p50_ms:.0f} ms",
+                "" if one.p95_ms is None else f"{one.p95_ms:.0f} ms",
+                "" if one.last_at is None else _local(one.last_at),
             )
-            for record in records
+            for one in found
         ],
-        ("TIME", "RESULT", "DURATION", "SOURCE", "TOOL", "ARGUMENTS"),
-        empty=f"No recorded calls of {tool}."
-        if tool
-        else "No recorded calls yet. `pegboard tools invoke` runs a tool.",
+        ("TOOL", "CALLS", "FAILED", "P50", "P95", "LAST"),
+        empty="No recorded calls yet. `pegboard tools invoke` runs a tool.",
     )
+
+
+@commands.command()
+def delete(context: typer.Context, ids: IdsArgument, packs: PacksOption = None) -> None:
+    """Delete calls with the calls that they made; `restore` undoes it within an hour."""
+    from pegboard.cli.output import narrate
+
+    runtime = open_runtime(context)
+    with _exit_on_error():
+        deleted = runtime.activity.delete([_get(runtime, one).id for one in ids])
+    narrate(f"Deleted {len(deleted):,} calls. Undo: pegboard history restore {' '.join(deleted[:5])}")
+    raise typer.Exit(0 if deleted else TOOL_FAILED)
+
+
+@commands.command()
+def restore(
+    context: typer.Context,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of deleted calls.")],
+    packs: PacksOption = None,
+) -> None:
+    """Restore calls that were deleted within the last hour."""
+    from pegboard.cli.output import narrate
+
+    runtime = open_runtime(context)
+    with _exit_on_error():
+        restored = runtime.activity.restore(ids)
+    narrate(f"Restored {len(restored):,} calls.")
+    raise typer.Exit(0 if restored else NOT_FOUND)
+
+
+@commands.command()
+def pin(
+    context: typer.Context,
+    ids: IdsArgument,
+    off: Annotated[bool, typer.Option("--off", help="Unpin them.")] = False,
+    packs: PacksOption = None,
+) -> None:
+    """Pin calls, so that the size limit never removes them."""
+    from pegboard.cli.output import narrate
+
+    runtime = open_runtime(context)
+    with _exit_on_error():
+        changed = runtime.activity.pin([_get(runtime, one).id for one in ids], pinned=not off)
+    narrate(f"{'Unpinned' if off else 'Pinned'} {len(changed):,} calls.")
+
+
+def _query(runtime: Runtime, words: Sequence[str], filters: dict[str, str]) -> HistoryQuery:
+    """Parse a query and the options that add to it; exit if a part is invalid."""
+    from pegboard.cli.output import narrate
+
+    # The shell has removed quotes around a phrase: a word that contains spaces is one.
+    text = " ".join(f'"{word}"' if " " in word and '"' not in word and ":" not in word else word for word in words)
+    text = " ".join([text, *(f'{key}:"{value}"' for key, value in filters.items())])
+    parsed = runtime.activity.parse(text.strip())
+    for problem in parsed.problems:
+        narrate(problem.message)
+    if parsed.problems:
+        raise typer.Exit(USAGE)
+    return parsed.query
+
+
+def _get(runtime: Runtime, call_id: str) -> RecordedCall:
+    from pegboard.cli.output import narrate
+
+    call = runtime.activity.get(call_id)
+    if call is None:
+        narrate(f"No recorded call has the id {call_id}, or several ids start with it. `pegboard history` lists ids.")
+        raise typer.Exit(NOT_FOUND)
+    return call
+
+
+@contextmanager
+def _exit_on_error() -> Iterator[None]:
+    from pegboard.cli.output import narrate
+    from pegboard.errors import StoreError
+
+    try:
+        yield
+    except StoreError as error:
+        narrate(str(error))
+        raise typer.Exit(TOOL_FAILED) from error
+
+
+def _row(call: RecordedCall) -> tuple[str, ...]:
+    failure = call.error.detail or call.error.code if call.error else call.state
+    return (
+        call.id[:_SHOWN_ID],
+        _local(call.at),
+        "ok" if call.state == "ok" else "running" if call.state == "running" else failure,
+        f"{call.duration_ms:.0f} ms",
+        call.source,
+        call.tool,
+        _compact(call.args),
+    )
+
+
+def _local(at: datetime) -> str:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _compact(value: object) -> str:
     import json
 
-    return json.dumps(value, ensure_ascii=False)
+    from pegboard.results.clean import clean_line
+
+    text = json.dumps(value, ensure_ascii=False)
+    return clean_line(text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…")

@@ -149,7 +149,7 @@ def invoke(
         if print_ is not None:
             _print_call(runtime, find(runtime, name), read, print_)
             return
-        call, result, interruption = _run(runtime, call.model_copy(update={"args": read}))
+        call, result, interruption = run_call(runtime, call.model_copy(update={"args": read}))
     except ArgumentError as unreadable:
         result = ToolResult.failed("invalid_args", str(unreadable), None, *unreadable.faults)
     not_found = result.error is not None and result.error.code == "tool_not_found"
@@ -160,7 +160,7 @@ def invoke(
         print_data(result.data)
     else:
         print_json({"call": call.shown(), "result": result})
-    raise typer.Exit(interruption or _exit_code(result))
+    raise typer.Exit(interruption or exit_code_of(result))
 
 
 def _check_requirements(runtime: Runtime, specs: Iterable[ToolSpec]) -> None:
@@ -173,7 +173,8 @@ def _check_requirements(runtime: Runtime, specs: Iterable[ToolSpec]) -> None:
                 pass
 
 
-def _exit_code(result: ToolResult) -> int:
+def exit_code_of(result: ToolResult) -> int:
+    """Return the exit code of a command that ran a call."""
     if result.error is None:
         return OK
     return {"tool_not_found": NOT_FOUND, "invalid_args": USAGE}.get(result.error.code, TOOL_FAILED)
@@ -193,8 +194,13 @@ def _print_call(runtime: Runtime, spec: ToolSpec, args: JsonObject, kind: CopyKi
     print_data(copied_as(kind, spec, args, packs=runtime.tools.packs_option(spec)))
 
 
-def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, int]:
+def run_call(runtime: Runtime, call: ToolCall, *, rerun: bool = False) -> tuple[ToolCall, ToolResult, int]:
     """Run the call; the first ctrl+c cancels it, a second one ends the program.
+
+    Args:
+        runtime: The runtime.
+        call: The call.
+        rerun: Whether it repeats a recorded call, which may be a script that the user ran.
 
     Returns:
         The call as it was made, its result, and the exit code if it was interrupted, else 0.
@@ -205,12 +211,14 @@ def _run(runtime: Runtime, call: ToolCall) -> tuple[ToolCall, ToolResult, int]:
     from pegboard.cli.interruption import interruptible
     from pegboard.models import Finished
 
+    start = runtime.activity.run if rerun else runtime.call
+
     async def run() -> tuple[ToolCall, ToolResult, int]:
         loop = asyncio.get_running_loop()
         cancelling: list[asyncio.Task[bool]] = []
         event: CallEvent | None = None
         with interruptible(lambda: cancelling.append(loop.create_task(runtime.cancel(call.id)))) as interruption:
-            async with runtime, aclosing(runtime.call(call)) as events:
+            async with runtime, aclosing(start(call)) as events:
                 async for event in events:
                     _narrate_event(event)
         assert isinstance(event, Finished), "a call always ends with Finished"

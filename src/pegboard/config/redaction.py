@@ -35,9 +35,11 @@ class Redactor:
 
     Args:
         values: Secret's name → value. Values of fewer than 6 characters are ignored.
+        mark: Replacement, with `{}` for the name.
     """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str], mark: str = "«secret {}»") -> None:
+        self._mark = mark
         found: dict[str, str] = {}
         for name, value in values.items():
             for form in _forms(value):
@@ -51,6 +53,11 @@ class Redactor:
 
     def __repr__(self) -> str:
         return f"<Redactor of {len(set(self._names.values()))} secrets>"
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Every text that is replaced, the longest first."""
+        return tuple(self._names)
 
     def text(self, text: str) -> str:
         """Return a text without secrets, in time linear in its length."""
@@ -93,14 +100,14 @@ class Redactor:
                 case int() | float() if not isinstance(here, bool):
                     # Only a whole secret: parts of it would match too many numbers.
                     digits = _digits(here)
-                    kept = _mark(self._names[digits]) if digits in self._names else here
+                    kept = self._mark.format(self._names[digits]) if digits in self._names else here
             holder[place] = kept  # type: ignore[index]  # a list comes with an index, an object with a key
         return top[0]
 
     def _finder(self, text: str) -> _Finder | None:
         # A pattern of one text is much faster than alternatives, so it contains only the forms that occur.
         there = {form: name for form, name in self._names.items() if form in text}
-        return _Finder(there) if there else None
+        return _Finder(there, self._mark) if there else None
 
 
 class _Finder:
@@ -108,9 +115,11 @@ class _Finder:
 
     Args:
         forms: Form → name of the secret, the longest form first.
+        mark: Replacement, with `{}` for the name.
     """
 
-    def __init__(self, forms: Mapping[str, str]) -> None:
+    def __init__(self, forms: Mapping[str, str], mark: str) -> None:
+        self._mark = mark
         self._forms = forms
         self._longest = max(map(len, forms))
         self._pattern = re.compile("|".join(map(_repeated, forms)))
@@ -121,7 +130,7 @@ class _Finder:
         at = 0
         for start, end in self._places(text):
             form = next(form for form in self._forms if text.startswith(form, start))
-            pieces += (text[at:start], _mark(self._forms[form]))
+            pieces += (text[at:start], self._mark.format(self._forms[form]))
             at = end
         return "".join((*pieces, text[at:])) if pieces else text
 
@@ -176,10 +185,6 @@ def _scalars(value: JsonValue) -> tuple[list[str], set[str]]:
             case int() | float() as number:
                 numbers.add(_digits(number))
     return texts, numbers
-
-
-def _mark(name: str) -> str:
-    return f"«secret {name}»"
 
 
 def speaks_of_secret(name: str) -> bool:

@@ -52,6 +52,10 @@ class ResultCache:
             self._results.popitem(last=False)
         self._unsaved[call.id] = key
 
+    def clear(self) -> None:
+        """Drop all results in memory."""
+        self._results.clear()
+
     async def save(self, call_id: str) -> None:
         """Make the result of a call available to other processes if it was `put`.
 

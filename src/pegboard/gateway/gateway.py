@@ -118,6 +118,10 @@ class Gateway:
                 )
                 self._recorder.record(redacting.call(call) if redacting else call, gone, asked_at)
 
+    def forget_results(self) -> None:
+        """Drop the results that are kept in memory for reuse."""
+        self._cache.clear()
+
     def callable(self) -> tuple[ToolSpec, ...]:
         """Return the tools that can be called, from the last scan."""
         return tuple(spec for spec in self._registry.tools() if self._allow.admits(spec))

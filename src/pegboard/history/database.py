@@ -177,7 +177,7 @@ class Database:
         """Remove the oldest calls except the newest one, until 5 % of the limit are free, to prune less often."""
         excess += size_limit // 20
         oldest = self._connection.execute(
-            "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT), at FROM calls"
+            "SELECT n, coalesce(CAST(bytes AS INTEGER), 0), CAST(file AS TEXT), at FROM calls"  # noqa: S608 - our own text
             f" WHERE n <> (SELECT max(n) FROM calls) AND NOT pinned AND status <> {RUNNING} ORDER BY at, n LIMIT ?",
             (_PRUNED_AT_ONCE,),
         )
@@ -206,13 +206,20 @@ class Database:
             return rows.fetchall()
 
     @contextmanager
-    def transaction(self) -> Iterator[Callable[[str, Sequence[Column]], list[tuple[Column, ...]]]]:
+    def transaction(
+        self, *, secure: bool = False
+    ) -> Iterator[Callable[[str, Sequence[Column]], list[tuple[Column, ...]]]]:
         """Run statements in one transaction that excludes other writers.
+
+        Args:
+            secure: Whether to overwrite what is deleted with zeros.
 
         Yields:
             A function that runs one statement and returns its rows.
         """
         with _store_errors():
+            if secure:
+                self._connection.execute("PRAGMA secure_delete = ON")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.select
@@ -220,6 +227,20 @@ class Database:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                if secure:
+                    self._connection.execute("PRAGMA secure_delete = OFF")
+
+    def compact(self) -> None:
+        """Rewrite the file and the full-text index, so that nothing remains of deleted texts."""
+        with _store_errors():
+            self._connection.execute("INSERT INTO calls_text (calls_text) VALUES ('optimize')")
+            self._connection.execute("VACUUM")
+
+    def empty_log(self) -> bool:
+        """Move the write-ahead log to the file and empty it; return False while another process needs it."""
+        with _store_errors():
+            busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
 
     def recorded(self, files: Sequence[str]) -> set[str]:
         """Return the result files among `files` (named `*.json`) that belong to a recorded call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Final
@@ -21,6 +21,9 @@ _MOST_LINES: Final = 2000
 _MOST_ITEMS: Final = 500
 """Maximum length of a list whose items are aligned; longer ones are compared index by index."""
 _TEXT_LIMIT: Final = 2_000_000
+"""Characters of two texts beyond which they are not compared by line."""
+_CONTEXT: Final = 3
+"""Number of equal lines before and after a change."""
 
 
 def diff(before: JsonValue, after: JsonValue) -> ValueDiff:
@@ -124,44 +127,46 @@ def _inner(path: str, key: str) -> str:
 def _texts(path: str, old: str, new: str) -> Difference:
     if ("\n" not in old and "\n" not in new) or len(old) + len(new) > _TEXT_LIMIT:
         return Difference(path=path, kind="changed", before=old, after=new)
-    return Difference(path=path, kind="text", before=old, after=new, lines=tuple(diff_lines(old, new)))
+    lines = tuple(islice(_changed_lines(old.split("\n"), new.split("\n")), MOST_DIFFERENCES + 1))
+    is_whole = len(lines) <= MOST_DIFFERENCES
+    return Difference(path=path, kind="text", before=old, after=new, lines=lines[:MOST_DIFFERENCES], is_whole=is_whole)
 
 
-def diff_lines(old: str, new: str, context: int = 3) -> Iterator[DiffLine]:
-    """Compare two texts line by line; yield changed lines with some equal lines around them."""
-    before, after = old.split("\n"), new.split("\n")
-    start = 0
-    while start < min(len(before), len(after)) and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    middle, new_middle = before[start : len(before) - end], after[start : len(after) - end]
-    for number in range(max(0, start - context), start):
-        yield DiffLine(kind="equal", before=number + 1, after=number + 1, text=before[number])
-    if max(len(middle), len(new_middle)) <= _MOST_LINES:
-        codes = SequenceMatcher(None, middle, new_middle, autojunk=True).get_opcodes()
-    else:
-        codes = [("replace", 0, len(middle), 0, len(new_middle))]
-    count = 0
-    for tag, first, last, new_first, new_last in codes:
-        if tag == "equal":
-            shown = range(last - first)
-            for offset in shown:
-                if offset < context or offset >= len(shown) - context:
-                    numbers = start + first + offset + 1, start + new_first + offset + 1
-                    yield DiffLine(kind="equal", before=numbers[0], after=numbers[1], text=middle[first + offset])
+def _changed_lines(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffLine]:
+    """Yield changed lines, with some equal lines around them."""
+    codes = _codes(before, after)
+    for index, (tag, start, end, new_start, new_end) in enumerate(codes):
+        if tag != "equal":
+            for number in range(start, end):
+                yield DiffLine(kind="removed", before=number + 1, after=None, text=before[number])
+            for number in range(new_start, new_end):
+                yield DiffLine(kind="added", before=None, after=number + 1, text=after[number])
             continue
-        for number in range(first, last):
-            count += 1
-            yield DiffLine(kind="removed", before=start + number + 1, after=None, text=middle[number])
-            if count > MOST_DIFFERENCES:
-                return
-        for number in range(new_first, new_last):
-            count += 1
-            yield DiffLine(kind="added", before=None, after=start + number + 1, text=new_middle[number])
-            if count > 2 * MOST_DIFFERENCES:
-                return
-    tail, new_tail = len(before) - end, len(after) - end
-    for offset in range(min(context, end)):
-        yield DiffLine(kind="equal", before=tail + offset + 1, after=new_tail + offset + 1, text=before[tail + offset])
+        leading = 0 if index == 0 else _CONTEXT
+        trailing = 0 if index == len(codes) - 1 else _CONTEXT
+        for number in range(start, end):
+            if number - start < leading or end - number <= trailing:
+                at = number - start + new_start
+                yield DiffLine(kind="equal", before=number + 1, after=at + 1, text=before[number])
+
+
+def _codes(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+    """Align two texts; between the equal lines at their start and end, only if they are short enough."""
+    common = min(len(before), len(after))
+    start = next((index for index in range(common) if before[index] != after[index]), common)
+    left = common - start
+    end = next((index for index in range(left) if before[-1 - index] != after[-1 - index]), left)
+    old_end, new_end = len(before) - end, len(after) - end
+    if max(old_end, new_end) - start <= _MOST_LINES:
+        matcher = SequenceMatcher(None, before[start:old_end], after[start:new_end])
+        middle = [
+            (tag, first + start, last + start, new_first + start, new_last + start)
+            for tag, first, last, new_first, new_last in matcher.get_opcodes()
+        ]
+    else:
+        middle = [("replace", start, old_end, start, new_end)]
+    return [
+        ("equal", 0, start, 0, start),
+        *middle,
+        ("equal", old_end, len(before), new_end, len(after)),
+    ]

@@ -11,6 +11,7 @@ import os
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from pegboard.storage import make_folder
 
@@ -99,7 +100,7 @@ class _Addresses:
         self._folder = os.fspath(folder)
         self._descriptor: int | None = None
 
-    def __enter__(self) -> _Addresses:
+    def __enter__(self) -> Self:
         if len(os.fsencode(self._folder)) > _LONGEST_ADDRESS - 40 and os.path.isdir("/proc/self/fd"):  # noqa: PTH112
             self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         return self

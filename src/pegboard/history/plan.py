@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -109,11 +110,11 @@ def _times(made: Plan, query: HistoryQuery) -> None:
     # Positions grow with time except for imported calls, so the first condition of each pair bounds the search.
     if query.since is not None:
         at = microseconds(query.since)
-        _both(made, "n >= (SELECT min(n) FROM calls WHERE at >= ?)", at)
+        _bound(made, ">= (SELECT min(+n) FROM calls WHERE at >= ?)", at)
         _both(made, "at >= ?", at)
     if query.before is not None:
         at = microseconds(query.before)
-        _both(made, "n <= (SELECT max(n) FROM calls WHERE at < ?)", at)
+        _bound(made, "<= (SELECT max(+n) FROM calls WHERE at < ?)", at)
         _both(made, "at < ?", at)
     if query.slower is not None:
         shortest = query.slower * 1000
@@ -124,10 +125,9 @@ def _times(made: Plan, query: HistoryQuery) -> None:
         # A running call lasts from its start until now.
         _alone(
             made,
-            f"(duration_ms >= ? OR status = {RUNNING} AND at <= CAST((julianday('now') - 2440587.5) * 86400e6 AS INTEGER)"
-            " - ? * 1000)",
+            f"(duration_ms >= ? OR status = {RUNNING} AND at <= ?)",
             shortest,
-            shortest,
+            microseconds(datetime.now(UTC) - timedelta(seconds=query.slower)),
         )
 
 
@@ -143,6 +143,12 @@ def _and(made: Plan, expression: str) -> None:
 def _alone(made: Plan, condition: str, *values: Column) -> None:
     made.alone.append(condition)
     made.alone_values += values
+
+
+def _bound(made: Plan, condition: str, value: Column) -> None:
+    made.rest.append(f"calls_text.rowid {condition}")
+    made.rest_values.append(value)
+    _alone(made, f"n {condition}", value)
 
 
 def _both(made: Plan, condition: str, *values: Column) -> None:

@@ -23,6 +23,8 @@ COUNTED: Final = 10_000
 _COLUMNS: Final = (
     "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, status, agent, size, pinned"
 )
+_RUNNING: Final = f"FROM calls INDEXED BY calls_running WHERE status = {RUNNING}"
+# Without the name of the index, SQLite searches all calls, because the rows are wanted in the order of their positions.
 STATES: Final[dict[int, CallState]] = {status: state for state, status in STATUS.items()}
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
@@ -57,11 +59,9 @@ class RecordedCalls:
     def count(self, query: HistoryQuery) -> CallCount:
         """Return the number of calls that match, exactly up to a limit."""
         if query.is_empty:
-            [(calls,)] = self.reader.select(
-                "SELECT (SELECT coalesce(sum(calls), 0) FROM uses)"
-                f" + (SELECT count(*) FROM calls WHERE status = {RUNNING} AND deleted_at IS NULL)"
-            )
-            return CallCount(calls=int(calls or 0), is_exact=True)
+            [(finished,)] = self.reader.select("SELECT coalesce(sum(calls), 0) FROM uses")
+            [(running,)] = self.reader.select(f"SELECT count(*) {_RUNNING} AND deleted_at IS NULL")
+            return CallCount(calls=int(finished or 0) + int(running or 0), is_exact=True)
         found = sum(
             int(self.reader.select(f"SELECT count(*) FROM ({statement})", values)[0][0] or 0)  # noqa: S608 - our own text
             for statement, values in self._statements("1", query, None, COUNTED + 1)
@@ -121,12 +121,7 @@ class RecordedCalls:
     ) -> list[tuple[str, list[Column]]]:
         tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
         if query.tools:
-            tools += [
-                str(tool)
-                for (tool,) in self.reader.select(
-                    f"SELECT DISTINCT tool FROM calls WHERE status = {RUNNING}"  # noqa: S608 - our own number
-                )
-            ]
+            tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
         made = plan(query, dict.fromkeys(tools))
         upper: list[str] = [] if before is None else ["calls.n < ?"]
         position: list[Column] = [] if before is None else [before]
@@ -138,13 +133,9 @@ class RecordedCalls:
         if made.with_finished:
             statements.append(self._indexed(columns, made, before, limit))
         if made.with_running:
-            where = " AND ".join([f"status = {RUNNING}", *made.alone, *upper, "deleted_at IS NULL"])
-            statements.append(
-                (
-                    f"SELECT {columns} FROM calls WHERE {where} ORDER BY n DESC LIMIT ?",  # noqa: S608 - our own text
-                    [*made.alone_values, *position, limit],
-                )
-            )
+            where = " AND ".join([*made.alone, *upper, "deleted_at IS NULL"])
+            statement = f"SELECT {columns} {_RUNNING} AND {where} ORDER BY n DESC LIMIT ?"
+            statements.append((statement, [*made.alone_values, *position, limit]))
         return statements
 
     def _indexed(self, columns: str, made: Plan, before: int | None, limit: int) -> tuple[str, list[Column]]:
@@ -154,11 +145,11 @@ class RecordedCalls:
             where = " AND ".join(["calls_text MATCH ?", *upper])
             return f"SELECT 1 FROM calls_text WHERE {where} LIMIT ?", [made.match, *position, limit]  # noqa: S608 - our own text
         where = " AND ".join(["calls_text MATCH ?", *upper, *made.rest])
-        return (
+        statement = (
             f"SELECT {columns} FROM calls_text CROSS JOIN calls ON calls.n = calls_text.rowid WHERE {where}"  # noqa: S608 - our own text
-            " ORDER BY calls_text.rowid DESC LIMIT ?",
-            [made.match, *position, *made.rest_values, limit],
+            " ORDER BY calls_text.rowid DESC LIMIT ?"
         )
+        return statement, [made.match, *position, *made.rest_values, limit]
 
     def _calls(self, rows: Sequence[tuple[Column, ...]]) -> tuple[RecordedCall, ...]:
         made = self.reader.select(
@@ -181,7 +172,7 @@ class RecordedCalls:
         """Delete finished calls and the calls that they made; return the ids, which `restore` accepts for an hour."""
         now = int(time.time() * 1e6)
         return self._change(
-            "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(?) UNION SELECT calls.id FROM gone"
+            "WITH RECURSIVE gone (id) AS (SELECT value FROM json_each(?) UNION SELECT calls.id FROM gone"  # noqa: S608 - our own text
             " JOIN calls ON calls.parent = gone.id)"
             " UPDATE calls SET deleted_at = ? WHERE id IN (SELECT id FROM gone)"
             f" AND deleted_at IS NULL AND status <> {RUNNING} RETURNING id",

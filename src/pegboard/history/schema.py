@@ -62,13 +62,13 @@ def _count(row: str) -> str:
 
 def _uncount(row: str) -> str:
     return (
-        f"UPDATE uses SET calls = calls - 1, failures = failures - ({row}.status = {FAILED})"
+        f"UPDATE uses SET calls = calls - 1, failures = failures - ({row}.status = {FAILED})"  # noqa: S608 - our own text
         f" WHERE tool = {row}.tool AND {_is_listed(row)};"
     )
 
 
 # The large columns come last: SQLite reads no further than the last column that a query wants.
-SCHEMA: Final = f"""
+_TABLES: Final = f"""
 CREATE TABLE calls (
     n INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -106,6 +106,8 @@ CREATE TABLE facts (name TEXT NOT NULL PRIMARY KEY, value INTEGER) WITHOUT ROWID
 CREATE VIRTUAL TABLE calls_text USING fts5 (
     words, facets, content = '', columnsize = 0, tokenize = 'unicode61 remove_diacritics 2'
 );
+"""  # noqa: S608 - our own text
+_TRIGGERS: Final = f"""
 CREATE TRIGGER call_added AFTER INSERT ON calls BEGIN
     UPDATE total SET bytes = bytes + NEW.bytes;
     {_count("NEW")}
@@ -123,7 +125,9 @@ CREATE TRIGGER call_changed AFTER UPDATE ON calls BEGIN
     {_count("NEW")}
     {_index("NEW")}
 END;
-"""
+"""  # noqa: S608 - our own text
+
+SCHEMA: Final = _TABLES + _TRIGGERS
 
 SESSIONS_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS sessions (
@@ -155,7 +159,7 @@ DROP INDEX calls_by_time;
 DROP INDEX calls_by_tool;
 DROP TABLE total;
 ALTER TABLE calls RENAME TO calls_1;
-{SCHEMA}
+{_TABLES}
 INSERT INTO calls ({_KEPT}, status, size)
     SELECT {_KEPT},
         CASE WHEN ok THEN {OK} WHEN instr(coalesce(error, ''), '"detail":"cancelled"') THEN {CANCELLED}
@@ -163,4 +167,8 @@ INSERT INTO calls ({_KEPT}, status, size)
         coalesce(length(data), 0)
     FROM calls_1 ORDER BY at, rowid;
 DROP TABLE calls_1;
+UPDATE total SET bytes = (SELECT coalesce(sum(bytes), 0) FROM calls);
+INSERT INTO uses SELECT tool, count(*), sum(status = {FAILED}), max(at) FROM calls GROUP BY tool;
+INSERT INTO calls_text (rowid, words, facets) SELECT n, {_words("calls")}, {_facets("calls")} FROM calls;
+{_TRIGGERS}
 """  # noqa: S608 - our own text

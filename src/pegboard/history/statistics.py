@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pegboard.history.reader import Reader
@@ -44,9 +45,9 @@ def _statistics_of(reader: Reader, row: tuple[Column, ...]) -> ToolStatistics:
     durations = [
         float(duration or 0)
         for (duration,) in reader.select(
-            "SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL"
-            f" AND status NOT IN ({RUNNING}, {CANCELLED}, {DENIED}) ORDER BY at DESC LIMIT {SAMPLE}",
-            [tool],
+            "SELECT duration_ms FROM calls WHERE tool = ? AND deleted_at IS NULL AND status NOT IN (?, ?, ?)"
+            " ORDER BY at DESC LIMIT ?",
+            [tool, RUNNING, CANCELLED, DENIED, SAMPLE],
         )
     ]
     durations.reverse()
@@ -71,9 +72,7 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
 def _medians(durations: Sequence[float]) -> tuple[float, ...]:
     groups = min(BUCKETS, len(durations))
     limits = [index * len(durations) // groups for index in range(groups + 1)] if groups else []
-    return tuple(
-        sorted(durations[start:end])[(end - start) // 2] for start, end in zip(limits, limits[1:], strict=False)
-    )
+    return tuple(sorted(durations[start:end])[(end - start) // 2] for start, end in pairwise(limits))
 
 
 def timeline(reader: Reader, session: str) -> SessionTimeline:
@@ -127,7 +126,7 @@ def _turns(reader: Reader, session: str) -> list[TimelineBar]:
     )
     rows.reverse()
     bars = []
-    for (_, before, _, _), (position, at, text, role) in zip(rows, rows[1:], strict=False):
+    for (_, before, _, _), (position, at, text, role) in pairwise(rows):
         if role == "model":
             label = " ".join(str(text or "").split())[:_LABEL]
             start = min(moment(before), moment(at))

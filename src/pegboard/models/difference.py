@@ -32,6 +32,8 @@ class Difference(DataModel):
     after: JsonValue = None
     lines: tuple[DiffLine, ...] = ()
     """For *text*: changed lines, with some equal ones around them."""
+    is_whole: bool = True
+    """Whether `lines` has all changed lines; the number is limited."""
 
 
 class ValueDiff(DataModel):

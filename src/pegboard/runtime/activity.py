@@ -30,11 +30,16 @@ if TYPE_CHECKING:
     from pegboard.history.recorded import RecordedCalls
     from pegboard.history.watch import HistoryChange
     from pegboard.models.difference import CallDiff
+    from pegboard.models.erasure import RedactionReport
     from pegboard.models.statistics import SessionTimeline, ToolStatistics
     from pegboard.runtime.parts import Parts
 
 MOST_COMPARED = 64_000_000
 """Bytes of a result's JSON beyond which two results are not compared."""
+
+
+_SCRIPT = "script.run"
+"""`scripts.NAME`, which takes long to import."""
 
 
 class Activity:
@@ -128,6 +133,18 @@ class Activity:
         """Pin calls, which the size limit then never removes, or unpin them; return the ids of those that exist."""
         return self._calls.pin(ids, pinned=pinned)
 
+    def redact(self, value: str) -> RedactionReport:
+        """Replace a value in the history, results, sessions, presets, scripts, drafts, logs and caches.
+
+        To redact it in future calls too, store it as a secret (`pegboard auth set`).
+
+        Args:
+            value: The value, at least 6 characters.
+        """
+        from pegboard.runtime.retrospect import redact
+
+        return redact(self._parts, value)
+
     # Use again
 
     def tool_of(self, call: CallRecord) -> ToolSpec | None:
@@ -138,9 +155,7 @@ class Activity:
 
     def unusable(self, call: CallRecord) -> str:
         """Return why a call can't be opened in the form or run again; empty if it can."""
-        from pegboard.scripts import NAME
-
-        if call.tool == NAME or self.tool_of(call) is not None:
+        if call.tool == _SCRIPT or self.tool_of(call) is not None:
             return ""
         found = self._parts.registry.find(call.tool, self._parts.allow)
         reason = found.error.message if isinstance(found, ToolResult) and found.error else ""
@@ -157,14 +172,14 @@ class Activity:
             args: Its arguments; the recorded ones by default.
             call_id: Id of the new call, to cancel it by.
         """
-        from pegboard.scripts import NAME
-
         made = ToolCall(name=call.tool, args=call.args if args is None else args, source=source)
-        if call_id is not None:
-            made = made.model_copy(update={"id": call_id})
-        # The user's own scripts run even if models aren't offered the tool.
-        gateway = self._parts.script_gateway if call.tool == NAME else self._parts.gateway
-        return gateway.call(made)
+        return self.run(made if call_id is None else made.model_copy(update={"id": call_id}))
+
+    def run(self, call: ToolCall) -> AsyncGenerator[CallEvent]:
+        """Run a call of the user, also one of `script.run`, which models may not be offered."""
+        if call.name == _SCRIPT:
+            return self._parts.script_gateway.call(call)
+        return self._parts.gateway.call(call)
 
     def copied_as(self, kind: CopyKind, call: CallRecord) -> str:
         """Return a call as a command line, script command, JSON, Python or MCP request.

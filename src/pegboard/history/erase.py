@@ -1,0 +1,133 @@
+"""Removal of a value from the history database, including its index, its log and its free pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pydantic import JsonValue
+
+from pegboard.errors import StoreError
+from pegboard.history.history import History
+from pegboard.history.notify import notify
+from pegboard.history.reader import Reader
+from pegboard.history.recorded import EDITED
+
+if TYPE_CHECKING:
+    from pegboard.history.database import Database
+    from pegboard.history.rows import Column
+
+_JSON: Final = {"calls": ("args", "error", "meta", "data"), "messages": ("message",), "sessions": ()}
+_TEXT: Final = {"calls": ("tool", "agent", "excerpt"), "messages": ("text",), "sessions": ("name", "system")}
+_AT_ONCE: Final = 200
+_WAIT_SECONDS: Final = 10.0
+"""Time to wait for other processes that read an old state of the database."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """How a value is replaced.
+
+    Attributes:
+        forms: Every form in which the value may be written.
+        text: Returns a text without the value.
+        value: Returns a JSON value without the value; the same object if it has none.
+    """
+
+    forms: Sequence[str]
+    text: Callable[[str], str]
+    value: Callable[[JsonValue], JsonValue]
+
+
+def erase(history: History, replacement: Replacement) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Replace a value everywhere in the database; block.
+
+    Returns:
+        The number of changed rows by table, and what could not be done.
+
+    Raises:
+        StoreError: The database can't be read or written.
+    """
+    changed = dict.fromkeys(_JSON, 0)
+    reader = Reader(history)
+    try:
+        for table in _JSON:
+            for rows in _batches(reader, table, replacement):
+                changed[table] += history.act(partial(_replace, table=table, rows=rows, replacement=replacement))
+    finally:
+        reader.close()
+    problems = _compact(history)
+    notify(history.bells)
+    return changed, problems
+
+
+def _batches(reader: Reader, table: str, replacement: Replacement) -> Iterator[list[Column]]:
+    """Yield the numbers of the rows that may contain the value."""
+    columns = (*_JSON[table], *_TEXT[table])
+    found = " OR ".join(
+        f"instr({column}, ?{index + 1})" for column in columns for index in range(len(replacement.forms))
+    )
+    statement = f"SELECT rowid FROM {table} WHERE {found}"  # noqa: S608 - our own names
+    rows = [row for (row,) in reader.select(statement, list(replacement.forms))]
+    for start in range(0, len(rows), _AT_ONCE):
+        yield rows[start : start + _AT_ONCE]
+
+
+def _replace(database: Database, table: str, rows: Sequence[Column], replacement: Replacement) -> int:
+    names = (*_JSON[table], *_TEXT[table])
+    changed = 0
+    with database.transaction(secure=True) as run:
+        for row in rows:
+            [values, *_] = run(f"SELECT {', '.join(names)} FROM {table} WHERE rowid = ?", [row]) or [()]  # noqa: S608 - our own names
+            kept = [
+                _json_without(value, replacement) if name in _JSON[table] else _text_without(value, replacement)
+                for name, value in zip(names, values, strict=False)
+            ]
+            if kept != list(values):
+                setting = ", ".join(f"{name} = ?" for name in names)
+                run(f"UPDATE {table} SET {setting} WHERE rowid = ?", [*kept, row])  # noqa: S608 - our own names
+                changed += 1
+        if changed:
+            run(EDITED, [])
+    return changed
+
+
+def _json_without(text: Column, replacement: Replacement) -> Column:
+    from pegboard.history.rows import json_of, value_of
+
+    if not isinstance(text, str) or not any(form in text for form in replacement.forms):
+        return text
+    try:
+        value = value_of(text)
+        redacted = replacement.value(value)
+        return text if redacted is value else json_of(redacted)
+    except (ValueError, RecursionError):
+        return replacement.text(text)
+
+
+def _text_without(text: Column, replacement: Replacement) -> Column:
+    return replacement.text(text) if isinstance(text, str) else text
+
+
+def _compact(history: History) -> tuple[str, ...]:
+    """Rewrite the database file without its free pages, and empty its log."""
+    problems = []
+    try:
+        history.act(lambda database: database.compact())
+    except StoreError as error:
+        problems.append(f"The database could not be compacted: {error}. Free pages may still contain the value.")
+    end = time.monotonic() + _WAIT_SECONDS
+    pause = 0.02
+    while not history.act(lambda database: database.empty_log()):
+        if time.monotonic() > end:
+            problems.append(
+                f"{history.file.name}-wal may still contain the value because another process is reading the history."
+                " Close it, then redact the value again."
+            )
+            break
+        time.sleep(pause)
+        pause = min(pause * 2, 0.5)
+    return tuple(problems)

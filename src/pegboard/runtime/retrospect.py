@@ -1,0 +1,153 @@
+"""Redaction in retrospect: a value disappears from everything that Pegboard has stored."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pegboard import storage
+from pegboard.config import Redactor
+from pegboard.config.redaction import SHORTEST
+from pegboard.errors import StoreError
+from pegboard.models.erasure import RedactionReport
+
+if TYPE_CHECKING:
+    from pegboard.history.erase import Replacement
+    from pegboard.runtime.parts import Parts
+
+MARK: Final = "«redacted»"
+_CHUNK: Final = 4_000_000
+_LARGEST_TEXT: Final = 256_000_000
+"""Bytes of a file beyond which the value is overwritten in place instead of replaced."""
+
+
+def redact(parts: Parts, value: str) -> RedactionReport:
+    """Replace a value in the history, result files, sessions, presets, scripts, drafts, logs and caches; block.
+
+    Args:
+        parts: The parts of the runtime.
+        value: The value; it is also found escaped, quoted for URLs, and in base64.
+
+    Raises:
+        StoreError: The value is too short, or the history can't be read or written.
+    """
+    from pegboard.history.erase import Replacement, erase
+
+    value = value.strip("\r\n")
+    redactor = Redactor({"redacted": value}, MARK)
+    if not redactor.forms:
+        raise StoreError(
+            f"Nothing was redacted: the value has fewer than {SHORTEST} characters, which would match unrelated text."
+        )
+    replacement = Replacement(redactor.forms, redactor.text, redactor.value)
+    # Files first: a result that another process writes meanwhile belongs to a call that the database is searched for.
+    changed, remaining = _files(parts, replacement)
+    rows, problems = erase(parts.history, replacement)
+    if parts.is_built("gateway"):
+        parts.gateway.forget_results()
+    return RedactionReport(
+        calls=rows["calls"],
+        messages=rows["messages"] + rows["sessions"],
+        files=tuple(changed),
+        remaining=(*problems, *remaining),
+    )
+
+
+def _files(parts: Parts, replacement: Replacement) -> tuple[list[str], list[str]]:
+    paths = parts.paths
+    changed: list[str] = []
+    remaining: list[str] = []
+    forms = [form.encode("utf-8", "surrogateescape") for form in replacement.forms]
+    longest = max(map(len, forms))
+    pattern = re.compile(b"|".join(re.escape(form) for form in forms))
+    own = {paths.database.name + suffix for suffix in ("", "-wal", "-shm", ".lock")}
+    for file in chain.from_iterable(map(_below, (paths.state, paths.presets, paths.scripts, paths.cache))):
+        if file.parent == paths.state and file.name in own:
+            continue
+        try:
+            if not _contains(file, pattern, longest):
+                continue
+            if file.parent == paths.state and file.name.startswith(f"{paths.database.name}."):
+                remaining.append(f"{file} was set aside and still contains the value. Delete it.")
+            elif _clean(file, replacement, pattern, is_cache=file.is_relative_to(paths.cache)):
+                changed.append(str(file))
+        except FileNotFoundError:  # deleted meanwhile
+            continue
+        except OSError as error:
+            remaining.append(f"{file} could not be redacted: {error.strerror or error}.")
+    for file in (paths.config_file, paths.approvals):
+        try:
+            if _contains(file, pattern, longest):
+                remaining.append(f"{file} contains the value. Pegboard doesn't change configuration; edit it.")
+        except OSError:
+            continue
+    return changed, remaining
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for here, _, names in os.walk(folder):
+        for name in names:
+            file = Path(here, name)
+            if file.is_file() and not file.is_symlink():
+                yield file
+
+
+def _contains(file: Path, pattern: re.Pattern[bytes], longest: int) -> bool:
+    with file.open("rb") as content:
+        end = b""
+        while chunk := content.read(_CHUNK):
+            if pattern.search(end + chunk):
+                return True
+            end = chunk[-longest:]
+    return False
+
+
+def _clean(file: Path, replacement: Replacement, pattern: re.Pattern[bytes], *, is_cache: bool) -> bool:
+    """Remove the value from a file, or delete a file of a cache; return False if only a longer number contains it."""
+    if is_cache:
+        file.unlink()
+        return True
+    if file.suffix == ".log" or file.stat().st_size > _LARGEST_TEXT:
+        return _overwrite(file, pattern)  # other processes append to it
+    try:
+        text = file.read_bytes().decode()
+    except UnicodeDecodeError:
+        return _overwrite(file, pattern)
+    kept = _text_of(file, text, replacement)
+    if kept == text:
+        return False
+    storage.write(file, kept.encode("utf-8", "replace"), mode=file.stat().st_mode & 0o777)
+    return True
+
+
+def _text_of(file: Path, text: str, replacement: Replacement) -> str:
+    if file.suffix == ".json":
+        try:
+            value = json.loads(text)
+            redacted = replacement.value(value)
+            return text if redacted is value else json.dumps(redacted, ensure_ascii=False, separators=(",", ":"))
+        except (ValueError, RecursionError):
+            return replacement.text(text)
+    kept = replacement.text(text)
+    if file.suffix == ".toml":
+        try:
+            tomllib.loads(kept)
+        except tomllib.TOMLDecodeError:  # the value was a number or a bare key
+            return re.sub(rf'(?<!["\'\w]){re.escape(MARK)}(?!["\'\w])', f'"{MARK}"', kept)
+    return kept
+
+
+def _overwrite(file: Path, pattern: re.Pattern[bytes]) -> bool:
+    """Overwrite the value with asterisks in place."""
+    with file.open("r+b") as content:
+        data = content.read()
+        for match in pattern.finditer(data):
+            content.seek(match.start())
+            content.write(b"*" * (match.end() - match.start()))
+    return True

@@ -1,0 +1,122 @@
+"""`pegboard history`: queries, and what can be done with a recorded call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import commands
+import pytest
+
+Command = Callable[..., commands.Done]
+
+
+def ids(pegboard: Command, *query: str) -> list[str]:
+    return [record["id"] for record in json.loads(pegboard("history", *query, "--json").stdout)]
+
+
+@pytest.fixture
+def recorded(pegboard: Command, packs: str) -> list[str]:
+    """Return the ids of three recorded calls, the newest first."""
+    pegboard("tools", "invoke", "greet.hello", "--arg", "name=Ada Lovelace", "--packs", packs)
+    pegboard("tools", "invoke", "greet.add", "--arg", "a=1", "--arg", "b=2", "--packs", packs)
+    pegboard("tools", "invoke", "greet.fail", "--packs", packs)
+    return ids(pegboard)
+
+
+@pytest.mark.promise("ACT-1", "CLI-5")
+def test_a_query_and_options_narrow_the_list(pegboard: Command, recorded: list[str]) -> None:
+    fail, add, hello = recorded
+    assert ids(pegboard, "status:failed") == ids(pegboard, "--failed") == [fail]
+    assert ids(pegboard, "lovelace") == ids(pegboard, "Ada Lovelace") == [hello]
+    assert ids(pegboard, "tool:greet.add") == ids(pegboard, "--tool", "greet.add") == [add]
+    assert ids(pegboard, "tool:greet", "--limit", "2", "--source", "cli", "--since", "1h") == [fail, add]
+    assert ids(pegboard, "list") == recorded
+    assert pegboard("history", "Grace").stderr.strip() == "No recorded call matches."
+    wrong = pegboard("history", "status:bad")
+    assert wrong.returncode == 2
+    assert "'bad' is not a status. Use one of: running, ok, failed" in wrong.stderr
+
+
+@pytest.mark.promise("ACT-2")
+def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, recorded: list[str], packs: str) -> None:
+    _, add, hello = recorded
+    shown = json.loads(pegboard("history", "show", hello[:20]).stdout)
+    assert shown["call"]["args"] == {"name": "Ada Lovelace", "greeting": "Hello"} or "name" in shown["call"]["args"]
+    assert shown["result"]["data"] == "Hello Ada Lovelace"
+    assert pegboard("history", "show", hello, "--data").stdout == "Hello Ada Lovelace\n"
+    copied = pegboard("history", "show", add, "--print", "cli", "--packs", packs).stdout
+    assert copied == "pegboard tools invoke greet.add --arg a=1 --arg b=2\n"
+    again = pegboard("history", "rerun", add, "--packs", packs)
+    assert json.loads(again.stdout)["result"]["data"] == 3
+    changed = pegboard("history", "rerun", add, "--arg", "b=40", "--data", "--packs", packs)
+    assert changed.stdout == "41\n"
+    assert json.loads(pegboard("history", "show", ids(pegboard)[0]).stdout)["call"]["args"] == {"a": 1, "b": 40}
+    gone = pegboard("history", "rerun", add)
+    assert gone.returncode == 3
+    assert "greet.add" in gone.stderr
+    unknown = pegboard("history", "show", "feedbeef")
+    assert (unknown.returncode, unknown.stdout) == (3, "")
+    assert "No recorded call has the id feedbeef" in unknown.stderr
+
+
+@pytest.mark.promise("ACT-3")
+def test_two_calls_are_compared(pegboard: Command, recorded: list[str], packs: str) -> None:
+    add = recorded[1]
+    pegboard("history", "rerun", add, "--arg", "b=40", "--packs", packs)
+    other = ids(pegboard)[0]
+    compared = pegboard("history", "diff", add, other).stdout
+    assert compared.split() == ["arguments:", ".b", "-", "2", "+", "40", "result:", "(whole", "value)", "-", "3", "+", "41"]
+    found = json.loads(pegboard("history", "diff", add, other, "--json").stdout)
+    assert found["arguments"]["differences"][0]["path"] == ".b"
+    assert pegboard("history", "diff", add, add).stdout == "arguments: equal\nresult: equal\n"
+
+
+@pytest.mark.promise("ACT-2")
+def test_calls_are_exported_deleted_restored_and_pinned(pegboard: Command, recorded: list[str], tmp_path: Path) -> None:
+    fail, _, hello = recorded
+    lines = pegboard("history", "export", "tool:greet").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == recorded
+    assert json.loads(lines[2])["result"]["data"] == "Hello Ada Lovelace"
+    pegboard("history", "export", "--limit", "1", "--out", "calls.jsonl")
+    assert json.loads((tmp_path / "calls.jsonl").read_text())["id"] == fail
+    again = pegboard("history", "export", "--out", "calls.jsonl")
+    assert (again.returncode, "was not written" in again.stderr) == (2, True)
+    assert "pegboard history restore" in pegboard("history", "delete", hello, fail).stderr
+    assert len(ids(pegboard)) == 1
+    pegboard("history", "restore", hello, fail)
+    assert ids(pegboard) == recorded
+    pegboard("history", "pin", hello)
+    assert ids(pegboard, "pinned:") == [hello]
+
+
+@pytest.mark.promise("ACT-4")
+def test_a_value_is_redacted_from_stdin_and_never_an_argument(
+    pegboard: Command, recorded: list[str], home: Path
+) -> None:
+    refused = pegboard("history", "redact", "Ada Lovelace")
+    assert (refused.returncode, "can't be an argument" in refused.stderr) == (2, True)
+    done = pegboard("history", "redact", stdin="Ada Lovelace\n")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Redacted in 1 calls" in done.stderr
+    assert pegboard("history", "show", recorded[2], "--data").stdout == "Hello «redacted»\n"
+    assert not [file for file in home.rglob("*") if file.is_file() and b"Lovelace" in file.read_bytes()]
+    report = json.loads(pegboard("history", "redact", "--json", stdin="Ada Lovelace").stdout)
+    assert report == {"calls": 0, "messages": 0, "files": [], "remaining": []}
+
+
+@pytest.mark.promise("ACT-1")
+def test_statistics_count_calls_and_failures(pegboard: Command, recorded: list[str]) -> None:
+    found = {one["tool"]: one for one in json.loads(pegboard("history", "stats", "--json").stdout)}
+    assert (found["greet.fail"]["calls"], found["greet.fail"]["failures"]) == (1, 1)
+    assert found["greet.add"]["p50Ms"] is not None
+    assert "100.0%" in pegboard("history", "stats", "greet.fail").stdout
+
+
+@pytest.mark.promise("ACT-1")
+def test_the_timeline_of_a_session_has_turns_and_calls(pegboard: Command) -> None:
+    pegboard("ask", "tools.echo value=x", "--session", "s")
+    timeline = json.loads(pegboard("history", "stats", "--session", "s", "--json").stdout)
+    assert [bar["kind"] for bar in timeline["bars"]] == ["turn", "call", "turn"]
+    assert timeline["bars"][1]["label"] == "tools.echo"

@@ -1,0 +1,56 @@
+"""Opening a history that an earlier Pegboard wrote."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard.history import History
+from pegboard.history.query import parse_query
+from pegboard.history.recorded import RecordedCalls
+
+VERSION_1 = """
+CREATE TABLE calls (
+    id TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, tool TEXT NOT NULL, args TEXT NOT NULL, ok INTEGER NOT NULL,
+    error TEXT, duration_ms REAL NOT NULL, source TEXT NOT NULL, session TEXT, parent TEXT, meta TEXT NOT NULL,
+    data TEXT, file TEXT, bytes INTEGER NOT NULL
+);
+CREATE INDEX calls_by_time ON calls (at);
+CREATE INDEX calls_by_tool ON calls (tool, at, ok);
+CREATE TABLE total (bytes INTEGER NOT NULL);
+INSERT INTO total VALUES (0);
+CREATE TRIGGER call_added AFTER INSERT ON calls BEGIN UPDATE total SET bytes = bytes + NEW.bytes; END;
+CREATE TRIGGER call_removed AFTER DELETE ON calls BEGIN UPDATE total SET bytes = bytes - OLD.bytes; END;
+PRAGMA user_version = 1;
+"""
+
+
+@pytest.mark.promise("STO-3")
+@pytest.mark.promise("ACT-1")
+def test_calls_of_an_earlier_version_are_kept_and_can_be_searched(
+    open_history: Callable[..., History], tmp_path: Path
+) -> None:
+    (tmp_path / "state").mkdir()
+    with sqlite3.connect(tmp_path / "state" / "history.db") as old:
+        old.executescript(VERSION_1)
+        for number, error in enumerate([None, '{"code":"execution_error","message":"Oh.","detail":"cancelled"}', "{}"]):
+            old.execute(
+                "INSERT INTO calls VALUES (?, ?, 'a.x', ?, ?, ?, 5.0, 'cli', NULL, NULL, '{}', '\"word\"', NULL, 400)",
+                [f"call{number}", 1_700_000_000_000_000 - number, f'{{"n":{number}}}', error is None, error],
+            )
+    old.close()
+    history = open_history()
+    calls = RecordedCalls(history)
+    page = calls.page(parse_query("word status:ok,cancelled").query)
+    assert [(call.id, call.state) for call in page.calls] == [("call0", "ok"), ("call1", "cancelled")]
+    assert history.uses("a.x").calls == 3
+    assert history.uses("a.x").failures == 1
+    assert [record.id for record in history.records(limit=2)] == ["call0", "call1"]
+    assert not history.problems
+    assert not [*(tmp_path / "state").glob("history.db.*-*")]
+    calls.delete(["call0"])
+    assert [call.id for call in calls.page(parse_query("word").query).calls][:1] == ["call1"]
+    calls.close()

@@ -1,0 +1,195 @@
+"""Changes by other processes, calls of processes that end, and removal of a value."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from queue import Queue
+
+import pytest
+
+from pegboard.history import History
+from pegboard.history.notify import notify
+from pegboard.history.recorded import RecordedCalls
+from pegboard.history.watch import HistoryChange, Watcher, changes
+from pegboard.models import RecordedCall
+
+PREAMBLE = """
+import sys, time
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Queue
+from pegboard.history import History
+from pegboard.models import ToolCall, ToolResult
+
+folder = Path(sys.argv[1])
+history = History(folder / "history.db", folder / "results")
+call = ToolCall(name="a.x", args={"n": 1}, source="cli", id="theirs")
+history.flush()
+
+def wait():
+    print(time.time(), flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Return a function that starts a process with the variables `history` and `call`; kill it after the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(code: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PREAMBLE + textwrap.dedent(code), str(tmp_path / "state")]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def proceed(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def printed_time(process: subprocess.Popen[str]) -> float:
+    assert process.stdout is not None
+    return float(process.stdout.readline())
+
+
+@pytest.fixture
+def changed(history: History) -> Iterator[Queue[tuple[HistoryChange, float]]]:
+    """Return the changes of the history from now on, with the times at which they arrived."""
+    arrived: Queue[tuple[HistoryChange, float]] = Queue()
+    history.flush()
+    watcher = Watcher(history, lambda change: arrived.put((change, time.time())))
+    watcher.start()
+    yield arrived
+    watcher.close()
+
+
+def next_state(changed: Queue[tuple[HistoryChange, float]], calls: RecordedCalls) -> tuple[RecordedCall, float]:
+    """Return the call of the other process after the next change that concerns it, and when the change arrived."""
+    while True:
+        change, at = changed.get(timeout=30)
+        if "theirs" in change.ids:
+            [call] = calls.find(["theirs"])
+            return call, at
+
+
+@pytest.fixture
+def calls(history: History) -> Iterator[RecordedCalls]:
+    """Return the recorded calls of the history."""
+    recorded = RecordedCalls(history)
+    yield recorded
+    recorded.close()
+
+
+LIFE = """
+wait()
+print(time.time(), flush=True)
+history.start(call, datetime.now(UTC))
+wait()
+history.record(call, ToolResult(ok=True, data="done"), datetime.now(UTC))
+history.flush()
+wait()
+"""
+
+
+@pytest.fixture
+def without_sockets(tmp_path: Path) -> None:
+    """Make it impossible to create sockets."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "watching").write_text("not a folder")
+
+
+def check_that_a_call_appears_while_it_runs_and_then_as_finished(
+    changed: Queue[tuple[HistoryChange, float]], calls: RecordedCalls, process: subprocess.Popen[str]
+) -> None:
+    printed_time(process)
+    proceed(process)
+    began = printed_time(process)
+    running, at = next_state(changed, calls)
+    assert (running.state, running.source) == ("running", "cli")
+    delays = [at - began]
+    printed_time(process)
+    proceed(process)
+    finished_at = printed_time(process)
+    finished, at = next_state(changed, calls)
+    assert finished.state == "ok"
+    delays.append(at - finished_at)
+    # The promise is 300 ms; a busy machine gets more time.
+    assert max(delays) < 2
+
+
+@pytest.mark.promise("WAT-3")
+def test_a_call_of_another_process_appears_while_it_runs_and_then_as_finished(
+    changed: Queue[tuple[HistoryChange, float]], calls: RecordedCalls, start: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    check_that_a_call_appears_while_it_runs_and_then_as_finished(changed, calls, start(LIFE))
+
+
+@pytest.mark.promise("WAT-3")
+def test_without_sockets_calls_of_other_processes_are_found_by_polling(
+    without_sockets: None,
+    changed: Queue[tuple[HistoryChange, float]],
+    calls: RecordedCalls,
+    start: Callable[[str], subprocess.Popen[str]],
+) -> None:
+    check_that_a_call_appears_while_it_runs_and_then_as_finished(changed, calls, start(LIFE))
+
+
+@pytest.mark.promise("STO-3")
+def test_a_call_of_a_killed_process_is_marked_as_interrupted(
+    history: History,
+    changed: Queue[tuple[HistoryChange, float]],
+    calls: RecordedCalls,
+    start: Callable[[str], subprocess.Popen[str]],
+) -> None:
+    process = start("history.start(call, datetime.now(UTC))\nhistory.flush()\nwait()")
+    printed_time(process)
+    history.mark_interrupted()
+    running, _ = next_state(changed, calls)
+    assert running.state == "running"
+    process.send_signal(signal.SIGKILL)
+    process.wait(20)
+    call, _ = next_state(changed, calls)
+    assert call.state == "interrupted"
+    assert call.error is not None
+    assert "ended before it finished" in call.error.message
+    result = history.result("theirs")
+    assert result is not None
+    assert result.error == call.error
+
+
+@pytest.mark.promise("SEC-7")
+async def test_sockets_are_private_and_those_of_ended_watchers_are_deleted(history: History, tmp_path: Path) -> None:
+    history.flush()
+    folder = tmp_path / "state" / "watching"
+    async with aclosing(changes(history)) as watching:
+        waiting = asyncio.create_task(anext(watching))
+        end = time.monotonic() + 20
+        while not (folder.exists() and [*folder.iterdir()]):
+            assert time.monotonic() < end
+            await asyncio.sleep(0.01)
+        [socket] = folder.iterdir()
+        assert stat.S_IMODE(socket.stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        os.link(socket, folder / "1-left.sock")
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    assert [path.name for path in folder.iterdir()] == ["1-left.sock"]
+    notify(folder)
+    assert [*folder.iterdir()] == []

@@ -1,0 +1,184 @@
+"""Redaction in retrospect: a value disappears from everything that Pegboard has stored."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from pegboard.config import Paths
+from pegboard.errors import StoreError
+from pegboard.models import ToolCall, ToolResult
+from pegboard.models.conversation import UserMessage
+from pegboard.runtime import Runtime
+
+VALUE = "hunter2/correct horse"
+NUMBER = "4111111111"
+NOW = datetime.now(UTC)
+
+READER = """
+import sqlite3, sys
+connection = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True, isolation_level=None)
+connection.execute("BEGIN")
+connection.execute("SELECT count(*) FROM calls").fetchone()
+print("reading", flush=True)
+sys.stdin.readline()
+connection.execute("COMMIT")
+print("read", flush=True)
+sys.stdin.readline()
+for _ in range(50):
+    connection.execute("SELECT count(*), max(args) FROM calls").fetchone()
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def runtime(home: Path) -> Runtime:
+    """Return a runtime of an empty home folder."""
+    return Runtime.from_environment()
+
+
+@pytest.fixture
+def reader(runtime: Runtime) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Return a function that starts a process that reads the database."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        runtime.history.flush()
+        command = [sys.executable, "-c", textwrap.dedent(READER), str(runtime.paths.database)]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        assert started[-1].stdout is not None
+        assert started[-1].stdout.readline() == "reading\n"
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def fill(runtime: Runtime, value: str) -> list[str]:
+    """Store a value everywhere; return the ids of the calls."""
+    encoded = base64.b64encode(f"user:{value}".encode()).decode()
+    results: list[ToolResult] = [
+        ToolResult(ok=True, data={"token": value, "text": f"a {value} b", "kept": "kept words"}),
+        ToolResult(ok=True, data={"rows": ["x" * 90_000, {"deep": value}]}),
+        ToolResult(ok=True, data=encoded),
+        ToolResult.failed("execution_error", f"{value} was refused."),
+    ]
+    ids = []
+    for result in results:
+        call = ToolCall(name="web.get", args={"password": value, f"key {value}": 1}, source="cli", session="s")
+        runtime.history.record(call, result, NOW)
+        ids.append(call.id)
+    runtime.history.record(ToolCall(name="web.get", args={"other": "words"}, source="cli"), ToolResult(ok=True), NOW)
+    runtime.sessions.start("s", system=f"You know {value}.")
+    runtime.sessions.append("s", UserMessage(text=f"My password is {value}."))
+    runtime.presets.save("web.get", "login", {"password": value, "n": int(NUMBER)})
+    paths = runtime.paths
+    for file, text in (
+        (paths.scripts / "login.sh", f"web.get --password '{value}'\n"),
+        (paths.interface, json.dumps({"draft": value, "page": "chat"})),
+        (paths.log, f"request with {value}\n"),
+        (paths.index / "cached.json", json.dumps([value])),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return ids
+
+
+def stored_with(paths: Paths, *forms: str) -> list[str]:
+    """Return the files below the folders of Pegboard that contain one of these texts."""
+    return [
+        file.name
+        for folder in (paths.state, paths.data, paths.cache)
+        for file in folder.rglob("*")
+        if file.is_file() and any(form.encode() in file.read_bytes() for form in forms)
+    ]
+
+
+@pytest.mark.promise("ACT-4")
+def test_a_value_disappears_from_every_store_while_another_process_reads(
+    runtime: Runtime, reader: Callable[[], subprocess.Popen[str]]
+) -> None:
+    ids = fill(runtime, VALUE)
+    runtime.history.flush()
+    encoded = base64.b64encode(f"user:{VALUE}".encode()).decode()
+    # The full-text index stores words without the start that they share with the word before.
+    forms = (VALUE, encoded, "hunter2", "unter2")
+    assert len(stored_with(runtime.paths, *forms)) >= 6
+    process = reader()
+    assert process.stdin is not None
+    process.stdin.write("\n\n")
+    process.stdin.flush()
+    report = runtime.activity.redact(VALUE)
+    assert report.remaining == ()
+    assert (report.calls, report.messages) == (4, 2)
+    assert stored_with(runtime.paths, *forms) == []
+    assert process.poll() is None
+    result = runtime.activity.result(ids[0])
+    assert result is not None
+    assert result.data == {"token": "«redacted»", "text": "a «redacted» b", "kept": "kept words"}
+    find = runtime.activity.parse
+    assert runtime.activity.page(find("hunter2").query).calls == ()
+    assert {call.id for call in runtime.activity.page(find("redacted").query).calls} >= {*ids[:1], ids[3]}
+    assert len(runtime.activity.page(find('"kept words"').query).calls) == 1
+    large = runtime.activity.result(ids[1])
+    assert large is not None
+    assert isinstance(large.data, dict)
+    assert large.data["rows"] == ["x" * 90_000, {"deep": "«redacted»"}]
+    [entry] = runtime.sessions.entries("s")
+    assert entry.message == UserMessage(text="My password is «redacted».")
+    [preset] = runtime.presets.list("web.get")
+    assert preset.arguments == {"password": "«redacted»", "n": int(NUMBER)}
+    assert json.loads(runtime.paths.interface.read_text()) == {"draft": "«redacted»", "page": "chat"}
+    assert not (runtime.paths.index / "cached.json").exists()
+    assert not runtime.problems()
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
+def test_a_number_is_redacted_only_where_it_is_the_whole_number(runtime: Runtime) -> None:
+    call = ToolCall(name="a.x", args={"card": int(NUMBER), "longer": int(NUMBER + "5")}, source="cli")
+    runtime.history.record(call, ToolResult(ok=True), NOW)
+    runtime.presets.save("web.get", "card", {"card": int(NUMBER), "text": f"card {NUMBER}"})
+    assert runtime.activity.redact(NUMBER).is_complete
+    [record] = runtime.activity.find([call.id])
+    assert record.args == {"card": "«redacted»", "longer": int(NUMBER + "5")}
+    [preset] = runtime.presets.list("web.get")
+    assert preset.arguments == {"card": "«redacted»", "text": "card «redacted»"}
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
+def test_what_could_not_be_redacted_is_reported(
+    runtime: Runtime, reader: Callable[[], subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.history.erase._WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("pegboard.history.database.BUSY_SECONDS", 0.2)
+    fill(runtime, VALUE)
+    aside = runtime.paths.database.with_name("history.db.damaged-20260101T000000000000Z")
+    reader()  # which holds its transaction open
+    aside.write_text(VALUE)
+    runtime.paths.config_file.parent.mkdir(parents=True, exist_ok=True)
+    runtime.paths.config_file.write_text(f"# {VALUE}\n")
+    report = runtime.activity.redact(VALUE)
+    assert not report.is_complete
+    text = "\n".join(report.remaining)
+    assert "history.db-wal may still contain the value because another process is reading the history." in text
+    assert f"{aside} was set aside and still contains the value. Delete it." in text
+    assert f"{runtime.paths.config_file} contains the value." in text
+    runtime.history.close()
+
+
+@pytest.mark.promise("ACT-4")
+def test_a_short_value_is_refused(runtime: Runtime) -> None:
+    with pytest.raises(StoreError, match="fewer than 6 characters"):
+        runtime.activity.redact("abc")
