@@ -44,8 +44,6 @@ class CallActions:
         self._runtime = runtime
         self._activity = runtime.activity
         self._deleted: list[tuple[str, ...]] = []
-        self._own: set[str] = set()
-        """Ids of the running calls that were run again here."""
 
     async def find(self, ids: Sequence[str]) -> tuple[RecordedCall, ...]:
         """Return calls, the oldest first; empty with a toast if they are gone or can't be read."""
@@ -197,18 +195,14 @@ class CallActions:
 
     async def _run(self, call: RecordedCall, spec: ToolSpec | None, arguments: JsonObject | None) -> None:
         call_id = new_call_id()
-        self._own.add(call_id)
-        try:
-            async for event in self._activity.run_again(call, "form", arguments, call_id=call_id):
-                if isinstance(event, Finished) and event.call.id == call_id:
-                    result = event.result
-                    sign = "✓ succeeded" if result.ok else "✗ failed"
-                    reason = f": {result.error.message}" if result.error is not None else ""
-                    took = duration(result.meta.duration_ms)
-                    severity: SeverityLevel = "information" if result.ok else "warning"
-                    self._notify(f"{call.tool} {sign} in {took}{reason}"[:300], severity)
-        finally:
-            self._own.discard(call_id)
+        async for event in self._activity.run_again(call, "form", arguments, call_id=call_id):
+            if isinstance(event, Finished) and event.call.id == call_id:
+                result = event.result
+                sign = "✓ succeeded" if result.ok else "✗ failed"
+                reason = f": {result.error.message}" if result.error is not None else ""
+                took = duration(result.meta.duration_ms)
+                severity: SeverityLevel = "information" if result.ok else "warning"
+                self._notify(f"{call.tool} {sign} in {took}{reason}"[:300], severity)
         if spec is not None and spec.requirements:
             self._page.post_message(Called(spec.name))
 
@@ -281,6 +275,25 @@ class CallActions:
             if restored
             else "The calls were not restored because they were deleted for good after an hour."
         )
+
+    async def redact(self) -> str | None:
+        """Ask for a value and replace it in everything that is stored; return it if that was done."""
+        from pegboard.tui.activity.redact import RedactScreen
+
+        value: str | None = await self._page.app.push_screen_wait(RedactScreen())
+        if value is None:
+            return None
+        self._notify("Redacting… This may take a while if the history is large.")
+        try:
+            report = await asyncio.to_thread(self._activity.redact, value)
+        except StoreError as error:
+            self._fail(error)
+            return None
+        done = f"{count(report.calls, 'call')}, {count(report.messages, 'chat message')}"
+        self._notify(f"Redacted in {done} and {count(len(report.files), 'file')}.")
+        for place in report.remaining[:5]:
+            self._notify(place, "warning")
+        return value
 
     async def pin(self, calls: Sequence[RecordedCall]) -> None:
         """Pin calls, or unpin them if all are pinned."""

@@ -93,6 +93,10 @@ class CallDetailPane(Vertical):
             self._facts.update(Content(" · ".join(filter(None, [at, row.source, row.origin]))), layout=False)
             self._arguments.text = Content.styled(row.arguments, "$text-muted")
 
+    def forget(self) -> None:
+        """Read the call and its result again when it is shown next."""
+        self.call = None
+
     def show(self, call: RecordedCall, result: ToolResult | None) -> None:
         """Show a call and its result.
 

@@ -70,6 +70,8 @@ class CallFeed:
         """What the size limit has removed."""
         self.problem = ""
         """Why the calls can't be read; empty if they can."""
+        self.edits = 0
+        """Number of changes to finished calls that were noticed, such as redactions."""
         self.generation = 0
         """Number of times that the list was started again with another query."""
 
@@ -202,6 +204,7 @@ class CallFeed:
             self._newest, self.parsed.query, least, rows.newest, rows.loaded_running(), [*rows.unfolded]
         )
         self.problem = ""
+        self.edits += everything
         if found.is_connected:
             rows.merge(found.head, found.following, found.changed)
         else:

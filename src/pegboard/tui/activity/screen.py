@@ -176,6 +176,14 @@ class ActivityScreen(PageScreen):
             meaning="Undo",
             words="restore",
         ),
+        Command(
+            "activity.redact",
+            "",
+            "redact",
+            "Redact a value…",
+            "Remove a value from everything that Pegboard has stored.",
+            words="secret password erase forget censor history",
+        ),
         Command("activity.cancel", "", "cancel", "Cancel call", "Cancel the selected running call.", words="stop"),
         Command("activity.back", "escape", "back", "Back", "Return to the list."),
         Command("activity.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
@@ -194,7 +202,7 @@ class ActivityScreen(PageScreen):
         self._pane = Vertical(self._query, self._headings, self._list, id="calls")
         self._feed = CallFeed(runtime.activity, self._show)
         self._actions = CallActions(self, runtime)
-        self._generation = 0
+        self._generation = self._edits = 0
         self._completions: Sequence[str] = ()
         self._completed_text: str | None = None
         """Filter that `_completions` complete."""
@@ -254,6 +262,10 @@ class ActivityScreen(PageScreen):
         feed = self._feed
         starts_over = feed.generation != self._generation
         self._generation = feed.generation
+        if feed.edits != self._edits:
+            self._edits = feed.edits
+            self._detail.forget()
+            self._settle()
         self._list.empty = self._why_empty()
         words = highlighted_words(feed.parsed.query)
         self._list.show(feed.rows.listed, words, starts_over=starts_over)
@@ -392,7 +404,9 @@ class ActivityScreen(PageScreen):
         self._settling = self.set_timer(_SETTLE_SECONDS, self._settle)
 
     def _settle(self) -> None:
-        self._settling = None
+        if self._settling is not None:
+            self._settling.stop()
+            self._settling = None
         if self._list.call is not None:
             self._read_call(self._list.call.id)
 
@@ -419,6 +433,8 @@ class ActivityScreen(PageScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Enable the commands that have a call to apply to."""
+        if action == "delete" and self._list.typing:
+            return False
         needs_call = {"run_again", "edit", "form", "copy_as", "details", "talk", "script", "export", "pin", "delete"}
         if action in needs_call:
             return bool(self._targets)
@@ -504,6 +520,15 @@ class ActivityScreen(PageScreen):
     async def action_undo(self) -> None:
         """Restore the calls that were deleted last."""
         await self._actions.undo()
+
+    @work(group="act")
+    async def action_redact(self) -> None:
+        """Redact a value everywhere."""
+        value = await self._actions.redact()
+        if value is not None:
+            if value in self._list.sought:
+                self._list.sought = ""
+            self._feed.refresh(everything=True)
 
     # Panes
 
