@@ -327,7 +327,7 @@ class CallList(FilterList):
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Return whether a key is input for the filter."""
-        if self.typing and character in self._own_keys:
+        if self.typing and character is not None and character in self._own_keys:
             return True
         return super().check_consume_key(key, character)
 
