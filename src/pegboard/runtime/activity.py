@@ -69,6 +69,12 @@ class Activity:
 
         return parse_query(text)
 
+    def completions(self, text: str) -> tuple[str, ...]:
+        """Return what can replace the last word of a query, the best first."""
+        from pegboard.history.completion import completions
+
+        return completions(text, self.tools())
+
     def page(self, query: HistoryQuery | None = None, *, before: int | None = None, limit: int = 100) -> HistoryPage:
         """Return the newest calls that match.
 

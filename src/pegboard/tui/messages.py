@@ -76,6 +76,13 @@ class SchemaAccepted(Message):
 
 
 @dataclass
+class OpenScript(Message):
+    """A request to open a text as a new script on the Script page."""
+
+    text: str
+
+
+@dataclass
 class OpenTool(Message):
     """A request to open the form of a tool on the Tools page."""
 

@@ -10,7 +10,16 @@ from textual import on
 from textual.screen import Screen
 
 from pegboard.tui.dialogs.app import DialogApp
-from pegboard.tui.messages import KeepCall, OpenCall, OpenFile, OpenResource, OpenServer, OpenTool, TalkAbout
+from pegboard.tui.messages import (
+    KeepCall,
+    OpenCall,
+    OpenFile,
+    OpenResource,
+    OpenScript,
+    OpenServer,
+    OpenTool,
+    TalkAbout,
+)
 from pegboard.tui.state.health_checks import HealthChecks
 from pegboard.tui.tools.screen import ToolsScreen
 
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PagesApp(DialogApp, inherit_bindings=False):
-    """An app with a page for tools, chat, scripts and health; pages are built when they are first shown.
+    """An app with a page for tools, chat, scripts, health and activity; pages are built when they are first shown.
 
     Args:
         theme_folders: See `ThemedApp`.
@@ -34,6 +43,7 @@ class PagesApp(DialogApp, inherit_bindings=False):
         self.add_mode("chat", self._chat_screen)
         self.add_mode("script", self._script_screen)
         self.add_mode("health", self._health_screen)
+        self.add_mode("activity", self._activity_screen)
 
     @property
     def _tools_screen(self) -> ToolsScreen:
@@ -58,6 +68,11 @@ class PagesApp(DialogApp, inherit_bindings=False):
         from pegboard.tui.health.screen import HealthScreen
 
         return HealthScreen(self.runtime, self.checks)
+
+    def _activity_screen(self) -> Screen[None]:
+        from pegboard.tui.activity.screen import ActivityScreen
+
+        return ActivityScreen(self.runtime, self.remembered)
 
     def action_mode(self, mode: str) -> None:
         """Switch to a page; on the Tools page, focus the tool list."""
@@ -97,6 +112,14 @@ class PagesApp(DialogApp, inherit_bindings=False):
         from pegboard.tui.dialogs.keep_check import keep_call
 
         self.run_worker(keep_call(self, self.runtime, request.call), group="keep")
+
+    @on(OpenScript)
+    async def _open_script(self, request: OpenScript) -> None:
+        from pegboard.tui.script.screen import ScriptScreen
+
+        await self.switch_mode("script")
+        if isinstance(self.screen, ScriptScreen):
+            self.screen.open_text(request.text)
 
     @on(TalkAbout)
     async def _talk_about(self, request: TalkAbout) -> None:

@@ -146,6 +146,19 @@ def copy_call(spec: ToolSpec, form: Form, packs: str = "") -> CopyScreen:
     )
 
 
+def copy_recorded(tool: str, copied: Callable[[CopyKind], str]) -> CopyScreen:
+    """Return the dialog that copies a recorded call.
+
+    Args:
+        tool: Name of its tool.
+        copied: Returns the call in a format.
+    """
+    formats = [
+        CopyFormat(title, about, language, *(2 * (partial(copied, kind),))) for kind, title, about, language in _CALL
+    ]
+    return CopyScreen(f"Copy the call of {clean_line(tool)} as", formats)
+
+
 def copy_script(script: str, packs: Sequence[str]) -> CopyScreen:
     """Return the dialog that copies a script.
 

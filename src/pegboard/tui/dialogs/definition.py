@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -21,15 +22,21 @@ from pegboard.tui.widgets.dialog import Dialog
 _LONGEST = 200_000
 
 
-class DefinitionScreen(Dialog[None]):
-    """Name, description and schemas of a tool as JSON."""
+class JsonScreen(Dialog[None]):
+    """An object as JSON.
+
+    Args:
+        title: Title of the dialog; plain text.
+        shown: The object.
+        note: Text at the lower edge of the frame, before the keys.
+    """
 
     PAGE = "Definition"
     AUTO_FOCUS = "#scroll"
     HAS_FOOTER = False
 
     DEFAULT_CSS = """
-    DefinitionScreen {
+    JsonScreen {
         & > #box { width: 100; height: auto; }
         #scroll { height: auto; max-height: 100%; padding: 0 1; scrollbar-size-vertical: 1; }
         #json { height: auto; }
@@ -37,17 +44,13 @@ class DefinitionScreen(Dialog[None]):
     """
 
     ACTIONS: ClassVar[tuple[Command, ...]] = (
-        Command("definition.copy", "c", "copy", "Copy", "Copy the definition as JSON."),
+        Command("definition.copy", "c", "copy", "Copy", "Copy the JSON."),
         Command("definition.close", "escape,f2,q", "dismiss", "Close", "Close this dialog."),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, spec: ToolSpec) -> None:
-        super().__init__(clean_line(spec.name), f"≈ {token_weight(spec):,} tokens · c copies · esc closes")
-        shown = definition(spec)
-        if spec.output_schema is not None:
-            shown["outputSchema"] = spec.output_schema
-        shown["annotations"] = spec.annotations
+    def __init__(self, title: str, shown: Mapping[str, object], note: str = "") -> None:
+        super().__init__(title, f"{note}c copies · esc closes")
         self._text = json.dumps(shown, ensure_ascii=False, indent=2)
 
     def compose_body(self) -> ComposeResult:
@@ -58,6 +61,21 @@ class DefinitionScreen(Dialog[None]):
     def action_copy(self) -> None:
         """Copy the JSON."""
         self.post_message(Copy(self._text))
+
+
+class DefinitionScreen(JsonScreen):
+    """Name, description and schemas of a tool as JSON.
+
+    Args:
+        spec: The tool.
+    """
+
+    def __init__(self, spec: ToolSpec) -> None:
+        shown = definition(spec)
+        if spec.output_schema is not None:
+            shown["outputSchema"] = spec.output_schema
+        shown["annotations"] = spec.annotations
+        super().__init__(clean_line(spec.name), shown, f"≈ {token_weight(spec):,} tokens · ")
 
 
 def _coloured(text: str) -> Content:

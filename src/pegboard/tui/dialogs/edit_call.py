@@ -20,6 +20,8 @@ class EditCallScreen(Dialog[JsonObject | None]):
     Args:
         spec: The tool.
         arguments: The proposed arguments.
+        title: Title of the dialog; plain text. By default, it names the tool.
+        note: Text at the lower edge of the frame.
     """
 
     PAGE = "Edit the call"
@@ -44,8 +46,10 @@ class EditCallScreen(Dialog[JsonObject | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, spec: ToolSpec, arguments: JsonObject) -> None:
-        super().__init__(f"Edit {clean_line(spec.name)} before it runs", "the model sees your changes")
+    def __init__(
+        self, spec: ToolSpec, arguments: JsonObject, *, title: str = "", note: str = "the model sees your changes"
+    ) -> None:
+        super().__init__(title or f"Edit {clean_line(spec.name)} before it runs", note)
         self._spec = spec
         self._arguments = arguments
         self._form = FormPane()

@@ -39,8 +39,7 @@ class ScriptDocument:
     ) -> None:
         self.name = ""
         """Name of the saved script; empty for a new one."""
-        self.is_restored = False
-        """Whether the draft was loaded, and may be overwritten."""
+        self._restored = asyncio.Event()
         self._saved = ""
         self._page = page
         self._runtime = runtime
@@ -61,6 +60,11 @@ class ScriptDocument:
         changed = [("  ● changed", "$text-warning")] if self.name and self.is_changed else []
         return Content.assemble(name, *changed)
 
+    @property
+    def is_restored(self) -> bool:
+        """Whether the draft was loaded, and may be overwritten."""
+        return self._restored.is_set()
+
     # Draft
 
     def restore(self) -> None:
@@ -76,7 +80,7 @@ class ScriptDocument:
             self._editor.load_text(draft.text)
         elif draft.text:
             self._editor.insert(f"{draft.text.rstrip(chr(10))}\n", (0, 0))
-        self.is_restored = True
+        self._restored.set()
         self._changed()
 
     def schedule_draft(self) -> None:
@@ -176,6 +180,13 @@ class ScriptDocument:
         """Start a new script, after confirmation if changes would be lost."""
         if await self._may_discard():
             self._load("", "")
+
+    async def open_text(self, text: str) -> None:
+        """Open a text as a new script that is not saved, after confirmation if changes would be lost."""
+        await self._restored.wait()
+        if self._editor.text != text and await self._may_discard():
+            self._load("", "")
+            self._editor.load_text(text)
 
     def _load(self, text: str, name: str) -> None:
         self._editor.load_text(text)

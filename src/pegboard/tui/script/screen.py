@@ -309,6 +309,11 @@ class ScriptScreen(PageScreen):
         await self.document.new()
 
     @work(exclusive=True, group="dialog")
+    async def open_text(self, text: str) -> None:
+        """Open a text as a new script, after confirmation if changes would be lost."""
+        await self.document.open_text(text)
+
+    @work(exclusive=True, group="dialog")
     async def action_past(self) -> None:
         """Insert past calls into the script."""
         from pegboard.tui.script.past_calls import PastCallsScreen

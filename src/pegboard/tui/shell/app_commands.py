@@ -40,6 +40,14 @@ APP_COMMANDS: Final[tuple[Command, ...]] = (
         words="requirements dependencies doctor check secrets",
     ),
     Command(
+        "mode.activity",
+        "f9",
+        "mode('activity')",
+        "Activity",
+        "Go to the Activity page: every call, live and past.",
+        words="history log record calls recent past runs audit",
+    ),
+    Command(
         "tools.problems",
         "ctrl+g,exclamation_mark",
         "show_problems",

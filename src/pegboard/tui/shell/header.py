@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.content import Content
@@ -14,6 +16,8 @@ from pegboard.tui.state.app_state import AppState
 from pegboard.tui.state.health_checks import HealthState
 from pegboard.tui.state.tool_scan import ToolScan
 
+PAGES = {"tools": "Tools", "chat": "Chat", "script": "Script", "health": "Health", "activity": "Activity"}
+"""Title of each page by its mode."""
 _WIDE = 100
 """Columns from which the header names the calls awaiting approval in full."""
 
@@ -64,16 +68,19 @@ class HeaderLine(Horizontal):
         .-here { background: $surface; }
     }
     Screen.-narrow HeaderLine #name { width: 3; text-overflow: clip; }
+    HeaderLine.-dense HeaderItem { padding: 0 1 0 0; }
     """
 
     def __init__(self, mode: str) -> None:
         super().__init__()
         self._mode = mode
+        self._badges: dict[str, tuple[str, str]] = {}
+        """Count or state of each page, with its style."""
 
     def compose(self) -> ComposeResult:
         """Compose the name, the pages, the packs and the problems."""
         yield Static("▦ Pegboard", id="name", markup=False)
-        for mode in ("tools", "chat", "script", "health"):
+        for mode in PAGES:
             yield HeaderItem(f"app.mode('{mode}')", id=mode).set_class(mode == self._mode, "-here")
         yield HeaderItem("app.to_asking", id="approvals")
         yield Static(id="packs")
@@ -87,74 +94,141 @@ class HeaderLine(Horizontal):
         self.watch(self.app, "requests", self._show_chat)
         self.watch(self.app, "asking", self._show_chat)
         self.watch(self.app, "scripting", self._show_script)
-        self.watch(self.app, "unrecorded", self._show_unrecorded)
-
-    def _show_unrecorded(self, unrecorded: Problem | None) -> None:
-        marker = self.query_one("#unrecorded", Static)
-        marker.display = unrecorded is not None
-        marker.update(Content("✖ not recorded"))
+        self.watch(self.app, "unrecorded", self._fit)
 
     def on_resize(self) -> None:
-        """Fit the count of calls awaiting approval to the width."""
-        self._show_chat()
+        """Fit the texts to the width."""
+        self._fit()
 
     def _show_scan(self, scan: ToolScan) -> None:
-        tools, packs = scan.catalogue.entries, sum(1 for pack in scan.catalogue.packs if pack.entries)
-        self._show_mode("tools", "Tools", "…" if scan.scanning else f"{len(tools):,}")
-        found = f"{scan.hidden:,} not allowed" if scan.hidden else count(packs, "pack")
-        found = "looking for tools…" if scan.scanning else found
-        self.query_one("#packs", Static).update(Content(found))
+        self._show_badge("tools", "…" if scan.scanning else f"{len(scan.catalogue.entries):,}")
         self._show_health(getattr(self.app, "health", HealthState()))
-
-    def _show_problems(self) -> None:
-        """Count every problem, including the requirements that are not met."""
-        app = self.app
-        assert isinstance(app, AppState)
-        problems = app.problems
-        total = len(problems)
-        has_error = any(problem.severity == "error" for problem in problems)
-        kind = "-error" if has_error else "-warning" if total else "-none"
-        item = self.query_one("#problems", Static)
-        item.set_classes(kind)
-        symbol = {"-error": "✖", "-warning": "!", "-none": "✓"}[kind]
-        item.update(Content(f"{symbol} {count(total, 'problem')}" if total else "✓ no problems"))
-        item.display = not app.tool_scan.scanning or bool(total)
 
     def _show_chat(self) -> None:
         waiting: tuple[object, ...] = getattr(self.app, "requests", ())
-        badge = self.query_one("#approvals", Static)
-        badge.display = bool(waiting)
-        self.query_one("#packs").display = not waiting or self.app.size.width >= _WIDE
         if waiting:
-            awaits = "call awaits" if len(waiting) == 1 else "calls await"
-            text = (
-                f"{len(waiting):,} {awaits} approval"
-                if self.app.size.width >= _WIDE
-                else count(len(waiting), "approval")
-            )
-            badge.update(Content(f"{text}: {key_of(self.app, 'chat.asking')}"))
-            self._show_mode("chat", "Chat", f"? {len(waiting)}", "$text-warning bold")
+            self._show_badge("chat", f"? {len(waiting)}", "$text-warning bold")
         else:
-            self._show_mode("chat", "Chat", "▶" if getattr(self.app, "asking", False) else "", "$text-primary bold")
+            self._show_badge("chat", "▶" if getattr(self.app, "asking", False) else "", "$text-primary bold")
 
     def _show_script(self, running: bool) -> None:
-        self._show_mode("script", "Script", "▶" if running else "", "$text-primary bold")
+        self._show_badge("script", "▶" if running else "", "$text-primary bold")
 
     def _show_health(self, health: HealthState) -> None:
-        self._show_problems()
         app = self.app
         servers = isinstance(app, AppState) and any(pack.has_unusable_server for pack in app.tool_scan.catalogue.packs)
         if health.failing or servers:
-            self._show_mode("health", "Health", "!", "$text-warning bold")
+            self._show_badge("health", "!", "$text-warning bold")
         elif health.is_complete:
-            self._show_mode("health", "Health", "✓", "$text-success")
+            self._show_badge("health", "✓", "$text-success")
         else:
-            self._show_mode("health", "Health", "…")
+            self._show_badge("health", "…")
 
-    def _show_mode(self, mode: str, title: str, badge: str, style: str = "") -> None:
-        """Show the key, title and count of a page; the current page is bold."""
-        weight = "bold" if mode == self._mode else ""
+    def _show_badge(self, mode: str, badge: str, style: str = "") -> None:
+        self._badges[mode] = (badge, style)
+        self._fit()
+
+    # Texts
+
+    def _fit(self) -> None:
+        """Show all texts, shortened step by step until they fit."""
+        width = self.app.size.width
+        step, texts, left = _Step.FULL, self._texts(_Step.FULL), 0
+        for step in _Step:
+            texts = self._texts(step)
+            gap = 1 if step >= _Step.DENSE else 2
+            left = width - _name_width(width, step) - sum(text.cell_length + gap for text in texts.values() if text)
+            if left >= 0:
+                break
+        self.set_class(step >= _Step.DENSE, "-dense")
+        self.query_one("#name").display = step < _Step.NO_NAME
+        for name, text in texts.items():
+            item = self.query_one(f"#{name}", Static)
+            item.display = bool(text)
+            item.update(text, layout=item.content_size.width != text.cell_length)
+        self._show_problem_style()
+        self._show_packs(left)
+
+    def _texts(self, step: _Step) -> dict[str, Content]:
+        """Return the texts of a step by the ids of their items."""
+        texts = {mode: self._page(mode, step) for mode in PAGES}
+        texts["approvals"] = self._approvals(step)
+        unrecorded: Problem | None = getattr(self.app, "unrecorded", None)
+        short = step >= _Step.SHORT
+        texts["unrecorded"] = Content(("✖ rec" if short else "✖ not recorded") if unrecorded is not None else "")
+        texts["problems"] = self._problems(is_short=short)
+        return texts
+
+    def _page(self, mode: str, step: _Step) -> Content:
+        """Return the key, title and count of a page; the current page is bold."""
         key = key_of(self.app, f"mode.{mode}")
-        shown = Content.assemble((key, "$text-primary"), (f" {title}", weight), (f" {badge}" if badge else "", style))
-        item = self.query_one(f"#{mode}", Static)
-        item.update(shown, layout=item.content_size.width != shown.cell_length)
+        badge, style = self._badges.get(mode, ("", ""))
+        is_here = mode == self._mode
+        title = f" {PAGES[mode]}" if is_here or step < _Step.KEYS else ""
+        weight = "bold" if is_here else ""
+        return Content.assemble((key, "$text-primary"), (title, weight), (f" {badge}" if badge else "", style))
+
+    def _approvals(self, step: _Step) -> Content:
+        waiting: tuple[object, ...] = getattr(self.app, "requests", ())
+        if not waiting:
+            return Content()
+        key = key_of(self.app, "chat.asking")
+        if step >= _Step.SHORT_APPROVALS:
+            return Content(f"?: {key}")
+        if self.app.size.width >= _WIDE and step < _Step.SHORT:
+            return Content(f"{len(waiting):,} {'call awaits' if len(waiting) == 1 else 'calls await'} approval: {key}")
+        return Content(f"{count(len(waiting), 'approval')}: {key}")
+
+    def _problems(self, *, is_short: bool) -> Content:
+        """Count every problem, including the requirements that are not met."""
+        app = self.app
+        assert isinstance(app, AppState)
+        total = len(app.problems)
+        if app.tool_scan.scanning and not total:
+            return Content()
+        if is_short:
+            return Content(f"{self._problem_kind[1]} {total:,}" if total else "✓")
+        return Content(f"{self._problem_kind[1]} {count(total, 'problem')}" if total else "✓ no problems")
+
+    @property
+    def _problem_kind(self) -> tuple[str, str]:
+        """Class and symbol of the worst problem."""
+        problems = getattr(self.app, "problems", ())
+        if any(problem.severity == "error" for problem in problems):
+            return "-error", "✖"
+        return ("-warning", "!") if problems else ("-none", "✓")
+
+    def _show_problem_style(self) -> None:
+        item = self.query_one("#problems", Static)
+        kind = self._problem_kind[0]
+        for one in ("-error", "-warning", "-none"):
+            item.set_class(one == kind, one)
+
+    def _show_packs(self, space: int) -> None:
+        app = self.app
+        assert isinstance(app, AppState)
+        scan = app.tool_scan
+        packs = sum(1 for pack in scan.catalogue.packs if pack.entries)
+        found = f"{scan.hidden:,} not allowed" if scan.hidden else count(packs, "pack")
+        text = Content("looking for tools…" if scan.scanning else found)
+        packs_item = self.query_one("#packs", Static)
+        packs_item.visible = text.cell_length + 2 <= space
+        packs_item.update(text)
+
+
+class _Step(IntEnum):
+    """How far the texts are shortened."""
+
+    FULL = 0
+    SHORT = 1
+    """Problems as a number."""
+    NO_NAME = 2
+    DENSE = 3
+    """One column between the items."""
+    SHORT_APPROVALS = 4
+    KEYS = 5
+    """Other pages without their titles."""
+
+
+def _name_width(width: int, step: _Step) -> int:
+    return 0 if step >= _Step.NO_NAME else len(" ▦ Pegboard ") if width >= _WIDE else 3

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pegboard import storage
 
-PAGES: Final = ("tools", "chat", "script", "health")
+PAGES: Final = ("tools", "chat", "script", "health", "activity")
 """Modes of the app that can be restored."""
 
 
@@ -22,6 +22,8 @@ class Remembered(BaseModel):
     """Qualified name of the selected tool."""
     query: str = ""
     """Filter of the tool list."""
+    activity_query: str = ""
+    """Filter of the Activity page."""
     has_run: bool = False
     """Whether a tool was run; until then, the Tools page shows the welcome."""
     stacked: float | None = Field(default=None, ge=0.05, le=0.95)

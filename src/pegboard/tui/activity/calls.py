@@ -1,0 +1,313 @@
+"""What users can do with recorded calls."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+
+from pegboard.errors import StoreError
+from pegboard.models import Finished, JsonObject, RecordedCall, ToolSpec
+from pegboard.models.call import new_call_id
+from pegboard.results.clean import clean, clean_line
+from pegboard.results.quotation import quoted
+from pegboard.results.sizes import count, duration
+from pegboard.results.text import as_text
+from pegboard.tui.activity.detail import call_of
+from pegboard.tui.messages import Called, OpenCall, OpenScript, TalkAbout
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_TOAST_SECONDS: Final = 10.0
+_ARGUMENT_LINES: Final = 8
+_MOST_TALKED: Final = 20
+"""Calls that can be added to a message to the model together."""
+
+
+class CallActions:
+    """Actions on recorded calls, with their dialogs and toasts.
+
+    Args:
+        page: Screen that shows dialogs and toasts.
+        runtime: Runs calls and changes the history.
+    """
+
+    def __init__(self, page: Screen[None], runtime: Runtime) -> None:
+        self._page = page
+        self._runtime = runtime
+        self._activity = runtime.activity
+        self._deleted: list[tuple[str, ...]] = []
+
+    async def find(self, ids: Sequence[str]) -> tuple[RecordedCall, ...]:
+        """Return calls, the oldest first; empty with a toast if they are gone or can't be read."""
+        try:
+            calls = await asyncio.to_thread(self._activity.find, ids)
+        except StoreError as error:
+            self._fail(error)
+            return ()
+        if not calls:
+            self._notify("The call is no longer in the history.", "warning")
+        return tuple(reversed(calls))
+
+    # Look
+
+    async def open_result(self, call: RecordedCall) -> None:
+        """Open the full result."""
+        from pegboard.tui.dialogs.result import ResultScreen
+
+        try:
+            result = await asyncio.to_thread(self._activity.result, call.id)
+        except StoreError as error:
+            self._fail(error)
+            return
+        if result is None:
+            reason = "it is still running" if call.state == "running" else "its result is not stored"
+            self._notify(f"The result of {clean_line(call.tool)} was not opened because {reason}.", "warning")
+            return
+        at = f"{call.at.astimezone():%Y-%m-%d %H:%M:%S}"
+        title = f"Result of {clean_line(call.tool)} · {at}"
+        await self._page.app.push_screen_wait(ResultScreen(call_of(call), result, self._runtime.paths.state, title))
+
+    async def show_details(self, call: RecordedCall) -> None:
+        """Show everything that is recorded of a call, except its result, as JSON."""
+        from pegboard.tui.dialogs.definition import JsonScreen
+
+        shown = call.model_dump(mode="json", exclude={"position"})
+        await self._page.app.push_screen_wait(JsonScreen(f"Call of {clean_line(call.tool)}", shown))
+
+    async def copy_as(self, call: RecordedCall) -> None:
+        """Copy a call in one of several formats."""
+        from pegboard.tui.dialogs.copy_as import copy_recorded
+
+        await self._page.app.push_screen_wait(
+            copy_recorded(call.tool, lambda kind: self._activity.copied_as(kind, call))
+        )
+
+    async def add_to_chat(self, calls: Sequence[RecordedCall]) -> None:
+        """Quote calls and results in the message to the model."""
+        if len(calls) > _MOST_TALKED:
+            self._notify(f"Select at most {_MOST_TALKED} calls to add to the chat.", "warning")
+            return
+        texts = []
+        for call in calls:
+            try:
+                result = await asyncio.to_thread(self._activity.result, call.id)
+            except StoreError as error:
+                self._fail(error)
+                return
+            if result is not None:
+                texts.append(await asyncio.to_thread(quoted, call_of(call), result))
+        if texts:
+            self._page.post_message(TalkAbout("".join(texts)))
+        else:
+            self._notify("Nothing was added to the chat because the calls have no stored result.", "warning")
+
+    async def make_script(self, calls: Sequence[RecordedCall]) -> None:
+        """Open a script that repeats the calls in the order of time."""
+        script = await asyncio.to_thread(self._runtime.scripts.from_records, calls)
+        self._page.post_message(OpenScript(script))
+
+    async def export(self, calls: Sequence[RecordedCall]) -> None:
+        """Write calls with their results to a file, one line of JSON each."""
+        from pegboard.tui.dialogs.ask_name import AskName
+
+        name = await asyncio.to_thread(Path.cwd)
+        suggested = str(name / f"calls-{datetime.now().astimezone():%Y%m%d-%H%M%S}.jsonl")
+        answer = await self._page.app.push_screen_wait(
+            AskName(f"Export {count(len(calls), 'call')} as JSON lines", suggested)
+        )
+        if answer is None:
+            return
+        try:
+            file = await asyncio.to_thread(Path(answer).expanduser)
+            await asyncio.to_thread(self._write, file, [call.id for call in calls])
+        except FileExistsError:
+            self._notify(f"The calls were not exported because {answer} exists. Choose another name.", "error")
+        except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: the home of an unknown user
+            self._notify(f"The calls were not exported: {error}", "error")
+        except StoreError as error:
+            self._fail(error)
+        else:
+            self._notify(f"Exported {count(len(calls), 'call')} to {file}")
+
+    def _write(self, file: Path, ids: Sequence[str]) -> None:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as out:
+                out.writelines(f"{line}\n" for line in self._activity.export(ids))
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
+
+    # Run again
+
+    async def open_in_form(self, call: RecordedCall) -> None:
+        """Open a call in the form of its tool; a script on the Script page."""
+        commands = call.args.get("commands")
+        if call.tool == "script.run" and isinstance(commands, str):
+            self._page.post_message(OpenScript(commands))
+        elif await self._is_usable(call):
+            self._page.post_message(OpenCall(call.tool, call.args))
+
+    async def edit(self, call: RecordedCall, run: Callable[[RecordedCall, JsonObject], object]) -> None:
+        """Edit the arguments of a call; then run it again.
+
+        Args:
+            call: The call.
+            run: Called with the edited arguments.
+        """
+        if not await self._is_usable(call):
+            return
+        spec = await asyncio.to_thread(self._activity.tool_of, call)
+        if spec is None:
+            await self.open_in_form(call)
+            return
+        from pegboard.tui.dialogs.edit_call import EditCallScreen
+
+        arguments = await self._page.app.push_screen_wait(
+            EditCallScreen(spec, call.args, title=f"Edit {clean_line(spec.name)} and run it again", note="")
+        )
+        if arguments is not None:
+            run(call, arguments)
+
+    async def run_again(self, calls: Sequence[RecordedCall], arguments: JsonObject | None = None) -> None:
+        """Run calls again, one after the other, in the order of time; ask first if that may destroy data.
+
+        Args:
+            calls: The calls.
+            arguments: Other arguments of a single call.
+        """
+        usable = [call for call in calls if await self._is_usable(call)]
+        if len(usable) < len(calls) or not usable:
+            return
+        specs = {call.tool: await asyncio.to_thread(self._activity.tool_of, call) for call in usable}
+        if not await self._confirm(usable, specs, arguments):
+            return
+        for call in usable:
+            await self._run(call, specs[call.tool], arguments)
+
+    async def _run(self, call: RecordedCall, spec: ToolSpec | None, arguments: JsonObject | None) -> None:
+        call_id = new_call_id()
+        async for event in self._activity.run_again(call, "form", arguments, call_id=call_id):
+            if isinstance(event, Finished) and event.call.id == call_id:
+                result = event.result
+                sign = "✓ succeeded" if result.ok else "✗ failed"
+                reason = f": {result.error.message}" if result.error is not None else ""
+                took = duration(result.meta.duration_ms)
+                severity: SeverityLevel = "information" if result.ok else "warning"
+                self._notify(f"{call.tool} {sign} in {took}{reason}"[:300], severity)
+        if spec is not None and spec.requirements:
+            self._page.post_message(Called(spec.name))
+
+    async def cancel(self, call: RecordedCall) -> None:
+        """Cancel a running call of this process."""
+        if call.state != "running":
+            self._notify(f"{call.tool} has already finished.", "warning")
+        elif not await self._runtime.cancel(call.id):
+            self._notify(f"{call.tool} was not cancelled because another process runs it.", "warning")
+
+    async def _is_usable(self, call: RecordedCall) -> bool:
+        reason = await asyncio.to_thread(self._activity.unusable, call)
+        if reason:
+            self._notify(f"{call.tool} can't be run again: {reason}", "warning")
+        return not reason
+
+    async def _confirm(
+        self, calls: Sequence[RecordedCall], specs: dict[str, ToolSpec | None], arguments: JsonObject | None
+    ) -> bool:
+        destructive = [call for call in calls if (spec := specs[call.tool]) is not None and spec.hints.destructive]
+        reasons = []
+        if len(calls) > 1:
+            reasons.append(f"{count(len(calls), 'call')} will run one after the other, the oldest first.")
+        for call in destructive[:3]:
+            text = clean(as_text(call.args if arguments is None else arguments)).splitlines()
+            more = [f"… {len(text) - _ARGUMENT_LINES} more lines"] if len(text) > _ARGUMENT_LINES else []
+            reasons.append(f"{clean_line(call.tool)} may delete or overwrite data.")
+            reasons.append("\n".join([*text[:_ARGUMENT_LINES], *more]))
+        if len(destructive) > 3:
+            reasons.append(f"{len(destructive) - 3:,} more calls may delete or overwrite data.")
+        if not reasons:
+            return True
+        from pegboard.tui.dialogs.confirm import Confirm
+
+        title = f"Run {clean_line(calls[0].tool) if len(calls) == 1 else count(len(calls), 'call')} again?"
+        agreed: bool | None = await self._page.app.push_screen_wait(Confirm(title, "\n\n".join(reasons), "Run"))
+        return agreed is True
+
+    # Change
+
+    async def delete(self, ids: Sequence[str], undo_key: str) -> None:
+        """Delete finished calls with the calls that they made."""
+        try:
+            deleted = await asyncio.to_thread(self._activity.delete, ids)
+        except StoreError as error:
+            self._fail(error)
+            return
+        if not deleted:
+            self._notify("Nothing was deleted because the call is still running.", "warning")
+            return
+        self._deleted.append(deleted)
+        left = len(set(ids) - set(deleted))
+        more = f" {count(left, 'call')} still running." if left else ""
+        self._notify(f"Deleted {count(len(deleted), 'call')}. {undo_key or 'Undo'} restores them for an hour.{more}")
+
+    async def undo(self) -> None:
+        """Restore the calls that were deleted last."""
+        if not self._deleted:
+            self._notify("No calls were deleted since Pegboard started.")
+            return
+        deleted = self._deleted.pop()
+        try:
+            restored = await asyncio.to_thread(self._activity.restore, deleted)
+        except StoreError as error:
+            self._deleted.append(deleted)
+            self._fail(error)
+            return
+        self._notify(
+            f"Restored {count(len(restored), 'call')}."
+            if restored
+            else "The calls were not restored because they were deleted for good after an hour."
+        )
+
+    async def redact(self) -> str | None:
+        """Ask for a value and replace it in everything that is stored; return it if that was done."""
+        from pegboard.tui.activity.redact import RedactScreen
+
+        value: str | None = await self._page.app.push_screen_wait(RedactScreen())
+        if value is None:
+            return None
+        self._notify("Redacting… This may take a while if the history is large.")
+        try:
+            report = await asyncio.to_thread(self._activity.redact, value)
+        except StoreError as error:
+            self._fail(error)
+            return None
+        done = f"{count(report.calls, 'call')}, {count(report.messages, 'chat message')}"
+        self._notify(f"Redacted in {done} and {count(len(report.files), 'file')}.")
+        for place in report.remaining[:5]:
+            self._notify(place, "warning")
+        return value
+
+    async def pin(self, calls: Sequence[RecordedCall]) -> None:
+        """Pin calls, or unpin them if all are pinned."""
+        pinned = not all(call.pinned for call in calls)
+        try:
+            changed = await asyncio.to_thread(self._activity.pin, [call.id for call in calls], pinned=pinned)
+        except StoreError as error:
+            self._fail(error)
+            return
+        kept = "The size limit never removes them." if pinned else "The size limit may remove them."
+        self._notify(f"{'Pinned' if pinned else 'Unpinned'} {count(len(changed), 'call')}. {kept}")
+
+    def _fail(self, error: StoreError) -> None:
+        self._notify(str(error), "error")
+
+    def _notify(self, text: str, severity: SeverityLevel = "information") -> None:
+        self._page.notify(clean_line(text), severity=severity, timeout=_TOAST_SECONDS, markup=False)

@@ -1,0 +1,145 @@
+"""The selected call: its facts, arguments and result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from pegboard.models import RecordedCall, ToolCall, ToolResult
+from pegboard.results.clean import clean, clean_line
+from pegboard.results.sizes import count
+from pegboard.results.text import as_text
+from pegboard.tui.activity.call_list import SIGNS
+from pegboard.tui.activity.rows import CallRow
+from pegboard.tui.result import ResultPane
+from pegboard.tui.widgets.cut_text import CutText
+
+_ARGUMENTS: Final = 4_000
+
+
+def call_of(call: RecordedCall) -> ToolCall:
+    """Return a recorded call as the call that was made."""
+    return ToolCall(
+        id=call.id,
+        name=call.tool,
+        args=call.args,
+        source=call.source,
+        session=call.session,
+        parent=call.parent,
+        agent=call.agent,
+    )
+
+
+class CallResultPane(ResultPane):
+    """The result of a recorded call."""
+
+    EMPTY = "Select a call to see its result."
+
+
+class CallDetailPane(Vertical):
+    """Facts, arguments and result of a call.
+
+    Args:
+        folder: Folder for a copied text if no clipboard is available.
+    """
+
+    PAGE = "Selected call"
+    DEFAULT_CSS = """
+    CallDetailPane {
+        #facts { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
+        #arguments { height: auto; max-height: 8; padding: 0 1; }
+        CallResultPane { height: 1fr; }
+    }
+    Screen.-narrow CallDetailPane, Screen.-short CallDetailPane {
+        #facts { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        #arguments { max-height: 2; }
+    }
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._facts = Static(id="facts")
+        self._arguments = CutText(id="arguments")
+        self.result = CallResultPane(folder=folder)
+        """The pane with the result."""
+        self.call: RecordedCall | None = None
+        """The call whose result is shown."""
+
+    def compose(self) -> ComposeResult:
+        """Yield facts, arguments and result."""
+        yield self._facts
+        yield self._arguments
+        yield self.result
+
+    def announce(self, row: CallRow | None) -> None:
+        """Show what the list knows about a call, until its result is read."""
+        if row is None:
+            self.border_title = Content("Call")
+            self._facts.update("")
+            self._arguments.text = Content()
+            self.call = None
+            self.result.clear()
+            return
+        sign, style = SIGNS[row.state]
+        name = Content.assemble(row.tool, (f"  {sign} {row.reason or row.state}", style))
+        self.border_title = name
+        if self.call is None or self.call.id != row.id:
+            at = f"{row.at.astimezone():%Y-%m-%d %H:%M:%S}"
+            self._facts.update(Content(" · ".join(filter(None, [at, row.source, row.origin]))), layout=False)
+            self._arguments.text = Content.styled(row.arguments, "$text-muted")
+
+    def forget(self) -> None:
+        """Read the call and its result again when it is shown next."""
+        self.call = None
+
+    def show(self, call: RecordedCall, result: ToolResult | None) -> None:
+        """Show a call and its result.
+
+        Args:
+            call: The call.
+            result: Its result; None while it runs or if it is not stored.
+        """
+        is_same = self.call is not None and self.call.id == call.id
+        self.call = call
+        self._facts.update(Content(" · ".join(_facts(call, result))))
+        text = clean(as_text(call.args)) if call.args else ""
+        if len(text) > _ARGUMENTS:
+            text = f"{text[:_ARGUMENTS]}…"
+        compact = " ".join(part.strip() for part in text.splitlines())
+        narrow = self.screen.has_class("-narrow") or self.screen.has_class("-short")
+        self._arguments.text = Content(compact if narrow or len(compact) < self.size.width else text)
+        if result is not None:
+            if not is_same or self.result.result is None:
+                self.result.show(call_of(call), result)
+            return
+        self.result.clear()
+        self.result.welcome = (
+            "The call is still running. Its result appears here."
+            if call.state == "running"
+            else "The result of this call is not stored, because its process ended before the call did."
+            if call.state == "interrupted"
+            else "The result of this call is not stored."
+        )
+
+
+def _facts(call: RecordedCall, result: ToolResult | None) -> list[str]:
+    facts = [f"{call.at.astimezone():%Y-%m-%d %H:%M:%S}", call.source]
+    if call.agent:
+        facts.append(f"agent {clean_line(call.agent)}")
+    if call.session:
+        facts.append(f"session {clean_line(call.session)[:12]}")
+    if result is not None and result.meta.worker:
+        facts.append(clean_line(result.meta.worker))
+    if call.calls:
+        facts.append(count(call.calls, "inner call"))
+    if call.parent:
+        facts.append(f"made by {clean_line(call.parent)[:12]}")
+    if call.pinned:
+        facts.append("pinned")
+    facts.append(f"id {clean_line(call.id)[:12]}")
+    return facts

@@ -1,0 +1,247 @@
+"""Reading of recorded calls off the event loop, in pages, and following their changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pegboard.errors import StoreError
+from pegboard.models import CallCount, DroppedCalls, HistoryQuery, ParsedQuery
+from pegboard.results.clean import clean_line
+from pegboard.tui.activity.rows import CallRow, CallRows
+
+if TYPE_CHECKING:
+    from pegboard.runtime.activity import Activity
+
+PAGE: Final = 100
+_MOST_NEW: Final = 10_000
+"""New calls beyond which the list starts again at the newest."""
+_MOST_INNER: Final = 1_000
+"""Calls shown below the call that made them."""
+_PAUSE_SECONDS: Final = 0.1
+"""Shortest pause between two updates by changes."""
+
+
+@dataclass(frozen=True)
+class _Newest:
+    """The calls that were read after a change."""
+
+    head: list[CallRow]
+    following: int | None
+    changed: dict[str, CallRow | None]
+    inner: dict[str, list[CallRow]]
+    is_connected: bool
+    """Whether no call is missing between `head` and the calls that were loaded before."""
+
+
+class CallFeed:
+    """The calls that match a query, read in a thread, one read at a time.
+
+    Args:
+        activity: The recorded calls.
+        changed: Called when `rows`, `count`, `problem` or `parsed` have changed.
+    """
+
+    def __init__(self, activity: Activity, changed: Callable[[], object]) -> None:
+        self._activity = activity
+        self._changed = changed
+        self._wake = asyncio.Event()
+        self._text = ""
+        self._is_new_query = True
+        self._is_outdated = False
+        self._is_everything_outdated = False
+        self._wants_more = False
+        self._to_unfold: list[str] = []
+        self.is_paused = False
+        """Whether changes wait, because nobody sees the list."""
+        self.rows = CallRows()
+        """The loaded calls."""
+        self.parsed = ParsedQuery(query=HistoryQuery())
+        """The query of the loaded calls."""
+        self.text = ""
+        """Text of that query."""
+        self.is_loaded = False
+        """Whether calls were read."""
+        self.count: CallCount | None = None
+        """Number of calls that match; None while unknown."""
+        self.dropped: DroppedCalls | None = None
+        """What the size limit has removed."""
+        self.problem = ""
+        """Why the calls can't be read; empty if they can."""
+        self.edits = 0
+        """Number of changes to finished calls that were noticed, such as redactions."""
+        self.generation = 0
+        """Number of times that the list was started again with another query."""
+
+    # Requests
+
+    def search(self, text: str) -> None:
+        """List the calls that match a query."""
+        self._text, self._is_new_query = text, True
+        self._wake.set()
+
+    def load_more(self) -> None:
+        """Load older calls, if there are any."""
+        if self.rows.next is not None and not self._wants_more:
+            self._wants_more = True
+            self._wake.set()
+
+    def unfold(self, call_id: str) -> None:
+        """Show the calls that a call made."""
+        self._to_unfold.append(call_id)
+        self._wake.set()
+
+    def fold(self, call_id: str) -> None:
+        """Hide the calls that a call made."""
+        self.rows.fold(call_id)
+        self._changed()
+
+    def refresh(self, *, everything: bool = False) -> None:
+        """Read the newest calls again.
+
+        Args:
+            everything: Whether to read every loaded call again.
+        """
+        self._is_outdated = True
+        self._is_everything_outdated |= everything
+        self._wake.set()
+
+    def pause(self, *, is_paused: bool) -> None:
+        """Pause or resume updates."""
+        self.is_paused = is_paused
+        self._wake.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything requested was read."""
+        return self.is_loaded and not (
+            self._is_new_query or self._is_outdated or self._wants_more or self._to_unfold or self._wake.is_set()
+        )
+
+    # Work
+
+    async def follow(self) -> None:
+        """Note the changes of every process; never return."""
+        while True:
+            try:
+                async for change in self._activity.changes():
+                    self.refresh(everything=change.everything)
+                    await asyncio.sleep(_PAUSE_SECONDS)
+            except StoreError as error:
+                self._fail(error)
+                await asyncio.sleep(1)
+
+    async def run(self) -> None:
+        """Read what was requested; never return."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while (job := self._next_job()) is not None:
+                try:
+                    await job()
+                except StoreError as error:
+                    self._fail(error)
+
+    def _fail(self, error: StoreError) -> None:
+        self.problem = clean_line(str(error))
+        self.is_loaded = True
+        self._changed()
+
+    def _next_job(self) -> Callable[[], Coroutine[None, None, None]] | None:
+        if self._is_new_query:
+            return self._start_over
+        if self._to_unfold:
+            return self._load_inner
+        if self._wants_more:
+            return self._load_older
+        if self._is_outdated and not self.is_paused:
+            return self._update
+        return None
+
+    async def _start_over(self) -> None:
+        self._is_new_query = self._is_outdated = self._is_everything_outdated = self._wants_more = False
+        text = self._text
+        parsed = self._activity.parse(text)
+        rows, following = await asyncio.to_thread(self._page, parsed.query, None, PAGE)
+        if self._is_new_query:  # the user has typed more
+            return
+        self.text, self.parsed, self.problem, self.is_loaded = text, parsed, "", True
+        self.count = None
+        self.generation += 1
+        self.rows = CallRows()
+        self.rows.replace(rows, following)
+        self._changed()
+        await self._count()
+
+    async def _count(self) -> None:
+        query = self.parsed.query
+        count, dropped = await asyncio.to_thread(lambda: (self._activity.count(query), self._activity.dropped()))
+        if query is self.parsed.query and (count, dropped) != (self.count, self.dropped):
+            self.count, self.dropped = count, dropped
+            self._changed()
+
+    async def _load_older(self) -> None:
+        self._wants_more = False
+        if self.rows.next is not None:
+            rows, following = await asyncio.to_thread(self._page, self.parsed.query, self.rows.next, 2 * PAGE)
+            self.rows.append(rows, following)
+            self._changed()
+
+    async def _load_inner(self) -> None:
+        wanted = [*dict.fromkeys(self._to_unfold)]
+        self._to_unfold.clear()
+        self.rows.unfold(await asyncio.to_thread(self._inner, wanted))
+        self._changed()
+
+    async def _update(self) -> None:
+        """Read the calls from the newest to those that were loaded before, and those that were running."""
+        everything, rows = self._is_everything_outdated, self.rows
+        self._is_outdated = self._is_everything_outdated = False
+        least = max(PAGE, len(rows.top)) if everything else PAGE
+        found = await asyncio.to_thread(
+            self._newest, self.parsed.query, least, rows.newest, rows.loaded_running(), [*rows.unfolded]
+        )
+        self.problem = ""
+        self.edits += everything
+        if found.is_connected:
+            rows.merge(found.head, found.following, found.changed)
+        else:
+            rows.replace(found.head, found.following)
+        rows.unfold({call_id: made for call_id, made in found.inner.items() if call_id in rows.unfolded})
+        self._changed()
+        await self._count()
+
+    # In a thread
+
+    def _page(self, query: HistoryQuery, before: int | None, limit: int) -> tuple[list[CallRow], int | None]:
+        if query.is_empty:
+            # Inner calls are shown below the call that made them.
+            query = HistoryQuery(parent="none")
+        page = self._activity.page(query, before=before, limit=limit)
+        return [CallRow.of(call) for call in page.calls], page.next
+
+    def _inner(self, ids: Sequence[str]) -> dict[str, list[CallRow]]:
+        return {
+            call_id: [CallRow.of(call) for call in reversed(self._activity.calls_of(call_id, limit=_MOST_INNER).calls)]
+            for call_id in ids
+        }
+
+    def _newest(
+        self, query: HistoryQuery, least: int, newest: int, running: Sequence[str], unfolded: Sequence[str]
+    ) -> _Newest:
+        head: list[CallRow] = []
+        following: int | None = None
+        while True:
+            rows, following = self._page(query, following, min(1_000, max(PAGE, least - len(head))))
+            head += rows
+            is_connected = not newest or not rows or rows[-1].position <= newest
+            if following is None or (is_connected and len(head) >= least) or len(head) > max(_MOST_NEW, least):
+                break
+        known = {row.id for row in head}
+        others = [call_id for call_id in running if call_id not in known]
+        changed: dict[str, CallRow | None] = dict.fromkeys(others)
+        if others:
+            changed |= {call.id: CallRow.of(call) for call in self._activity.find(others)}
+        return _Newest(head, following, changed, self._inner(unfolded), is_connected=is_connected or following is None)

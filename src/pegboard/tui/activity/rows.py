@@ -1,0 +1,182 @@
+"""The listed calls: pages of recorded calls, and the calls that they made, unfolded. Independent of Textual."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from pegboard.models import CallState, RecordedCall
+from pegboard.results.clean import clean_line
+from pegboard.results.text import preview
+
+_ARGUMENTS: Final = 300
+"""Characters of the arguments that a list can show."""
+_NAME: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A recorded call as the list shows it, without its arguments and result, which may be large."""
+
+    id: str
+    position: int
+    at: datetime
+    tool: str
+    """Name of the tool, sanitized."""
+    source: str
+    origin: str
+    """The agent or the chat session that made the call, sanitized; may be empty."""
+    arguments: str
+    """The arguments in one line, sanitized."""
+    duration_ms: float
+    size: int
+    state: CallState
+    reason: str
+    """Kind of failure, sanitized; empty for other states."""
+    pinned: bool
+    calls: int
+    """Number of calls that it made itself."""
+    parent: str | None
+
+    @classmethod
+    def of(cls, call: RecordedCall) -> CallRow:
+        """Return the row of a recorded call."""
+        reason = (call.error.detail or call.error.code) if call.error is not None else ""
+        if reason == "execution_error":
+            reason = ""
+        commands = call.args.get("commands")
+        arguments = (
+            clean_line(commands[:_ARGUMENTS])
+            if call.tool == "script.run" and isinstance(commands, str)
+            else preview(call.args, _ARGUMENTS)
+            if call.args
+            else ""
+        )
+        return cls(
+            id=call.id,
+            position=call.position,
+            at=call.at,
+            tool=clean_line(call.tool[:_NAME]),
+            source=call.source,
+            origin=clean_line((call.agent or call.session or "")[:_NAME]),
+            arguments=arguments,
+            duration_ms=call.duration_ms,
+            size=call.size,
+            state=call.state,
+            reason=clean_line(reason[:_NAME]) if call.state == "failed" else "",
+            pinned=call.pinned,
+            calls=call.calls,
+            parent=call.parent,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedCall:
+    """A line of the list."""
+
+    row: CallRow
+    depth: int
+    key: str
+    """Ids of the unfolded calls that contain it and its own; unique in the list and stable."""
+    is_unfolded: bool
+
+
+class CallRows:
+    """The loaded calls, the newest first, with unfolded calls after the call that made them, in the order of time."""
+
+    def __init__(self) -> None:
+        self.top: list[CallRow] = []
+        """Loaded calls that match the query."""
+        self.next: int | None = None
+        """Position below which older calls follow; None if all are loaded."""
+        self.unfolded: set[str] = set()
+        """Ids of the unfolded calls."""
+        self._made: dict[str, Sequence[CallRow]] = {}
+        self.listed: Sequence[ListedCall] = ()
+        """The lines of the list."""
+
+    @property
+    def newest(self) -> int:
+        """Position of the newest loaded call; 0 without any."""
+        return self.top[0].position if self.top else 0
+
+    def replace(self, rows: Iterable[CallRow], following: int | None) -> None:
+        """Show other calls, and keep which calls are unfolded.
+
+        Args:
+            rows: The calls, the newest first.
+            following: Position below which older calls follow.
+        """
+        self.top, self.next = list(rows), following
+        self._list()
+
+    def append(self, rows: Iterable[CallRow], following: int | None) -> None:
+        """Add older calls."""
+        self.top += rows
+        self.next = following
+        self._list()
+
+    def merge(self, head: Sequence[CallRow], following: int | None, changed: Mapping[str, CallRow | None]) -> None:
+        """Replace the newest calls.
+
+        Args:
+            head: All matching calls from the newest to the oldest one of `head`.
+            following: Position below which older calls follow; None if `head` has all.
+            changed: Other loaded calls that have changed; None if they were deleted.
+        """
+        if following is None:
+            self.top, self.next = list(head), None
+        else:
+            kept = [row for row in self.top if row.position < following]
+            if not kept:
+                self.next = following
+            self.top = [*head, *kept]
+        if changed:
+            updated = (changed.get(row.id, row) for row in self.top)
+            self.top = [row for row in updated if row is not None]
+        self._list()
+
+    def fold(self, call_id: str) -> None:
+        """Hide the calls that a call made."""
+        self.unfolded.discard(call_id)
+        self._made.pop(call_id, None)
+        self._list()
+
+    def unfold(self, made: Mapping[str, Sequence[CallRow]]) -> None:
+        """Show the calls that calls made.
+
+        Args:
+            made: The calls by the id of the call that made them, the oldest first.
+        """
+        self.unfolded |= made.keys()
+        self._made.update(made)
+        self._list()
+
+    def loaded_running(self) -> Sequence[str]:
+        """Return the ids of listed calls that were running when they were loaded."""
+        return [line.row.id for line in self.listed if line.row.state == "running"]
+
+    def set_pinned(self, ids: Collection[str], *, pinned: bool) -> None:
+        """Show calls as pinned, or not."""
+        self.top = [replace(row, pinned=pinned) if row.id in ids else row for row in self.top]
+        self._made = {
+            parent: [replace(row, pinned=pinned) if row.id in ids else row for row in made]
+            for parent, made in self._made.items()
+        }
+        self._list()
+
+    def _list(self) -> None:
+        if not self.unfolded:
+            self.listed = [ListedCall(row, 0, row.id, is_unfolded=False) for row in self.top]
+            return
+        listed: list[ListedCall] = []
+        waiting = [(row, 0, "") for row in reversed(self.top)]
+        while waiting:
+            row, depth, prefix = waiting.pop()
+            key = f"{prefix}{row.id}"
+            made = self._made.get(row.id, ()) if row.id in self.unfolded else ()
+            listed.append(ListedCall(row, depth, key, is_unfolded=bool(made)))
+            waiting += ((one, depth + 1, f"{key}/") for one in reversed(made))
+        self.listed = listed

@@ -1,0 +1,562 @@
+"""The Activity page: every call of every process, live and past."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Static
+
+from pegboard.errors import StoreError
+from pegboard.models import JsonObject, RecordedCall
+from pegboard.results.clean import clean_line
+from pegboard.results.sizes import count, size
+from pegboard.tui.activity.call_list import LEGEND, CallList, headings
+from pegboard.tui.activity.calls import CallActions
+from pegboard.tui.activity.detail import CallDetailPane
+from pegboard.tui.activity.feed import CallFeed
+from pegboard.tui.activity.query_line import QueryLine, count_text, highlighted_words
+from pegboard.tui.commands import Command, bindings, key_of
+from pegboard.tui.shell.header import HeaderLine
+from pegboard.tui.shell.page import PageScreen
+from pegboard.tui.shell.too_small import TooSmall
+from pegboard.tui.state.remembered import Remembered
+from pegboard.tui.widgets.keys_line import KeysLine
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+_SETTLE_SECONDS: Final = 0.1
+"""Delay before the result of the selected call is read, so that moving through the list stays fast."""
+_BESIDE: Final = 140
+"""Columns from which the selected call is shown beside the list rather than below it."""
+_SHORT: Final = 32
+_EMPTY: Final = """\
+No calls yet.
+
+Every call appears here while it runs and afterwards: from the Tools page ({tools}), chats ({chat}), \
+scripts ({script}), the command line (`pegboard tools invoke`) and other programs that use Pegboard."""
+
+
+class ActivityScreen(PageScreen):
+    """List of recorded calls, with the selected one below or beside it.
+
+    Args:
+        runtime: Runtime with the history.
+        remembered: State that is kept between starts.
+    """
+
+    PAGE = "Activity"
+    LEGEND = LEGEND
+    AUTO_FOCUS = "CallList"
+    ALLOW_IN_MAXIMIZED_VIEW = "HeaderLine, KeysLine"
+
+    DEFAULT_CSS = """
+    ActivityScreen {
+        #body { height: 1fr; layout: vertical; }
+        #calls, CallDetailPane {
+            width: 1fr;
+            height: 1fr;
+            border: round $border-blurred;
+            border-title-color: $text-muted;
+            &:focus-within { border: round $border; border-title-color: $text-primary; border-title-style: bold; }
+        }
+        #headings { height: 1; color: $text-muted; text-style: underline; text-wrap: nowrap; }
+        &.-beside {
+            #body { layout: horizontal; }
+            #calls { width: 3fr; }
+            CallDetailPane { width: 2fr; }
+        }
+        &.-narrow #calls, &.-narrow CallDetailPane, &.-short #calls, &.-short CallDetailPane {
+            border: none;
+            border-top: solid $border-blurred;
+            &:focus-within { border: none; border-top: solid $border; }
+        }
+    }
+    """
+
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command(
+            "activity.run",
+            "ctrl+r",
+            "run_again",
+            "Run again",
+            "Run the selected calls again with the same arguments.",
+            footer=True,
+            priority=True,
+            meaning="Run",
+            words="rerun repeat retry",
+        ),
+        Command(
+            "activity.edit",
+            "alt+e",
+            "edit",
+            "Edit and run",
+            "Edit the arguments of the selected call, then run it again.",
+            footer=True,
+            words="rerun change",
+        ),
+        Command(
+            "activity.result",
+            "ctrl+d",
+            "result",
+            "Result",
+            "Go to the result; again, back.",
+            footer=True,
+            priority=True,
+            words="output",
+        ),
+        Command(
+            "activity.form",
+            "ctrl+up,alt+o",
+            "form",
+            "In the form",
+            "Open the selected call in its tool's form; a script on the Script page.",
+            footer=True,
+            meaning="Reuse",
+            words="open arguments",
+        ),
+        Command(
+            "activity.copy_as",
+            "ctrl+right_square_bracket",
+            "copy_as",
+            "Copy as",
+            "Copy the call as a command, script line, JSON, Python or MCP.",
+        ),
+        Command(
+            "activity.details",
+            "f2",
+            "details",
+            "Record",
+            "Show all arguments and the whole record of the selected call.",
+            meaning="Details",
+            words="json arguments metadata",
+        ),
+        Command("activity.talk", "alt+t", "talk", "Add to chat", "Quote the selected calls and results to the model."),
+        Command(
+            "activity.script",
+            "alt+s",
+            "script",
+            "Make a script",
+            "Open the selected calls as a script, in the order of time.",
+            words="bash pipeline",
+        ),
+        Command(
+            "activity.export",
+            "ctrl+s",
+            "export",
+            "Export",
+            "Save the selected calls with their results as JSON lines.",
+            meaning="Save",
+            words="jsonl download",
+        ),
+        Command("activity.pin", "alt+k", "pin", "Pin", "Keep the selected calls regardless of the size limit, or not."),
+        Command(
+            "activity.delete",
+            "delete",
+            "delete",
+            "Delete",
+            "Delete the selected calls from the history.",
+            words="remove forget",
+        ),
+        Command(
+            "activity.undo",
+            "ctrl+z",
+            "undo",
+            "Undo delete",
+            "Restore the calls that were deleted last.",
+            meaning="Undo",
+            words="restore",
+        ),
+        Command(
+            "activity.redact",
+            "",
+            "redact",
+            "Redact a value…",
+            "Remove a value from everything that Pegboard has stored.",
+            words="secret password erase forget censor history",
+        ),
+        Command("activity.cancel", "", "cancel", "Cancel call", "Cancel the selected running call.", words="stop"),
+        Command("activity.back", "escape", "back", "Back", "Return to the list."),
+        Command("activity.maximise", "f10", "maximise", "Maximise", "Maximise the focused pane; esc restores it."),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime, remembered: Remembered) -> None:
+        super().__init__()
+        self._runtime = runtime
+        self._remembered = remembered
+        vim_keys = runtime.settings.ui.vim_keys
+        self._list = CallList(self._complete, vim_keys=vim_keys)
+        self._query = QueryLine("/ to filter" if vim_keys else "type to filter")
+        self._headings = Static(id="headings")
+        self._detail = CallDetailPane(runtime.paths.state)
+        self._pane = Vertical(self._query, self._headings, self._list, id="calls")
+        self._feed = CallFeed(runtime.activity, self._show)
+        self._actions = CallActions(self, runtime)
+        self._generation = self._edits = 0
+        self._completions: Sequence[str] = ()
+        self._completed_text: str | None = None
+        """Filter that `_completions` complete."""
+        self._is_completing = False
+        """Whether to complete the filter as soon as its completions are known."""
+        self._seen = 0
+        """Position of the newest call that was visible."""
+        self._settling: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the list and the selected call."""
+        yield HeaderLine("activity")
+        with Container(id="body"):
+            yield self._pane
+            yield self._detail
+        yield TooSmall()
+        yield KeysLine()
+
+    def on_mount(self) -> None:
+        """Start reading."""
+        self._list.empty = "Reading the history…"
+        self._list.set_reactive(CallList.sought, self._remembered.activity_query)
+        self._feed.search(self._remembered.activity_query)
+        read: Callable[[], Awaitable[None]] = self._feed.run
+        follow: Callable[[], Awaitable[None]] = self._feed.follow
+        self.run_worker(read, group="read")
+        self.run_worker(follow, group="follow")
+        self._detail.announce(None)
+
+    def on_screen_resume(self) -> None:
+        """Show what has changed meanwhile."""
+        self._feed.pause(is_paused=False)
+
+    def on_screen_suspend(self) -> None:
+        """Don't read while another page or a dialog covers the list."""
+        self._feed.pause(is_paused=self.app.current_mode != "activity")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Arrange the panes."""
+        self.set_class(event.size.width >= _BESIDE, "-beside")
+        self.set_class(event.size.height < _SHORT, "-short")
+        self.call_after_refresh(self._show_headings)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the calls and the result of the selected one are shown."""
+        call = self._list.call
+        is_shown = call is None or (self._detail.call is not None and self._detail.call.id == call.id)
+        return self._feed.is_idle and self._settling is None and is_shown
+
+    # List
+
+    def _show(self) -> None:
+        """Show what the feed has read."""
+        if not self.is_attached:
+            return
+        feed = self._feed
+        starts_over = feed.generation != self._generation
+        self._generation = feed.generation
+        if feed.edits != self._edits:
+            self._edits = feed.edits
+            self._detail.forget()
+            self._settle()
+        self._list.empty = self._why_empty()
+        words = highlighted_words(feed.parsed.query)
+        self._list.show(feed.rows.listed, words, starts_over=starts_over)
+        if starts_over:
+            self._seen = feed.rows.newest
+        self._show_query()
+        self._show_title()
+
+    def _why_empty(self) -> str:
+        if self._feed.problem:
+            return self._feed.problem
+        if not self._feed.parsed.query.is_empty:
+            return f"No call matches. {key_of(self._list, 'calls.clear') or 'Erase'} clears the filter."
+        keys = {name: key_of(self.app, f"mode.{name}") for name in ("tools", "chat", "script")}
+        return _EMPTY.format(**keys)
+
+    def _show_title(self) -> None:
+        if self._list.is_at_top:
+            self._seen = self._feed.rows.newest
+        parts: list[str | tuple[str, str]] = ["Activity"]
+        if self._feed.count is not None and (self._feed.count.calls or not self._feed.parsed.query.is_empty):
+            parts.append((f" · {count_text(self._feed.count)}", "not bold"))
+        if self._list.ticked:
+            parts.append((f" · {len(self._list.ticked):,} selected", "$text-primary bold"))
+        new = self._number_of_new()
+        if new:
+            parts.append((f" · ↑ {new} new", "$text-warning bold"))
+        if self._feed.dropped is not None:
+            dropped = self._feed.dropped
+            limit = f"{size(dropped.size_limit)} limit" if self._pane.size.width >= 100 else "size limit"
+            text = f" · {count(dropped.calls, 'older call')} removed by the {limit}"
+            parts.append((text, "not bold"))
+        self._pane.border_title = Content.assemble(*parts)
+
+    def _number_of_new(self) -> int:
+        """Return the number of calls that are newer than those that the user has seen."""
+        new = 0
+        for row in self._feed.rows.top:
+            if row.position <= self._seen:
+                break
+            new += 1
+        return new
+
+    def _show_query(self) -> None:
+        text, parsed = self._list.sought, self._feed.parsed
+        is_current = text == self._feed.text
+        # A word that is still being typed is no mistake yet.
+        problems = [
+            problem
+            for problem in (parsed.problems if is_current else ())
+            if not (self._list.typing and problem.end >= len(text) and self._completions)
+        ]
+        number = count_text(self._feed.count) if is_current else "…"
+        self._query.show(text, problems, self._completions, number, typing=self._list.typing)
+
+    def _show_headings(self) -> None:
+        self._headings.update(headings(max(self._list.size.width, 1)))
+
+    @on(CallList.Sought)
+    def _sought(self, event: CallList.Sought) -> None:
+        event.stop()
+        self._remembered.activity_query = event.text
+        self._completions, self._completed_text, self._is_completing = (), None, False
+        self._feed.search(event.text)
+        self._show_query()
+        self._find_completions()
+
+    @work(exclusive=True, group="complete")
+    async def _find_completions(self) -> None:
+        """Find what completes the last word of the filter; complete it if that was requested meanwhile."""
+        text = self._list.sought
+        try:
+            found = await asyncio.to_thread(self._runtime.activity.completions, text)
+        except StoreError:  # the list shows it
+            found = ()
+        if text != self._list.sought:
+            return
+        self._completions, self._completed_text = tuple(clean_line(word) for word in found[:40]), text
+        self._show_query()
+        if self._is_completing:
+            self._complete()
+
+    def _complete(self) -> None:
+        """Complete the last word of the filter, as soon as its completions are known."""
+        text = self._list.sought
+        if text.endswith(" "):
+            return
+        self._is_completing = text != self._completed_text
+        if self._is_completing or not self._completions:
+            return
+        start = text[: len(text) - len(text.rpartition(" ")[2])]
+        completed = self._completions[0]
+        self._list.sought = f"{start}{completed}{'' if completed.endswith((':', '*')) else ' '}"
+
+    @on(CallList.Filtered)
+    def _filtered(self, event: CallList.Filtered) -> None:
+        event.stop()
+        if event.typing and self._completed_text != event.query:
+            self._find_completions()
+        self._show_query()
+        self.refresh_bindings()
+
+    @on(CallList.EndNear)
+    def _end_near(self, event: CallList.EndNear) -> None:
+        event.stop()
+        self._feed.load_more()
+
+    @on(CallList.Scrolled)
+    def _scrolled(self, event: CallList.Scrolled) -> None:
+        event.stop()
+        self._show_title()
+
+    @on(CallList.Ticked)
+    def _ticked(self, event: CallList.Ticked) -> None:
+        event.stop()
+        self._show_title()
+        self.refresh_bindings()
+
+    @on(CallList.Folded)
+    def _folded(self, event: CallList.Folded) -> None:
+        event.stop()
+        if event.is_unfolded:
+            self._feed.unfold(event.call.id)
+        else:
+            self._feed.fold(event.call.id)
+
+    # The selected call
+
+    @on(CallList.Marked)
+    def _marked(self, event: CallList.Marked) -> None:
+        event.stop()
+        self._detail.announce(event.call)
+        self.refresh_bindings()
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(_SETTLE_SECONDS, self._settle)
+
+    def _settle(self) -> None:
+        if self._settling is not None:
+            self._settling.stop()
+            self._settling = None
+        if self._list.call is not None:
+            self._read_call(self._list.call.id)
+
+    @work(exclusive=True, group="detail")
+    async def _read_call(self, call_id: str) -> None:
+        try:
+            call, result = await asyncio.to_thread(
+                lambda: (self._runtime.activity.get(call_id), self._runtime.activity.result(call_id))
+            )
+        except StoreError as error:
+            self.notify(clean_line(str(error)), severity="error", markup=False)
+            return
+        if call is not None and self._list.call is not None and self._list.call.id == call_id:
+            self._detail.show(call, result)
+
+    # Commands
+
+    @property
+    def _targets(self) -> Sequence[str]:
+        """Ids of the selected calls."""
+        if self._list.ticked:
+            return [*self._list.ticked]
+        return [self._list.call.id] if self._list.call is not None else []
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable the commands that have a call to apply to."""
+        if action == "delete" and self._list.typing:
+            return False
+        needs_call = {"run_again", "edit", "form", "copy_as", "details", "talk", "script", "export", "pin", "delete"}
+        if action in needs_call:
+            return bool(self._targets)
+        if action == "cancel":
+            return self._list.call is not None and self._list.call.state == "running"
+        return True
+
+    def _with_call(self, act: Callable[[RecordedCall], Awaitable[object]]) -> None:
+        """Act on the call at the cursor."""
+        if self._list.call is not None:
+            self._with([self._list.call.id], lambda calls: act(calls[-1]))
+
+    @work(group="act")
+    async def _with(self, ids: Sequence[str], act: Callable[[Sequence[RecordedCall]], Awaitable[object]]) -> None:
+        """Act on calls, the oldest first."""
+        calls = await self._actions.find(ids)
+        if calls:
+            await act(calls)
+
+    @on(CallList.Opened)
+    def _opened(self, event: CallList.Opened) -> None:
+        event.stop()
+        self._with_call(self._actions.open_result)
+
+    def action_details(self) -> None:
+        """Show the record of the selected call."""
+        self._with_call(self._actions.show_details)
+
+    def action_copy_as(self) -> None:
+        """Copy the selected call in one of several formats."""
+        self._with_call(self._actions.copy_as)
+
+    def action_form(self) -> None:
+        """Open the selected call in the form."""
+        self._with_call(self._actions.open_in_form)
+
+    def action_edit(self) -> None:
+        """Edit the selected call and run it again."""
+        self._with_call(lambda call: self._actions.edit(call, self._run_edited))
+
+    def _run_edited(self, call: RecordedCall, arguments: JsonObject) -> None:
+        # A worker of the app, so that the call continues when this screen is left.
+        self.app.run_worker(self._actions.run_again([call], arguments), group="calls")
+
+    def action_run_again(self) -> None:
+        """Run the selected calls again."""
+        self._run_again(self._targets)
+
+    @work(group="act")
+    async def _run_again(self, ids: Sequence[str]) -> None:
+        calls = await self._actions.find(ids)
+        if calls:
+            self.app.run_worker(self._actions.run_again(calls), group="calls")
+
+    def action_cancel(self) -> None:
+        """Cancel the selected running call."""
+        self._with_call(self._actions.cancel)
+
+    def action_talk(self) -> None:
+        """Quote the selected calls in the message to the model."""
+        self._with(self._targets, self._actions.add_to_chat)
+
+    def action_script(self) -> None:
+        """Make a script of the selected calls."""
+        self._with(self._targets, self._actions.make_script)
+
+    def action_export(self) -> None:
+        """Export the selected calls."""
+        self._with(self._targets, self._actions.export)
+
+    def action_pin(self) -> None:
+        """Pin or unpin the selected calls."""
+        self._with(self._targets, self._actions.pin)
+
+    @work(group="act")
+    async def action_delete(self) -> None:
+        """Delete the selected calls."""
+        ids = self._targets
+        self._list.ticked = frozenset()
+        await self._actions.delete(ids, key_of(self, "activity.undo"))
+
+    @work(group="act")
+    async def action_undo(self) -> None:
+        """Restore the calls that were deleted last."""
+        await self._actions.undo()
+
+    @work(group="act")
+    async def action_redact(self) -> None:
+        """Redact a value everywhere."""
+        value = await self._actions.redact()
+        if value is not None:
+            if value in self._list.sought:
+                self._list.sought = ""
+            self._feed.refresh(everything=True)
+
+    # Panes
+
+    @property
+    def has_result_focus(self) -> bool:
+        """Whether the focus is in the result."""
+        return self._detail.has_focus_within
+
+    def focus_result(self) -> bool:
+        """Focus the result of the selected call; return False and say so if it has none."""
+        if self._detail.result.result is None:
+            self.notify("The selected call has no result to show.")
+            return False
+        self._detail.result.focus()
+        return True
+
+    def focus_work(self) -> None:
+        """Focus the list."""
+        self._list.focus()
+
+    def action_back(self) -> None:
+        """Restore a maximized pane, or focus the list."""
+        if self.maximized is not None:
+            self.minimize()
+            return
+        self._list.focus()
+
+    @property
+    def panes(self) -> Sequence[Widget]:
+        """Panes that can be maximised."""
+        return (self._pane, self._detail)

@@ -1,0 +1,491 @@
+"""The Activity page: recorded calls of every process, filters, and what can be done with a call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from stage import Stage, on_stage
+
+from pegboard.config import Paths, Settings
+from pegboard.config.settings import UiSettings
+from pegboard.models import JsonObject, ResultMeta, ToolCall, ToolResult
+from pegboard.runtime import Runtime
+from pegboard.tui.activity.call_list import CallList
+from pegboard.tui.activity.screen import ActivityScreen
+from pegboard.tui.chat.screen import ChatScreen
+from pegboard.tui.form.editors import TextLine
+from pegboard.tui.result import ResultPane
+from pegboard.tui.script.editor import ScriptEditor
+from pegboard.tui.state.remembered import Remembered
+
+GATE = '''"""Tools that wait."""
+import time
+from pathlib import Path
+
+def hold(file: str) -> str:
+    """Wait until a file exists.
+
+    Args:
+        file: The file.
+    """
+    while not Path(file).exists():
+        time.sleep(0.005)
+    return "held"
+
+def shout(text: str) -> str:
+    """Shout.
+
+    Args:
+        text: What to shout.
+    """
+    return text.upper()
+'''
+START = datetime.now(UTC) - timedelta(hours=1)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    """Return the paths of a user with a pack of their own."""
+    paths = Paths(tmp_path / "config.toml", tmp_path / "data", tmp_path / "state", tmp_path / "cache")
+    paths.packs.mkdir(parents=True)
+    (paths.packs / "gate.py").write_text(GATE)
+    Remembered(has_run=True).write(paths.interface)
+    return paths
+
+
+def environment(paths: Paths) -> dict[str, str]:
+    """Return the environment of another process with the same paths."""
+    return {
+        **os.environ,
+        "PEGBOARD_CONFIG": str(paths.config_file),
+        "PEGBOARD_DATA_DIR": str(paths.data),
+        "PEGBOARD_STATE_DIR": str(paths.state),
+        "PEGBOARD_CACHE_DIR": str(paths.cache),
+    }
+
+
+class Recorder:
+    """Records calls of a runtime, one per second.
+
+    Args:
+        runtime: The runtime.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._calls = 0
+
+    def add(
+        self,
+        tool: str = "gate.shout",
+        args: JsonObject | None = None,
+        result: ToolResult | None = None,
+        *,
+        parent: str | None = None,
+        session: str | None = None,
+        source: str = "cli",
+    ) -> str:
+        """Record a call; return its id."""
+        self._calls += 1
+        call = ToolCall.model_validate(
+            {"name": tool, "args": args or {}, "source": source, "parent": parent, "session": session}
+        )
+        found = result or ToolResult(ok=True, data="done", meta=ResultMeta(duration_ms=12, size=6))
+        self._runtime.history.record(call, found, START + timedelta(seconds=self._calls))
+        self._runtime.history.flush()
+        return call.id
+
+
+@pytest.fixture
+def runtime(paths: Paths) -> Runtime:
+    """Return a runtime with an empty history."""
+    return Runtime(Settings(), paths)
+
+
+@pytest.fixture
+def recorder(runtime: Runtime) -> Recorder:
+    """Return what records calls of the runtime."""
+    return Recorder(runtime)
+
+
+def screen(stage: Stage) -> ActivityScreen:
+    shown = stage.app.get_screen_stack("activity")[0]
+    assert isinstance(shown, ActivityScreen)
+    return shown
+
+
+def calls(stage: Stage) -> CallList:
+    return screen(stage).query_one(CallList)
+
+
+def rows(stage: Stage) -> Sequence[str]:
+    """Return the visible calls with single spaces, without their time."""
+    shown = calls(stage)
+    lines = [shown.render_line(y).text for y in range(min(shown.size.height, shown.row_count))]
+    return [" ".join((line[:2] + line[14:]).split()) for line in lines]
+
+
+async def settle(stage: Stage) -> None:
+    await stage.until(lambda: screen(stage).settled, "the calls are shown")
+    await stage.pilot.pause()
+
+
+async def press(stage: Stage, *keys: str) -> None:
+    await stage.press(*keys)
+    await settle(stage)
+
+
+async def filtered(stage: Stage, text: str) -> None:
+    """Type a filter and wait for its calls."""
+    await stage.type(text)
+    await stage.until(lambda: calls(stage).sought.endswith(text[-1]), "it is typed")
+    await settle(stage)
+
+
+@asynccontextmanager
+async def on_activity(runtime: Runtime, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Stage]:
+    """Open the Activity page."""
+    async with on_stage(runtime, size) as stage:
+        await stage.press("f9")
+        await stage.until(lambda: isinstance(stage.app.screen, ActivityScreen), "the page is shown")
+        await settle(stage)
+        yield stage
+
+
+def title(stage: Stage) -> str:
+    return str(screen(stage).query_one("#calls").border_title)
+
+
+@pytest.mark.promise("ACT-1")
+async def test_calls_are_listed_with_the_newest_first(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("fs.read_file", {"path": "a.txt"}, source="ask", session="abc")
+    recorder.add("gate.shout", {"text": "hi"}, ToolResult.failed("execution_error", "Too slow.", "timeout"))
+    async with on_activity(runtime) as stage:
+        assert rows(stage) == [
+            'cli gate.shout {text: "hi"} ✗ timeout',
+            'ask abc fs.read_file {path: "a.txt"} 12 ms 6 B ✓ ok',
+        ]
+        assert "2 calls" in title(stage)
+        await stage.until_seen("Too slow.")
+
+
+async def test_an_empty_history_says_what_will_appear(runtime: Runtime) -> None:
+    async with on_activity(runtime, (80, 24)) as stage:
+        await stage.until_seen("No calls yet.")
+        await stage.until_seen("pegboard tools invoke")
+
+
+@pytest.mark.promise("ACT-1")
+async def test_typing_filters_and_problems_are_shown_with_their_position(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "apple"})
+    recorder.add("gate.shout", {"text": "pear"}, ToolResult.failed("execution_error", "No."))
+    recorder.add("fs.read_file", {"path": "apple.txt"})
+    async with on_activity(runtime) as stage:
+        await filtered(stage, "tool:gate.* apple")
+        assert len(rows(stage)) == 1 and "apple" in rows(stage)[0]
+        await press(stage, "escape")
+        assert len(rows(stage)) == 3
+        await filtered(stage, "status:bad x")
+        await stage.until_seen("✗ column 1: 'bad' is not a status.")
+        await press(stage, "escape")
+        await filtered(stage, "zebra")
+        await stage.until_seen("No call matches.")
+
+
+async def test_tab_completes_the_filter(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add()
+    recorder.add(result=ToolResult.failed("execution_error", "No."))
+    async with on_activity(runtime) as stage:
+        await press(stage, "s", "t", "tab")
+        await stage.until(lambda: calls(stage).sought == "status:", "the key is completed")
+        await press(stage, "f", "tab")
+        await stage.until(lambda: calls(stage).sought == "status:failed ", "the value is completed")
+        await settle(stage)
+        assert len(rows(stage)) == 1
+        assert stage.app.focused is calls(stage)
+
+
+async def test_space_is_part_of_a_filter_that_is_typed_and_selects_otherwise(
+    runtime: Runtime, recorder: Recorder
+) -> None:
+    for text in ("one", "two", "three"):
+        recorder.add("gate.shout", {"text": text})
+    async with on_activity(runtime) as stage:
+        await filtered(stage, "gate shout")
+        assert calls(stage).sought == "gate shout"
+        await press(stage, "enter", "space", "space")
+        assert len(calls(stage).ticked) == 2
+        assert "2 selected" in title(stage)
+        await press(stage, "escape")
+        assert calls(stage).sought == ""
+        assert len(calls(stage).ticked) == 2
+        await press(stage, "escape")
+        assert not calls(stage).ticked
+
+
+@pytest.mark.promise("ACT-1")
+async def test_calls_of_a_script_unfold_below_it(runtime: Runtime, recorder: Recorder) -> None:
+    script = recorder.add("script.run", {"commands": "gate.shout a; gate.shout b"})
+    for text in "ab":
+        recorder.add("gate.shout", {"text": text}, parent=script, source="script")
+    recorder.add("time.now")
+    async with on_activity(runtime) as stage:
+        assert len(rows(stage)) == 2
+        await press(stage, "down", "right")
+        await stage.until(lambda: len(rows(stage)) == 4, "it is unfolded")
+        assert "▾ script.run" in rows(stage)[1]
+        assert ['text: "a"' in rows(stage)[2], 'text: "b"' in rows(stage)[3]] == [True, True]
+        await press(stage, "right", "left")
+        call = calls(stage).call
+        assert call is not None and call.id == script
+        await press(stage, "left")
+        await stage.until(lambda: len(rows(stage)) == 2, "it is folded")
+
+
+@pytest.mark.promise("WAT-3")
+async def test_a_call_of_another_process_appears_while_it_runs_and_then_as_done(
+    runtime: Runtime, recorder: Recorder, paths: Paths, tmp_path: Path
+) -> None:
+    recorder.add("time.now")
+    gate = tmp_path / "gate"
+    async with on_activity(runtime) as stage:
+        marked = calls(stage).call
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "pegboard", "tools", "invoke", "gate.hold", "--arg", f"file={gate}"),
+            env=environment(paths),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await stage.until(lambda: "gate.hold" in rows(stage)[0] and "▶ running" in rows(stage)[0], "it runs")
+            assert calls(stage).call == marked
+            gate.touch()
+            await stage.until(lambda: "gate.hold" in rows(stage)[0] and "✓ ok" in rows(stage)[0], "it is done")
+        finally:
+            gate.touch()
+            await asyncio.wait_for(process.wait(), 60)
+        await press(stage, "home", "enter")
+        await stage.until_seen("held")
+
+
+@pytest.mark.promise("ACT-1")
+async def test_new_calls_do_not_move_what_the_user_reads(runtime: Runtime, recorder: Recorder) -> None:
+    for number in range(150):
+        recorder.add("gate.shout", {"text": f"number {number}"})
+    async with on_activity(runtime, (80, 24)) as stage:
+        await press(stage, *["pagedown"] * 5)
+        before, marked = rows(stage), calls(stage).call
+        for _ in range(3):
+            recorder.add("time.now")
+        await stage.until(lambda: "↑ 3 new" in title(stage), "the new calls are counted")
+        assert rows(stage) == before
+        assert calls(stage).call == marked
+        await press(stage, "home")
+        assert "time.now" in rows(stage)[0]
+        assert "new" not in title(stage)
+
+
+async def test_older_calls_are_loaded_as_the_user_scrolls(runtime: Runtime, recorder: Recorder) -> None:
+    for number in range(450):
+        recorder._runtime.history.record(
+            ToolCall(name="gate.shout", args={"text": f"number {number}"}, source="cli"),
+            ToolResult(ok=True),
+            START + timedelta(seconds=number),
+        )
+    async with on_activity(runtime, (80, 24)) as stage:
+        loaded = calls(stage).row_count
+        assert loaded < 450
+        while 'text: "number 0"' not in rows(stage)[-1]:
+            before = calls(stage).row_count, calls(stage).cursor
+            await press(stage, "end")
+            assert (calls(stage).row_count, calls(stage).cursor) != before
+        assert calls(stage).row_count == 450
+
+
+@pytest.mark.promise("ACT-2")
+async def test_a_call_is_run_again_and_with_other_arguments(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "hello"})
+    async with on_activity(runtime) as stage:
+        await press(stage, "ctrl+r")
+        await stage.until(lambda: len(rows(stage)) == 2 and "✓ ok" in rows(stage)[0], "it ran again")
+        assert rows(stage)[0].startswith('form gate.shout {text: "hello"}')
+        await stage.press("alt+e")
+        await stage.until_seen("Edit gate.shout and run it again")
+        await stage.until(lambda: stage.app.screen.query(TextLine), "the form is there")
+        await stage.press("end", "!")
+        await stage.press("ctrl+r")
+        await stage.until(lambda: len(rows(stage)) == 3 and "hello!" in rows(stage)[0], "it ran with other arguments")
+        await press(stage, "home", "enter")
+        await stage.until_seen("HELLO!")
+
+
+@pytest.mark.promise("ACT-2")
+async def test_a_call_opens_in_the_form_of_its_tool(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "hello"})
+    async with on_activity(runtime) as stage:
+        await stage.press("alt+o")
+        await stage.until(lambda: stage.app.current_mode == "tools" and stage.form.form is not None, "it is open")
+        await stage.until(
+            lambda: stage.form.form is not None and stage.form.form.draft() == {"text": "hello"}, "filled"
+        )
+
+
+@pytest.mark.promise("ACT-2")
+async def test_a_call_of_a_tool_that_is_gone_says_why_it_cannot_run(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("old.tool", {"a": 1})
+    async with on_activity(runtime) as stage:
+        for key in ("ctrl+r", "alt+e", "alt+o"):
+            await stage.press(key)
+            await stage.until_seen("old.tool can't be run again")
+            stage.app.clear_notifications()
+            await stage.until(lambda: "can't be run" not in stage.text, "the message is gone")
+        assert stage.app.current_mode == "activity"
+
+
+@pytest.mark.promise("ACT-2")
+async def test_selected_calls_become_a_script_in_the_order_of_time(runtime: Runtime, recorder: Recorder) -> None:
+    for text in ("one", "two", "three"):
+        recorder.add("gate.shout", {"text": text})
+    async with on_activity(runtime) as stage:
+        await press(stage, "space", "down", "space")
+        await stage.press("alt+s")
+        await stage.until(lambda: stage.app.current_mode == "script", "the Script page is shown")
+        editor = stage.app.screen.query_one(ScriptEditor)
+        await stage.until(lambda: "three" in editor.text, "the script is open")
+        lines = [line for line in editor.text.splitlines() if line.startswith("gate.shout")]
+        assert [line.split()[-1] for line in lines] == ["one", "three"]
+
+
+@pytest.mark.promise("ACT-2")
+async def test_selected_calls_are_exported_with_their_results(
+    runtime: Runtime, recorder: Recorder, tmp_path: Path
+) -> None:
+    for text in ("one", "two"):
+        recorder.add("gate.shout", {"text": text})
+    async with on_activity(runtime) as stage:
+        await press(stage, "space", "space")
+        await stage.press("ctrl+s")
+        await stage.until_seen("Export 2 calls as JSON lines")
+        file = tmp_path / "out.jsonl"
+        await stage.press("ctrl+u")
+        await stage.type(str(file))
+        await stage.press("enter")
+        await stage.until_seen("Exported 2 calls")
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        assert [(line["args"]["text"], line["result"]["data"]) for line in lines] == [("one", "done"), ("two", "done")]
+
+
+@pytest.mark.promise("ACT-2")
+async def test_deleted_calls_can_be_restored(runtime: Runtime, recorder: Recorder) -> None:
+    for text in ("one", "two", "three"):
+        recorder.add("gate.shout", {"text": text})
+    async with on_activity(runtime) as stage:
+        await press(stage, "down", "delete")
+        await stage.until(lambda: len(rows(stage)) == 2, "it is gone")
+        assert not any("two" in row for row in rows(stage))
+        await press(stage, "ctrl+z")
+        await stage.until(lambda: len(rows(stage)) == 3, "it is back")
+        assert "two" in rows(stage)[1]
+
+
+async def test_delete_does_not_delete_calls_while_a_filter_is_typed(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "one"})
+    async with on_activity(runtime) as stage:
+        await press(stage, "o", "n", "delete")
+        assert len(rows(stage)) == 1
+
+
+@pytest.mark.promise("ACT-2")
+async def test_a_call_is_pinned_copied_and_added_to_the_chat(runtime: Runtime, recorder: Recorder) -> None:
+    call = recorder.add("gate.shout", {"text": "hello"})
+    async with on_activity(runtime) as stage:
+        await press(stage, "alt+k")
+        await stage.until(lambda: "◆" in rows(stage)[0], "it is pinned")
+        found = runtime.activity.get(call)
+        assert found is not None and found.pinned
+        await stage.press("ctrl+right_square_bracket")
+        await stage.until_seen("pegboard tools invoke gate.shout")
+        await stage.press("escape")
+        await stage.press("f2")
+        await stage.until_seen('"tool": "gate.shout"')
+        await stage.press("escape")
+        await stage.press("alt+t")
+        await stage.until(lambda: isinstance(stage.app.screen, ChatScreen), "the Chat page is shown")
+        await stage.until_seen("returned:")
+
+
+@pytest.mark.promise("ACT-4")
+async def test_a_redacted_value_disappears_from_the_page(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "hunter2hunter2"}, ToolResult(ok=True, data="you said hunter2hunter2"))
+    async with on_activity(runtime) as stage:
+        await stage.until_seen("you said hunter2hunter2")
+        await stage.app.run_action("redact", screen(stage))
+        await stage.until_seen("Redact a value everywhere")
+        await stage.type("hunter2hunter2")
+        assert "hunter2hunter2" not in "\n".join(stage.lines[8:30]).replace("you said hunter2hunter2", "")
+        await stage.press("enter")
+        await stage.until(lambda: "hunter2hunter2" not in stage.text, "it is gone")
+        assert "you said" in stage.text
+
+
+async def test_the_page_and_its_filter_are_remembered(runtime: Runtime, recorder: Recorder, paths: Paths) -> None:
+    recorder.add("gate.shout", {"text": "one"})
+    recorder.add("gate.shout", {"text": "two"})
+    async with on_activity(runtime) as stage:
+        await filtered(stage, "one")
+    async with on_stage(Runtime(Settings(), paths)) as stage:
+        await stage.until(lambda: stage.app.current_mode == "activity", "the page is shown again")
+        await stage.until(lambda: isinstance(stage.app.screen, ActivityScreen) and len(rows(stage)) == 1, "filtered")
+        assert "one" in rows(stage)[0]
+
+
+async def test_the_result_gets_the_focus_and_gives_it_back(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("gate.shout", {"text": "one"})
+    async with on_activity(runtime) as stage:
+        await stage.press("ctrl+d")
+        assert stage.app.focused is not None
+        assert any(isinstance(node, ResultPane) for node in stage.app.focused.ancestors)
+        await stage.press("ctrl+d")
+        assert stage.app.focused is calls(stage)
+
+
+@pytest.mark.promise("TUI-4")
+async def test_control_characters_of_calls_are_inert(runtime: Runtime, recorder: Recorder) -> None:
+    recorder.add("bad.\x1b[31mtool", {"[bold]x\x1b": "\x1b]0;title\x07[link]"}, session="s\x1b[2J")
+    async with on_activity(runtime, (80, 24)) as stage:
+        assert "\x1b" not in stage.text
+        await stage.press("f2")
+        await stage.pilot.pause()
+        assert "\x1b" not in stage.text
+
+
+@pytest.mark.parametrize("width", [60, 70, 80, 100, 120])
+async def test_the_five_pages_fit_the_header(runtime: Runtime, recorder: Recorder, width: int) -> None:
+    recorder.add()
+    async with on_activity(runtime, (width, 24)) as stage:
+        header = stage.lines[0]
+        assert "f9 Activity" in header
+        assert all(key in header for key in ("f5", "f6", "f7", "f8"))
+        assert header.rstrip().endswith(("problems", "problem", "✓", "1", "2"))
+        if width >= 80:
+            assert all(name in header for name in ("f5 Tools", "f6 Chat", "f7 Script", "f8 Health"))
+
+
+async def test_with_vim_keys_letters_move_and_slash_filters(paths: Paths) -> None:
+    runtime = Runtime(Settings(ui=UiSettings(vim_keys=True)), paths)
+    recorder = Recorder(runtime)
+    for text in ("one", "two"):
+        recorder.add("gate.shout", {"text": text})
+    async with on_activity(runtime) as stage:
+        await press(stage, "j")
+        assert calls(stage).cursor == 1
+        await filtered(stage, "/tw")
+        assert len(rows(stage)) == 1
