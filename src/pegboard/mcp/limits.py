@@ -12,3 +12,6 @@ MOST_OPEN_QUESTIONS = 32
 
 MOST_QUESTIONS = 20
 """Questions to the user until the server's running calls end; further ones are cancelled."""
+
+FIRST_REST, LONGEST_REST = 1.0, 30.0
+"""Seconds between two readings of what keeps changing."""

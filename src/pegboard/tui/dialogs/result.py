@@ -54,6 +54,10 @@ class ResultScreen(Dialog[None]):
         self._pane.show(self._call, self._result)
         self._pane.focus()
 
+    def refill(self, call: ToolCall, result: ToolResult) -> None:
+        """Show another result."""
+        self._pane.show(call, result)
+
     @on(TalkAbout)
     def _leave(self) -> None:
         """Close: the text is inserted into the prompt of the Chat page."""
