@@ -295,8 +295,10 @@ def resources(
 
     runtime = _connected(context, name)
     name = _chosen(runtime, name)
+    before = runtime.servers.status(name)
     listed = _requested(runtime.servers.resources(name))
     templates = _requested(runtime.servers.templates(name))
+    _narrate_change(before, runtime.servers.status(name))
     if json:
         print_json({"resources": listed, "templates": templates})
         return
@@ -451,6 +453,15 @@ def _or_exit(answer: _T | Problem) -> _T:
         narrate_problems([answer])
         raise typer.Exit(TOOL_FAILED)
     return answer
+
+
+def _narrate_change(before: ServerStatus | None, after: ServerStatus | None) -> None:
+    """Print what is wrong with a server, if that wasn't known before a list was read."""
+    from pegboard.cli.output import narrate_problems
+    from pegboard.models import Problem
+
+    if before is not None and after is not None and after.reason not in {"", before.reason}:
+        narrate_problems([Problem(message=after.reason, fix=after.fix, severity="warning")])
 
 
 def _pair(text: str, sign: str, option: str, *, alone: bool = False) -> tuple[str, str]:
