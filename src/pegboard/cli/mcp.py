@@ -275,15 +275,17 @@ def login(context: typer.Context, name: OptionalServer = None, packs: PacksOptio
 
 @mcp.command()
 def logout(context: typer.Context, name: OptionalServer = None, packs: PacksOption = None) -> None:
-    """Forget the login to a server."""
+    """Forget the login to a server, and have its tokens revoked if the server can do that."""
     from pegboard.cli.output import narrate
     from pegboard.cli.servers import add_given
 
     runtime = open_runtime(context)
     add_given(runtime, context.meta.get("pegboard.mcp", ()))
     name = _chosen(runtime, name)
-    was_logged_in = _or_exit(asyncio.run(runtime.servers.log_out(name)))
-    narrate(f"You are logged out of {name}." if was_logged_in else f"You were not logged in to {name}.")
+    ended = _or_exit(asyncio.run(runtime.servers.log_out(name)))
+    narrate(f"You are logged out of {name}." if ended.was_logged_in else f"You were not logged in to {name}.")
+    if ended.note:
+        narrate(f"The tokens may stay valid until they expire. {ended.note}")
 
 
 @mcp.command()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar  # Any: what coroutines yield and receive
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar  # Any: what coroutines yield and receive
 
 from pegboard.errors import ModelError
 from pegboard.models import Problem, SamplingRequest, ServerConfig, ServerStatus
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from pegboard.mcp.connection import Connection, Request
     from pegboard.mcp.contents import Listed
     from pegboard.mcp.services import Sampled, User
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
     from pegboard.runtime.parts import Parts
 
 _T = TypeVar("_T")
+
+
+class LoggedOut(NamedTuple):
+    """The end of a login."""
+
+    was_logged_in: bool
+    note: str = ""
+    """Why its tokens may stay valid at the server; empty if they don't."""
 
 
 class Servers:
@@ -145,16 +155,23 @@ class Servers:
 
         return await hub.run(log_in)
 
-    async def log_out(self, name: str) -> bool | Problem:
-        """Forget the login to a server; return whether there was one."""
+    async def log_out(self, name: str) -> LoggedOut | Problem:
+        """Forget the login to a server, and ask the authorization server to revoke its tokens."""
         import asyncio
 
         config = self._parts.hub.config(name) if self._parts.has_servers else None
         if config is None:
             return self._unknown(name)
         if config.url is None:
-            return False
-        return await asyncio.to_thread(self._parts.logins.remove, config.url)
+            return LoggedOut(False)
+        login = await asyncio.to_thread(self._parts.logins.read, config.url)
+        removed = await asyncio.to_thread(self._parts.logins.remove, config.url)
+        if isinstance(removed, Problem) or login is None or isinstance(login, Problem):
+            return removed if isinstance(removed, Problem) else LoggedOut(removed)
+        resolved = await asyncio.to_thread(self._parts.hub.services.resolve, config)
+        oauth = None if isinstance(resolved, Problem) else resolved.config.oauth
+        revoke = (await asyncio.to_thread(_import_revocation)).revoke
+        return LoggedOut(removed, await revoke(login, oauth.client_id, oauth.client_secret) if oauth else "")
 
     async def resources(self, name: str) -> tuple[ResourceInfo, ...] | Problem:
         """Return the resources of a server, or why they can't be listed."""
@@ -296,3 +313,10 @@ class Servers:
         except ModelError as error:
             raise SamplingError(str(error)) from error
         return Sampled(ended[-1].message.text, model.name, ended[-1].is_complete)
+
+
+def _import_revocation() -> ModuleType:
+    """Return the module, which imports the SDK; that takes long."""
+    from pegboard.mcp import revocation
+
+    return revocation
