@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -57,6 +58,19 @@ def test_a_server_of_another_protocol_version_is_named_with_the_next_step(
     said = failed(pegboard(*command, "--mcp", shlex.join([sys.executable, str(HOSTILE_SERVER), "version"])))
     assert "speaks MCP protocol version “1999-01-01”; Pegboard speaks" in said
     assert "Update the server or Pegboard." in said
+
+
+@pytest.mark.promise("MCP-6")
+@pytest.mark.parametrize(
+    ("what", "mode", "said"),
+    [("resources", "cursor", "repeats a page of its list of resources"), ("prompts", "ok", "3 items that are invalid")],
+)
+def test_a_list_that_is_incomplete_says_so(pegboard: Command, what: str, mode: str, said: str) -> None:
+    start = shlex.join([sys.executable, str(HOSTILE_SERVER), mode])
+    done = pegboard("mcp", what, "--json", "--mcp", start)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert said in done.stderr
 
 
 @pytest.mark.promise("MCP-5")

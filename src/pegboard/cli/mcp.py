@@ -19,7 +19,7 @@ from pegboard.cli.server_entries import (
     target,
     write_entries,
 )
-from pegboard.cli.servers import ElicitOption, answer_questions
+from pegboard.cli.servers import ElicitOption, answer_questions, narrate_new_problems
 
 if TYPE_CHECKING:
     from pegboard.config.client_files import FoundServer
@@ -297,10 +297,10 @@ def resources(
 
     runtime = _connected(context, name)
     name = _chosen(runtime, name)
-    before = runtime.servers.status(name)
+    known = [*runtime.problems()]
     listed = _requested(runtime.servers.resources(name))
     templates = _requested(runtime.servers.templates(name))
-    _narrate_change(before, runtime.servers.status(name))
+    narrate_new_problems(runtime, known)
     if json:
         print_json({"resources": listed, "templates": templates})
         return
@@ -354,7 +354,10 @@ def prompts(
     from pegboard.cli.output import print_json, print_table
 
     runtime = _connected(context, name)
-    listed = _requested(runtime.servers.prompts(_chosen(runtime, name)))
+    name = _chosen(runtime, name)
+    known = [*runtime.problems()]
+    listed = _requested(runtime.servers.prompts(name))
+    narrate_new_problems(runtime, known)
     if json:
         print_json(listed)
         return
@@ -455,15 +458,6 @@ def _or_exit(answer: _T | Problem) -> _T:
         narrate_problems([answer])
         raise typer.Exit(TOOL_FAILED)
     return answer
-
-
-def _narrate_change(before: ServerStatus | None, after: ServerStatus | None) -> None:
-    """Print what is wrong with a server, if that wasn't known before a list was read."""
-    from pegboard.cli.output import narrate_problems
-    from pegboard.models import Problem
-
-    if before is not None and after is not None and after.reason not in {"", before.reason}:
-        narrate_problems([Problem(message=after.reason, fix=after.fix, severity="warning")])
 
 
 def _pair(text: str, sign: str, option: str, *, alone: bool = False) -> tuple[str, str]:

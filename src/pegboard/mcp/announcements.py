@@ -1,4 +1,4 @@
-"""What a server announces by itself: changes of its lists, and of the resources that are open."""
+"""Announcements of a server: changes of its lists, and of the resources that are open."""
 
 from __future__ import annotations
 

@@ -55,10 +55,10 @@ async def revoke(login: Login, client_id: str | None = None, client_secret: str 
     elif client_secret:
         auth, form = httpx2.BasicAuth(quote(client_id, safe=""), quote(client_secret, safe="")), {}
     try:
-        async with httpx2.AsyncClient(timeout=_SECONDS) as http:
+        async with httpx2.AsyncClient(auth=auth, timeout=_SECONDS) as http:
             for kind in kinds:
                 sent = {"token": str(tokens[kind]), "token_type_hint": kind, **form}
-                response = await http.post(url, data=sent, auth=auth)
+                response = await http.post(url, data=sent)
                 if response.status_code != 200:
                     what = f"{kind.replace('_', ' ')} (HTTP {response.status_code})"
                     return f"The authorization server didn't revoke the {what}."
