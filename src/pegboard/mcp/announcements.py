@@ -96,9 +96,9 @@ class Announcements:
         capabilities = client.server_capabilities
         tools, prompts, resources = capabilities.tools, capabilities.prompts, capabilities.resources
         lists = {
-            "tools_list_changed": tools is not None and bool(tools.list_changed),
-            "prompts_list_changed": prompts is not None and bool(prompts.list_changed),
-            "resources_list_changed": resources is not None and bool(resources.list_changed),
+            "tools": tools is not None and bool(tools.list_changed),
+            "prompts": prompts is not None and bool(prompts.list_changed),
+            "resources": resources is not None and bool(resources.list_changed),
         }
         self._subscriptions.clear()
         async with anyio.create_task_group() as group:
@@ -133,7 +133,11 @@ class Announcements:
         pause, is_first = FIRST_REST, True
         while True:
             try:
-                async with client.listen(**lists) as events:
+                async with client.listen(
+                    tools_list_changed=lists["tools"],
+                    prompts_list_changed=lists["prompts"],
+                    resources_list_changed=lists["resources"],
+                ) as events:
                     if not is_first:  # changes meanwhile were not announced
                         self._tools_changed()
                         self._contents.set()

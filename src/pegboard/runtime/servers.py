@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar  # Any: what coroutines yield and receive
 
@@ -192,7 +192,7 @@ class Servers:
         results = self._parts.paths.results
         return await self._request(name, lambda client: contents.read(client, uri, results))
 
-    async def follow(self, name: str, uri: str) -> AsyncIterator[None]:
+    async def follow(self, name: str, uri: str) -> AsyncGenerator[None]:
         """Subscribe to a resource until this ends; yield when a subscription begins and after each change.
 
         Yields nothing if the server has no subscriptions. The longer changes keep coming, the less often it yields.
