@@ -34,6 +34,7 @@ RAW_TOOLS = "pegboard/tools"
 """Key in the `_meta` of a list of tools: the tools as the server sent them."""
 
 _RAW_LIST = "tools/list, raw"
+_LISTEN = "subscriptions/listen"
 
 _BURST = 2_000.0
 """Messages that a server may send without a limit of their rate."""
@@ -131,7 +132,8 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
     async def _limit_rate(self) -> bool:
         """Slow down a server that sends far too much; return whether it sends too much."""
         now = asyncio.get_running_loop().time()
-        rate = _RATE_BUSY if self._sent else _RATE_IDLE
+        is_busy = any(method != _LISTEN for method in self._sent.values())  # a subscription stays open for ever
+        rate = _RATE_BUSY if is_busy else _RATE_IDLE
         self._budget = min(_BURST, self._budget + (now - self._budget_at) * rate) - 1
         self._budget_at = now
         if self._budget < -_SLACK:
