@@ -1,4 +1,4 @@
-"""A server whose tools change its own resource and its lists: `python changing_server.py [2025-11-25]`.
+"""A server whose tools change its resource and its lists: `changing_server.py [2025-11-25]`, or `… http PORT`.
 
 Given a version, it speaks that version only. The resource `memo://log` lists the subscriptions that it had and ended.
 """
@@ -82,7 +82,7 @@ async def listen(context: Any, params: types.SubscriptionsListenRequestParams) -
 
 
 async def main() -> None:
-    """Serve stdin and stdout."""
+    """Serve stdin and stdout, or HTTP."""
     if IS_MODERN:
         server: Server[Any] = Server(
             "changing",
@@ -102,6 +102,14 @@ async def main() -> None:
             on_subscribe_resource=subscribe,
             on_unsubscribe_resource=unsubscribe,
         )
+    if "http" in sys.argv:
+        import uvicorn
+
+        port = int(sys.argv[-1])
+        await uvicorn.Server(
+            uvicorn.Config(server.streamable_http_app(), host="127.0.0.1", port=port, log_level="warning")
+        ).serve()
+        return
     options = server.create_initialization_options(NotificationOptions(resources_changed=True))
     async with stdio_server() as (reads, writes):
         if IS_MODERN:
