@@ -65,10 +65,37 @@ def tools() -> dict[str, Any]:
             return {"tools": [PLAIN], "nextCursor": "again"}
         case "cursors":
             return {"tools": [], "nextCursor": str(time.time_ns())}
+        case "heavy":
+            heavy = [{**PLAIN, "name": f"t{time.time_ns()}", "description": "x" * 10_000_000}]
+            return {"tools": heavy, "nextCursor": str(time.time_ns())}
         case "churn":
             return {"tools": [PLAIN, {**BAD, "name": f"version_{_counts['changes']}"}]}
         case _:
             return {"tools": LISTS.get(MODE, [PLAIN, BAD])}
+
+
+def contents(method: str) -> dict[str, Any]:
+    """Return one page of a list of resources, templates or prompts."""
+    kind = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}.get(method, "prompts")
+    address = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(kind, "title")
+    number = time.time_ns()
+    item = {address: f"memo://{number}", "name": f"item_{number}"}
+    match MODE:
+        case "cursor":
+            return {kind: [{**item, address: "memo://same", "name": "same"}], "nextCursor": "again"}
+        case "cursors":
+            return {kind: [], "nextCursor": str(number)}
+        case "many":
+            items = [{address: f"memo://{at}", "name": f"item_{at}"} for at in range(12_000)]
+            return {kind: items}
+        case "heavy":
+            return {kind: [{**item, "description": "x" * 10_000_000}], "nextCursor": str(number)}
+        case "names":
+            return {kind: [{address: "memo://one", "name": name} for name in (*NAMES, 7, None)]}
+        case _:
+            good = {address: "memo://one", "name": "one"}
+            two = {address: "memo://two", "name": "two"}
+            return {kind: [good, {address: 7}, "x", {"title": "no name"}, two]}
 
 
 class Peer:
@@ -119,15 +146,14 @@ class Peer:
             return {
                 "result": {
                     "protocolVersion": version,
-                    "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
+                    "capabilities": {name: {"listChanged": True} for name in ("tools", "resources", "prompts")},
                     "serverInfo": info,
                 }
             }
         if method == "tools/list":
             return {"result": tools()}
-        if method == "resources/list":
-            good = {"uri": "memo://one", "name": "one"}
-            return {"result": {"resources": [good, {"uri": 7}, "x", {"name": "no uri"}, {**good, "uri": "memo://two"}]}}
+        if method in {"resources/list", "resources/templates/list", "prompts/list"}:
+            return {"result": contents(method)}
         if method == "tools/call":
             return self.call(params, number)
         return {"error": {"code": -32601, "message": "Method not found" + ESCAPES * (MODE == "escapes")}}
@@ -192,6 +218,14 @@ class Peer:
             case _:
                 return {"error": {"code": -32000, "message": "No."}}
 
+    def churn(self) -> None:
+        """Change all lists every 50 ms."""
+        while True:
+            time.sleep(0.05)
+            _counts["changes"] += 1
+            for what in ("tools", "resources", "prompts"):
+                self.write({"jsonrpc": "2.0", "method": f"notifications/{what}/list_changed"})
+
 
 class Stdio(Peer):
     """The server on stdin and stdout."""
@@ -216,13 +250,6 @@ class Stdio(Peer):
             threading.Thread(target=self.handle, args=(json.loads(line),), daemon=True).start()
         if MODE == "stays":
             time.sleep(3600)
-
-    def churn(self) -> None:
-        """Change the list of tools every 50 ms."""
-        while True:
-            time.sleep(0.05)
-            _counts["changes"] += 1
-            self.write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
 
 class Http(BaseHTTPRequestHandler):
@@ -258,11 +285,22 @@ class Http(BaseHTTPRequestHandler):
             return None
         if result is None:
             result = {"jsonrpc": "2.0", "id": 987654, "result": {"content": []}}
-        return self.send(200, "application/json", json.dumps(result).encode())
+        session = [("mcp-session-id", "1")] * (MODE == "churn" and message["method"] == "initialize")
+        return self.send(200, "application/json", json.dumps(result).encode(), *session)
 
     def do_GET(self) -> None:
-        """Offer no stream."""
-        self.send(405, "text/plain", b"")
+        """Offer no stream, or one that says that the lists change."""
+        if MODE != "churn":
+            return self.send(405, "text/plain", b"")
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        try:
+            Streaming(self).churn()
+        except OSError:  # the client is gone
+            return None
 
     def send(self, status: int, kind: str, body: bytes, *headers: tuple[str, str]) -> None:
         """Send one response."""
@@ -276,6 +314,18 @@ class Http(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
+
+
+class Streaming(Peer):
+    """A peer that sends messages in a stream of events."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def write(self, message: object) -> None:
+        """Send one event."""
+        self._http.wfile.write(f"event: message\ndata: {json.dumps(message)}\n\n".encode())
+        self._http.wfile.flush()
 
 
 class Collecting(Peer):

@@ -29,6 +29,8 @@ class OAuthServer:
         """The issuer in the metadata; the server's own by default."""
         self.denies = False
         """Whether the user refuses the login."""
+        self.revocation_status: int | None = None
+        """HTTP status of revocations; None if there is no address for them."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": self}))
 
     @property
@@ -86,6 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
                     "authorization_endpoint": f"{state.origin}/authorize",
                     "token_endpoint": f"{state.origin}/token",
                     "registration_endpoint": f"{state.origin}/register",
+                    **({"revocation_endpoint": f"{state.origin}/revoke"} if state.revocation_status else {}),
                     "code_challenge_methods_supported": ["S256"],
                     "token_endpoint_auth_methods_supported": ["client_secret_basic", "none"],
                 }
@@ -111,6 +114,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer({**sent, "client_id": "registered"}, 201)
             case "/token":
                 self._token({key: values[0] for key, values in parse_qs(body.decode()).items()})
+            case "/revoke":
+                form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
+                self.state.requests.append(
+                    ("/revoke", {**form, "authorization": self.headers.get("Authorization", "")})
+                )
+                if self.state.revocation_status == 200:
+                    self.state.tokens.pop(form["token"], None)
+                    self.state.refresh_tokens.discard(form["token"])
+                self._answer({}, self.state.revocation_status or 404)
             case "/mcp":
                 self._message(json.loads(body))
             case _:

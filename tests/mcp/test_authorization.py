@@ -186,8 +186,9 @@ async def test_a_logout_forgets_the_tokens_and_no_record_has_them(
     await run.log_in(Person())
     token = json.loads(stored(home).read_text())["tokens"]["access_token"]
     assert token not in run.runtime.redacted(f"the token {token} leaked")
-    assert await run.runtime.servers.log_out("vault") is True
-    assert await run.runtime.servers.log_out("vault") is False
+    ended = await run.runtime.servers.log_out("vault")
+    assert ended == (True, "The authorization server can't revoke tokens.")
+    assert await run.runtime.servers.log_out("vault") == (False, "")
     assert (await session().connect()).state == "needs login"  # type: ignore[operator]
 
 
@@ -204,3 +205,34 @@ async def test_a_bearer_header_is_sent_with_its_secret(
     status = await session(headers={"Authorization": "Bearer ${VAULT_TOKEN}"}).connect()  # type: ignore[operator]
     assert status.state == "needs login"
     assert "`Authorization` header" in status.reason
+
+
+@pytest.mark.promise("MCP-7")
+@pytest.mark.parametrize("secret", [None, "hidden-secret"], ids=["a registered client", "a client with a secret"])
+async def test_a_logout_revokes_the_tokens_where_the_server_can(
+    server: OAuthServer, session: object, secret: str | None
+) -> None:
+    server.revocation_status = 200
+    oauth = OAuthClient() if secret is None else OAuthClient(client_id="mine", client_secret=secret)
+    run = session(oauth=oauth)  # type: ignore[operator]
+    assert await run.log_in(Person()) == ""
+    assert server.tokens
+    assert server.refresh_tokens
+    assert await run.runtime.servers.log_out("vault") == (True, "")
+    assert (server.tokens, server.refresh_tokens) == ({}, set())
+    sent = [form for path, form in server.requests if path == "/revoke"]
+    assert [form["token_type_hint"] for form in sent] == ["refresh_token", "access_token"]
+    assert all(
+        ("authorization" in form and form["authorization"].startswith("Basic ")) is bool(secret) for form in sent
+    )
+
+
+@pytest.mark.promise("MCP-7")
+async def test_a_revocation_that_fails_ends_the_login_anyway(server: OAuthServer, session: object, home: Path) -> None:
+    server.revocation_status = 503
+    run = session()  # type: ignore[operator]
+    await run.log_in(Person())
+    ended = await run.runtime.servers.log_out("vault")
+    assert ended.was_logged_in
+    assert "didn't revoke the refresh token (HTTP 503)" in ended.note
+    assert not list((home / "data" / "logins").glob("*.json"))

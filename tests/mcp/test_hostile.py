@@ -6,7 +6,7 @@ import asyncio
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 from servers import HOSTILE_SERVER, SDK_SERVER, Answering, Open, call, events_of, processes_of, run
@@ -20,6 +20,21 @@ pytestmark = pytest.mark.promise("MCP-1", "SEC-8")
 
 _SECONDS = 30.0
 """Generous, because the machine may be busy; a server that isn't bounded takes forever."""
+
+
+over_both = pytest.mark.parametrize("transport", ["stdio", "http"])
+
+
+@pytest.fixture
+def open_hostile(open_server: Open, serve_http: Callable[..., str], transport: str) -> Open:
+    """Return a function that opens a runtime with the hostile server in a mode."""
+
+    def open_hostile(mode: str, **config: object) -> Awaitable[Runtime]:
+        if transport == "http":
+            return open_server(serve_http(HOSTILE_SERVER, mode), **config)
+        return open_server(HOSTILE_SERVER, mode, **config)
+
+    return open_hostile
 
 
 def peer(runtime: Runtime) -> ServerStatus:
@@ -102,25 +117,61 @@ async def test_a_hundred_megabytes_on_stderr_keep_only_the_last_lines(open_serve
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000
 
 
-async def test_five_thousand_tools_are_listed(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "many")
+@over_both
+async def test_five_thousand_tools_are_listed(open_hostile: Open) -> None:
+    runtime = await open_hostile("many")
     assert len([spec for spec in runtime.tools.all() if spec.pack == "peer"]) == peer(runtime).tools == 5000
     assert runtime.tools.get("peer.tool_4999") is not None
 
 
-@pytest.mark.parametrize("mode", ["cursor", "cursors"])
-async def test_a_list_without_an_end_ends_with_a_problem(open_server: Open, mode: str) -> None:
+@over_both
+@pytest.mark.parametrize("mode", ["cursor", "cursors", "heavy"])
+async def test_a_list_without_an_end_ends_with_a_problem(open_hostile: Open, mode: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.monotonic()
-    runtime = await open_server(HOSTILE_SERVER, mode, timeout=60.0)
+    runtime = await open_hostile(mode, timeout=60.0)
     assert time.monotonic() - began < _SECONDS
     assert peer(runtime).state is ServerState.DEGRADED
     assert any("Pegboard stopped reading it after" in problem.message for problem in problems(runtime))
     assert (runtime.tools.get("peer.ok") is not None) is (mode == "cursor")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kilobytes
+    await works(runtime)
 
 
+@over_both
+@pytest.mark.promise("MCP-6")
+@pytest.mark.parametrize(
+    ("mode", "found", "said"),
+    [
+        ("cursor", 1, "repeats a page of its list of {}"),
+        ("cursors", 0, "50 pages in a row with nothing new"),
+        ("many", 10_000, "more than 10,000 {}"),
+        ("heavy", 7, "more than 67 MB"),
+        ("ok", 2, "3 items that are invalid"),
+    ],
+)
+async def test_lists_of_resources_and_prompts_are_bounded_and_their_problems_shown(
+    open_hostile: Open, mode: str, found: int, said: str
+) -> None:
+    runtime = await open_hostile(mode, timeout=60.0)
+    lists = {
+        "resources": await runtime.servers.resources("peer"),
+        "resource templates": await runtime.servers.templates("peer"),
+        "prompts": await runtime.servers.prompts("peer"),
+    }
+    await asyncio.to_thread(runtime.tools.scan)
+    for what, listed in lists.items():
+        assert not isinstance(listed, Problem), listed
+        assert len(listed) == found, what
+        assert any(said.format(what) in problem.message for problem in problems(runtime)), what
+    assert peer(runtime).state is ServerState.DEGRADED
+    await works(runtime)
+
+
+@over_both
 @pytest.mark.promise("MCP-8")
-async def test_odd_and_repeated_names_stay_usable(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "names")
+async def test_odd_and_repeated_names_stay_usable(open_hostile: Open) -> None:
+    runtime = await open_hostile("names")
     names = [spec.name for spec in runtime.tools.all() if spec.pack == "peer"]
     assert len(names) == len(set(names)) == 10
     assert all(len(name) <= 64 and name.isascii() and name.isprintable() and " " not in name for name in names)
@@ -130,8 +181,9 @@ async def test_odd_and_repeated_names_stay_usable(open_server: Open) -> None:
     assert any("lists the tool “ok” more than once" in problem.message for problem in problems(runtime))
 
 
-async def test_one_invalid_schema_hides_no_other_tool(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "schemas")
+@over_both
+async def test_one_invalid_schema_hides_no_other_tool(open_hostile: Open) -> None:
+    runtime = await open_hostile("schemas")
     specs = [spec for spec in runtime.tools.all() if spec.pack == "peer"]
     assert len(specs) == 10
     for spec in specs:
@@ -144,8 +196,9 @@ async def test_one_invalid_schema_hides_no_other_tool(open_server: Open) -> None
     assert [one.uri for one in resources] == ["memo://one", "memo://two"]
 
 
-async def test_a_list_that_keeps_changing_is_read_now_and_then(open_server: Open) -> None:
-    runtime = await open_server(HOSTILE_SERVER, "churn")
+@over_both
+async def test_a_list_that_keeps_changing_is_read_now_and_then(open_hostile: Open) -> None:
+    runtime = await open_hostile("churn")
     seen: set[str] = set()
 
     async def follow() -> None:
@@ -157,6 +210,8 @@ async def test_a_list_that_keeps_changing_is_read_now_and_then(open_server: Open
     await asyncio.wait_for(follow(), _SECONDS)
     assert (await run(runtime, "peer.ok")).data == "fine"
     assert len(seen) <= 4  # of the sixty versions or more that there were
+    assert 2 <= peer(runtime).content_changes <= 5
+    await works(runtime)
 
 
 @pytest.mark.parametrize("mode", ["twice", "other_id"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 from chat_stage import on_chat
 from models import calls, says
+from oauth_server import OAuthServer
+from provider import FakeProvider
+from provider import says as answers
 from servers import HOSTILE_SERVER, SDK_SERVER
 from stage import Stage, on_stage
 
@@ -350,3 +354,53 @@ async def test_the_approval_card_names_the_server(tmp_path: Path, rule: bool) ->
         await stage.asked()
         assert "MCP server peer" in "\n".join(stage.lines)
         assert ("A rule of" in "\n".join(stage.lines)) is rule
+
+
+@pytest.mark.promise("MCP-7")
+async def test_logging_in_with_the_button_makes_a_server_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    import webbrowser
+
+    pages: list[bytes] = []
+
+    class Browser(webbrowser.BaseBrowser):
+        def open(self, url: str, new: int = 0, autoraise: bool = True) -> bool:
+            del new, autoraise
+            with urllib.request.urlopen(url, timeout=20) as page:  # follows the redirects
+                pages.append(page.read())
+            return True
+
+    monkeypatch.setattr(webbrowser, "get", Browser)
+    with OAuthServer().running() as oauth:
+        async with with_servers(ServerConfig(name="vault", url=oauth.url, timeout=60.0)) as stage:
+            await stage.until(lambda: "? needs login" in line_of(stage, "vault"), "the server needs a login")
+            await select(stage, "vault")
+            await stage.until_seen("Log in alt+l")
+            await stage.pilot.click("#login")
+            await stage.until(lambda: isinstance(stage.app.screen, VisitScreen), "the address is shown")
+            await stage.until_seen("Log in to vault")
+            assert not pages
+            await stage.press("ctrl+y")
+            await ready(stage, "vault")
+            await stage.until(lambda: "● ready" in line_of(stage, "vault"), "the server is ready")
+            assert b"Return to Pegboard" in pages[0]
+            assert oauth.paths() == ["/register", "/authorize", "/token"]
+            assert not stage.screen.query_one("#login").display
+
+
+@pytest.mark.promise("MCP-5")
+async def test_an_approved_prompt_is_answered_by_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeProvider(answers("4", "2")).running() as provider:
+        monkeypatch.setenv("PEGBOARD_MODEL__NAME", "openai:fake")
+        monkeypatch.setenv("PEGBOARD_MODEL__BASE_URL", provider.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        async with with_servers(server(SDK_SERVER)) as stage:
+            await ready(stage)
+            await start_call(stage, "peer.ask_model")
+            await stage.until(lambda: isinstance(stage.app.screen, SamplingScreen), "the prompt is there")
+            assert provider.asked == [], "nothing is sent before it is approved"
+            await stage.press("ctrl+y")
+            await stage.until(lambda: stage.result.result is not None, "the call has ended")
+            assert stage.result.result is not None
+            assert stage.result.result.data == "openai:fake said 42"
+            asked = [(one["role"], one["content"]) for one in provider.asked[0].body["messages"]]
+            assert asked == [("system", "Be brief."), ("user", "What is six times seven?")]

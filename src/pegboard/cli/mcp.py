@@ -19,7 +19,7 @@ from pegboard.cli.server_entries import (
     target,
     write_entries,
 )
-from pegboard.cli.servers import ElicitOption, answer_questions
+from pegboard.cli.servers import ElicitOption, answer_questions, narrate_new_problems
 
 if TYPE_CHECKING:
     from pegboard.config.client_files import FoundServer
@@ -275,15 +275,17 @@ def login(context: typer.Context, name: OptionalServer = None, packs: PacksOptio
 
 @mcp.command()
 def logout(context: typer.Context, name: OptionalServer = None, packs: PacksOption = None) -> None:
-    """Forget the login to a server."""
+    """Forget the login to a server, and have its tokens revoked if the server can do that."""
     from pegboard.cli.output import narrate
     from pegboard.cli.servers import add_given
 
     runtime = open_runtime(context)
     add_given(runtime, context.meta.get("pegboard.mcp", ()))
     name = _chosen(runtime, name)
-    was_logged_in = _or_exit(asyncio.run(runtime.servers.log_out(name)))
-    narrate(f"You are logged out of {name}." if was_logged_in else f"You were not logged in to {name}.")
+    ended = _or_exit(asyncio.run(runtime.servers.log_out(name)))
+    narrate(f"You are logged out of {name}." if ended.was_logged_in else f"You were not logged in to {name}.")
+    if ended.note:
+        narrate(f"The tokens may stay valid until they expire. {ended.note}")
 
 
 @mcp.command()
@@ -295,8 +297,10 @@ def resources(
 
     runtime = _connected(context, name)
     name = _chosen(runtime, name)
+    known = [*runtime.problems()]
     listed = _requested(runtime.servers.resources(name))
     templates = _requested(runtime.servers.templates(name))
+    narrate_new_problems(runtime, known)
     if json:
         print_json({"resources": listed, "templates": templates})
         return
@@ -350,7 +354,10 @@ def prompts(
     from pegboard.cli.output import print_json, print_table
 
     runtime = _connected(context, name)
-    listed = _requested(runtime.servers.prompts(_chosen(runtime, name)))
+    name = _chosen(runtime, name)
+    known = [*runtime.problems()]
+    listed = _requested(runtime.servers.prompts(name))
+    narrate_new_problems(runtime, known)
     if json:
         print_json(listed)
         return
@@ -481,7 +488,7 @@ def _configs(runtime: Runtime) -> Iterator[tuple[ServerConfig, ServerStatus]]:
 
 def _row(runtime: Runtime, config: ServerConfig, status: ServerStatus) -> dict[str, Any]:
     return {
-        **status.model_dump(mode="json", by_alias=True),
+        **status.model_dump(mode="json", by_alias=True, exclude={"content_changes"}),
         "target": target(runtime, config.command, config.args, config.url),
         "origin": _origin(runtime, config.name) if config.saved else "--mcp",
     }

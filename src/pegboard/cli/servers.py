@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -154,3 +154,16 @@ def _configured(runtime: Runtime, name: str | None) -> list[str]:
         return [pack]
     # The pack of a server whose name is taken has a suffix.
     return [] if runtime.tools.get(name) else [server for server in servers if pack.startswith(server)]
+
+
+def narrate_new_problems(runtime: Runtime, known: Collection[Problem]) -> None:
+    """Print the problems that lists of a server have revealed.
+
+    Args:
+        runtime: The runtime.
+        known: The problems before.
+    """
+    from pegboard.cli.output import narrate_problems
+
+    runtime.tools.scan()
+    narrate_problems(problem for problem in runtime.problems() if problem not in known)

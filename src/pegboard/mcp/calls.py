@@ -17,8 +17,7 @@ from mcp_types import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from pegboard.mcp.connection import ERRORS
-from pegboard.mcp.failures import error_text, validation_text
+from pegboard.mcp.failures import ERRORS, error_text, validation_text
 from pegboard.mcp.results import ResultReader
 from pegboard.mcp.texts import quotation
 from pegboard.models import ResultMeta, Started, ToolError, ToolResult, ToolSpec

@@ -7,10 +7,9 @@ import math
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 
 import anyio
-import httpx2
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -18,32 +17,27 @@ from mcp_types import (
     LoggingMessageNotificationParams,
     ServerCapabilities,
     ServerNotification,
-    ToolListChangedNotification,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from pegboard import __version__
 from pegboard.discovery.collector import collector_paused
-from pegboard.mcp.failures import Failure, UnusableServerError, error_text
+from pegboard.mcp.announcements import Announcements
+from pegboard.mcp.failures import ERRORS, Failure, UnusableServerError, error_text
+from pegboard.mcp.limits import FIRST_REST, LONGEST_REST
 from pegboard.mcp.link import Link, link
 from pegboard.mcp.listing import list_tools
 from pegboard.mcp.questions import Questions
 from pegboard.mcp.specs import tool_specs
 from pegboard.mcp.texts import log_line, quotation
-from pegboard.mcp.watch import Watch
+from pegboard.mcp.watch import MOST_REASONS, Watch
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolSpec
 from pegboard.results.sizes import count
 
 if TYPE_CHECKING:
+    from pegboard.mcp.contents import Listed
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
-
-ERRORS: Final = (
-    MCPError, ExceptionGroup, RuntimeError, ValueError, OSError, httpx2.HTTPError, httpx2.InvalidURL,
-    httpx2.StreamError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream,
-)  # fmt: skip
-"""What the SDK raises for a server's sake."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 """Seconds between attempts to connect; each failure doubles the pause."""
@@ -51,8 +45,6 @@ _MOST_FAILURES = 10
 """Failures in a row after which Pegboard waits for the user."""
 _STABLE_SECONDS = 30.0
 """Time after which a connection counts as stable, so that the next pause is short again."""
-_FIRST_REST, _LONGEST_REST = 1.0, 30.0
-"""Seconds between two readings of a list that keeps changing."""
 
 _REASON_SECONDS = 1.0
 """Time to wait for the exit code of a server whose stdout was closed."""
@@ -93,7 +85,7 @@ class Connection:
         self._changed = changed
         self.pack = config.name
         """Name of its pack; empty until a server without a name has reported one."""
-        self.snapshot = Snapshot()
+        self.snapshot = self._tools = Snapshot()
         state = ServerState.CONNECTING if config.enabled else ServerState.DISABLED
         self.status = ServerStatus(name=config.name, state=state)
         self._client: Client | None = None
@@ -105,7 +97,10 @@ class Connection:
         self._gone = asyncio.Event()
         self._is_stale = False
         self._closed = asyncio.Event()
+        self._list_problems: dict[str, tuple[Problem, ...]] = {}
+        """Problems of the lists of resources and prompts."""
         self._calls: dict[RunningCall, anyio.CancelScope] = {}
+        self.announcements = Announcements(tools_changed=self._mark_stale, contents_changed=self._note_contents)
         self._questions = Questions(
             config,
             services,
@@ -202,6 +197,34 @@ class Connection:
             reason = quotation(str(error) or type(error).__name__)
             return self._problem(f"The request to the server {self.pack} failed: {reason}.", "")
 
+    async def listed(self, what: str, send: Request[Listed[_T]]) -> tuple[_T, ...] | Problem:
+        """Read a list of the server; return it, or why it can't be read. Its problems become those of the server.
+
+        Args:
+            what: Name of the list in the protocol.
+            send: Reads it.
+        """
+        if self._watch is not None:
+            self._watch.dropped.pop(what, None)
+        answer = await self.request(send)
+        if isinstance(answer, Problem):
+            return answer
+        notes = [answer.problem] if answer.problem else []
+        if self._watch is not None and (dropped := self._watch.dropped.pop(what, None)):
+            number = count(len(dropped), "item") if len(dropped) < MOST_REASONS else f"{MOST_REASONS} items or more"
+            notes.append(
+                f"Its list {what} has {number} that are invalid and left out, such as {quotation(dropped[0])}."
+            )
+        found = tuple(
+            self._problem(f"The server {self.pack}: {note}", "Report this to the server's author.", "warning")
+            for note in notes
+        )
+        if found != self._list_problems.get(what, ()):
+            self._list_problems[what] = found
+            if self._client is not None:
+                self._publish(self._tools, self.status.tools, None)
+        return answer.items
+
     async def answer(self, params: object) -> str:
         """Ask the user a question that came with an error; return the action."""
         from mcp_types import ElicitRequestURLParams
@@ -287,6 +310,7 @@ class Connection:
             return Failure(resolved.message, resolved.fix, is_final=True)
         self._closed.clear()
         self._is_stale = False
+        self._list_problems.clear()
         try:
             made = link(
                 config,
@@ -342,16 +366,14 @@ class Connection:
     async def _serve(self, client: Client) -> None:
         """Follow the list of tools until the connection ends."""
         async with anyio.create_task_group() as group:
-            tools = client.server_capabilities.tools
-            if client.protocol_version in MODERN_PROTOCOL_VERSIONS and tools is not None and tools.list_changed:
-                group.start_soon(self._listen, client)
-            rest = _FIRST_REST
+            group.start_soon(self.announcements.serve, client)
+            rest = FIRST_REST
             while await self._has_changed():
                 self._is_stale = False
                 await self._list_again(client)
                 with anyio.move_on_after(rest):
                     await self._closed.wait()
-                rest = min(_LONGEST_REST, 2 * rest) if self._is_stale else _FIRST_REST
+                rest = min(LONGEST_REST, 2 * rest) if self._is_stale else FIRST_REST
             group.cancel_scope.cancel()
 
     async def _has_changed(self) -> bool:
@@ -360,18 +382,6 @@ class Connection:
             self._wake.clear()
             await self._wake.wait()
         return not self._closed.is_set()
-
-    async def _listen(self, client: Client) -> None:
-        """Follow the list of tools of a server that announces changes only to subscribers."""
-        pause = _FIRST_REST
-        while True:
-            try:
-                async with client.listen(tools_list_changed=True) as events:
-                    async for _ in events:
-                        self._mark_stale()
-            except ERRORS:
-                pause = min(_LONGEST_PAUSE, 2 * pause)
-            await anyio.sleep(pause)
 
     async def _list(self, client: Client) -> None:
         if client.server_capabilities.tools is None:
@@ -403,7 +413,9 @@ class Connection:
             yield self._problem(message, fix if self.config.saved else "", "warning")
 
     def _publish(self, snapshot: Snapshot, tools: int, latency_ms: float | None) -> None:
-        self.snapshot = snapshot
+        self._tools = snapshot
+        others = [problem for found in self._list_problems.values() for problem in found]
+        self.snapshot = snapshot = Snapshot(snapshot.specs, (*snapshot.problems, *others))
         worst = next((problem for problem in snapshot.problems if problem.severity == "error"), None)
         worst = worst or next(iter(snapshot.problems), None)
         more = f" ({len(snapshot.problems) - 1} more)" if len(snapshot.problems) > 1 else ""
@@ -446,9 +458,12 @@ class Connection:
         self._is_stale = True
         self._wake.set()
 
+    def _note_contents(self) -> None:
+        self._set(content_changes=self.status.content_changes + 1)
+
     async def _on_message(self, message: ServerNotification | Exception) -> None:
-        if isinstance(message, ToolListChangedNotification):
-            self._mark_stale()
+        if not isinstance(message, Exception):
+            self.announcements.receive(message)
 
     async def _on_log(self, params: LoggingMessageNotificationParams) -> None:
         self._log("log", log_line(params.level, params.logger, params.data))

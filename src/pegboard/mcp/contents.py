@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
-from pegboard.mcp.limits import MOST_PAGES
+from pegboard.mcp.limits import LONGEST_LIST, MOST_EMPTY_PAGES, MOST_PAGES
 from pegboard.models.server_content import (
     Completion,
     PromptArgument,
@@ -23,23 +23,37 @@ from pegboard.models.server_content import (
     ResourceInfo,
     ResourceTemplate,
 )
+from pegboard.results.sizes import size
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp_types import PaginatedResult
 
 _PageT = TypeVar("_PageT", bound="PaginatedResult")
+_ItemT = TypeVar("_ItemT")
 _VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
 _MOST = 10_000
 """Items of a list."""
 
 
-async def resources(client: Client) -> tuple[ResourceInfo, ...]:
+class Listed(NamedTuple, Generic[_ItemT]):
+    """A list of a server, or its beginning."""
+
+    items: tuple[_ItemT, ...] = ()
+    problem: str = ""
+    """Why the list is incomplete; empty if it isn't."""
+
+
+async def resources(client: Client) -> Listed[ResourceInfo]:
     """Return the resources of a server."""
     if client.server_capabilities.resources is None:
-        return ()
-    pages = await _pages(lambda cursor: client.list_resources(cursor=cursor))
-    return tuple(
+        return Listed()
+    found, problem = await _items(
+        "resources",
+        lambda cursor: client.list_resources(cursor=cursor),
+        lambda page: ((one.uri, one) for one in page.resources),
+    )
+    items = (
         ResourceInfo(
             uri=str(one.uri),
             name=one.name,
@@ -48,17 +62,21 @@ async def resources(client: Client) -> tuple[ResourceInfo, ...]:
             mime_type=one.mime_type or "",
             size=one.size,
         )
-        for page in pages
-        for one in page.resources
-    )[:_MOST]
+        for one in found
+    )
+    return Listed(tuple(items), problem)
 
 
-async def templates(client: Client) -> tuple[ResourceTemplate, ...]:
+async def templates(client: Client) -> Listed[ResourceTemplate]:
     """Return the templates of a server's resources."""
     if client.server_capabilities.resources is None:
-        return ()
-    pages = await _pages(lambda cursor: client.list_resource_templates(cursor=cursor))
-    return tuple(
+        return Listed()
+    found, problem = await _items(
+        "resource templates",
+        lambda cursor: client.list_resource_templates(cursor=cursor),
+        lambda page: ((one.uri_template, one) for one in page.resource_templates),
+    )
+    items = (
         ResourceTemplate(
             uri_template=one.uri_template,
             name=one.name,
@@ -67,9 +85,9 @@ async def templates(client: Client) -> tuple[ResourceTemplate, ...]:
             mime_type=one.mime_type or "",
             variables=_variables(one.uri_template),
         )
-        for page in pages
-        for one in page.resource_templates
-    )[:_MOST]
+        for one in found
+    )
+    return Listed(tuple(items), problem)
 
 
 async def read(client: Client, uri: str, folder: Path) -> tuple[ResourceContents, ...]:
@@ -96,12 +114,16 @@ async def expand(template: str, variables: dict[str, str]) -> str:
     return UriTemplate.parse(template).expand(variables)
 
 
-async def prompts(client: Client) -> tuple[PromptInfo, ...]:
+async def prompts(client: Client) -> Listed[PromptInfo]:
     """Return the prompts of a server."""
     if client.server_capabilities.prompts is None:
-        return ()
-    pages = await _pages(lambda cursor: client.list_prompts(cursor=cursor))
-    return tuple(
+        return Listed()
+    found, problem = await _items(
+        "prompts",
+        lambda cursor: client.list_prompts(cursor=cursor),
+        lambda page: ((one.name, one) for one in page.prompts),
+    )
+    items = (
         PromptInfo(
             name=one.name,
             title=one.title or "",
@@ -111,9 +133,9 @@ async def prompts(client: Client) -> tuple[PromptInfo, ...]:
                 for arg in one.arguments or ()
             ),
         )
-        for page in pages
-        for one in page.prompts
-    )[:_MOST]
+        for one in found
+    )
+    return Listed(tuple(items), problem)
 
 
 async def prompt(client: Client, name: str, arguments: dict[str, str], folder: Path) -> PromptText:
@@ -143,19 +165,51 @@ async def complete(client: Client, of: str, argument: str, value: str, others: d
     return Completion(values=tuple(result.completion.values[:100]), has_more=bool(result.completion.has_more))
 
 
-async def _pages(fetch: Callable[[str | None], Awaitable[_PageT]]) -> list[_PageT]:
-    """Return all pages of a list; stop at a page that is repeated."""
-    pages: list[_PageT] = []
-    seen: set[str] = set()
+async def _items(
+    what: str,
+    fetch: Callable[[str | None], Awaitable[_PageT]],
+    keyed: Callable[[_PageT], Iterable[tuple[Hashable, _ItemT]]],
+) -> tuple[list[_ItemT], str]:
+    """Return the items of all pages of a list, each once, and why they aren't all, if they aren't.
+
+    Args:
+        what: Name of the items.
+        fetch: Returns the page after a cursor.
+        keyed: Returns the items of a page with what distinguishes them.
+    """
+    items: dict[Hashable, _ItemT] = {}
+    cursors: set[str] = set()
     cursor: str | None = None
+    length = empty = 0
+    problem = f"Its list of {what} has more than {MOST_PAGES:,} pages, so Pegboard stopped reading it"
     for _ in range(MOST_PAGES):
         page = await fetch(cursor)
-        pages.append(page)
+        before = len(items)
+        length += len(page.model_dump_json())
+        for key, item in keyed(page):
+            items.setdefault(key, item)
         cursor = page.next_cursor
-        if not cursor or cursor in seen:
+        if not cursor:
+            problem = ""
             break
-        seen.add(cursor)
-    return pages
+        if cursor in cursors:
+            problem = f"It repeats a page of its list of {what}, so Pegboard stopped reading it"
+            break
+        if len(items) >= _MOST:
+            problem = f"It lists more than {_MOST:,} {what}, so Pegboard stopped reading"
+            break
+        empty = 0 if len(items) > before else empty + 1
+        if empty >= MOST_EMPTY_PAGES:
+            problem = f"Its list of {what} has {empty} pages in a row with nothing new, so Pegboard stopped reading it"
+            break
+        if length > LONGEST_LIST:
+            problem = f"Its list of {what} has more than {size(LONGEST_LIST)}, so Pegboard stopped reading it"
+            break
+        cursors.add(cursor)
+    if len(items) > _MOST:
+        problem = f"It lists more than {_MOST:,} {what}, so Pegboard stopped reading"
+    found = [*items.values()][:_MOST]
+    return found, problem and f"{problem} after {len(found):,} {what}."
 
 
 def _variables(template: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+import anyio
 import httpx2
 from mcp.shared.exceptions import MCPError
 from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from pegboard.mcp.http import LastResponse
     from pegboard.mcp.process import ServerProcess
     from pegboard.models.server import ServerConfig
+
+ERRORS: Final = (
+    MCPError, ExceptionGroup, RuntimeError, ValueError, OSError, httpx2.HTTPError, httpx2.InvalidURL,
+    httpx2.StreamError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream,
+)  # fmt: skip
+"""What the SDK raises for a server's sake."""
 
 _VERSIONS: Final = f"{SUPPORTED_PROTOCOL_VERSIONS[0]} to {SUPPORTED_PROTOCOL_VERSIONS[-1]}"
 

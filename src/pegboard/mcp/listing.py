@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcp_types import ListToolsResult, PaginatedRequestParams, Tool
 from pydantic import JsonValue
 
-from pegboard.mcp.limits import MOST_PAGES, MOST_TOOLS
+from pegboard.mcp.limits import LONGEST_LIST, MOST_EMPTY_PAGES, MOST_PAGES, MOST_TOOLS
 from pegboard.mcp.watch import RAW_TOOLS, Watch, slim
+from pegboard.results.sizes import size
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -62,7 +63,7 @@ async def list_tools(client: Client, watch: Watch) -> Listing:
     rejected: set[str] = set()
     cursors: set[str] = set()
     cursor: str | None = None
-    problem, latency = "", 0.0
+    problem, latency, length, empty = "", 0.0, 0, 0
     began = asyncio.get_running_loop().time()
     for page in range(MOST_PAGES):
         params = PaginatedRequestParams(cursor=cursor) if cursor else None
@@ -73,6 +74,7 @@ async def list_tools(client: Client, watch: Watch) -> Listing:
         raw: list[JsonValue] = (result.meta or {}).get(RAW_TOOLS, [])
         rejected |= _introduce(client, raw)
         tools += raw
+        length += sum(len(repr(tool)) for tool in raw)
         cursor = result.next_cursor
         if not cursor:
             break
@@ -81,6 +83,13 @@ async def list_tools(client: Client, watch: Watch) -> Listing:
             break
         if len(tools) > MOST_TOOLS:
             problem = f"The server lists more than {MOST_TOOLS:,} tools, so Pegboard stopped reading"
+            break
+        empty = 0 if raw else empty + 1
+        if empty >= MOST_EMPTY_PAGES:
+            problem = f"The list of tools has {empty} pages in a row without tools, so Pegboard stopped reading it"
+            break
+        if length > LONGEST_LIST:
+            problem = f"The list of tools has more than {size(LONGEST_LIST)}, so Pegboard stopped reading it"
             break
         cursors.add(cursor)
     else:

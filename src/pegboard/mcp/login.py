@@ -7,8 +7,7 @@ import asyncio
 from mcp import Client
 
 from pegboard.mcp.authorization import Learn, LogIn, ServerAuthorization
-from pegboard.mcp.connection import ERRORS
-from pegboard.mcp.failures import explain
+from pegboard.mcp.failures import ERRORS, explain
 from pegboard.mcp.http import LastResponse, http_streams
 from pegboard.mcp.logins import Logins
 from pegboard.mcp.texts import quotation

@@ -34,6 +34,7 @@ RAW_TOOLS = "pegboard/tools"
 """Key in the `_meta` of a list of tools: the tools as the server sent them."""
 
 _RAW_LIST = "tools/list, raw"
+_LISTEN = "subscriptions/listen"
 
 _BURST = 2_000.0
 """Messages that a server may send without a limit of their rate."""
@@ -41,6 +42,7 @@ _RATE_BUSY, _RATE_IDLE = 1_000.0, 50.0
 """Messages per second that it may send then: while it works on requests, and otherwise."""
 _SLACK = 20_000.0
 """Messages beyond these limits that are dropped if they only inform; then the server is slowed down."""
+MOST_REASONS = 100
 _INFORMS = frozenset({"notifications/progress", "notifications/message"})
 
 Read = ReadStream[SessionMessage | Exception]
@@ -67,8 +69,8 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         """Whether the next list of tools is for `listing`, not for the SDK."""
         self.version = ""
         """Protocol version in use, once it is known."""
-        self.dropped: list[str] = []
-        """Why items of other lists were dropped; cleared by those who read it."""
+        self.dropped: dict[str, list[str]] = {}
+        """Why invalid items of other lists were dropped, by the name of the list; cleared by those who read it."""
         self.strays = 0
         """Number of responses to no open request."""
         self.on_closed: Callable[[], None] = lambda: None
@@ -130,7 +132,8 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
     async def _limit_rate(self) -> bool:
         """Slow down a server that sends far too much; return whether it sends too much."""
         now = asyncio.get_running_loop().time()
-        rate = _RATE_BUSY if self._sent else _RATE_IDLE
+        is_busy = any(method != _LISTEN for method in self._sent.values())  # a subscription stays open for ever
+        rate = _RATE_BUSY if is_busy else _RATE_IDLE
         self._budget = min(_BURST, self._budget + (now - self._budget_at) * rate) - 1
         self._budget_at = now
         if self._budget < -_SLACK:
@@ -158,7 +161,9 @@ class Watch(AbstractAsyncContextManager[TransportStreams]):
         except ValidationError as error:
             name = item.get("name") or item.get("uri") if isinstance(item, dict) else None
             where, what = ".".join(map(str, error.errors()[0]["loc"][2:])), error.errors()[0]["msg"]
-            self.dropped.append(f"{str(name)[:100] if name else 'One'}: {where}: {what}")
+            reasons = self.dropped.setdefault(_LISTS[method], [])
+            if len(reasons) < MOST_REASONS:
+                reasons.append(f"{str(name)[:100] if name else 'without a name'}: {where}: {what}")
             return False
         except KeyError:  # a method that this version doesn't have
             pass

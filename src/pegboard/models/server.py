@@ -89,6 +89,8 @@ class ServerStatus(DataModel):
     """Names of the capabilities that the server reports, such as `tools` and `resources.subscribe`."""
     tools: int = 0
     """Number of tools that it offers."""
+    content_changes: int = 0
+    """How often it has announced changes of its resources or prompts."""
     latency_ms: float | None = None
     """Round-trip time of the last ping or listing in milliseconds; None before the first."""
 

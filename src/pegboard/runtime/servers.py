@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast  # Any: what coroutines yield and receive
 
 from pegboard.errors import ModelError
 from pegboard.models import JsonObject, Problem, SamplingRequest, ServerConfig, ServerStatus
 from pegboard.models.server_content import ForwardedError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from pegboard.mcp.connection import Connection, Request
+    from pegboard.mcp.contents import Listed
     from pegboard.mcp.services import Sampled, User
     from pegboard.models.server_content import (
         Completion,
@@ -26,6 +29,14 @@ if TYPE_CHECKING:
     from pegboard.runtime.parts import Parts
 
 _T = TypeVar("_T")
+
+
+class LoggedOut(NamedTuple):
+    """The end of a login."""
+
+    was_logged_in: bool
+    note: str = ""
+    """Why its tokens may stay valid at the server; empty if they don't."""
 
 
 class Servers:
@@ -169,28 +180,35 @@ class Servers:
 
         return await hub.run(log_in)
 
-    async def log_out(self, name: str) -> bool | Problem:
-        """Forget the login to a server; return whether there was one."""
+    async def log_out(self, name: str) -> LoggedOut | Problem:
+        """Forget the login to a server, and ask the authorization server to revoke its tokens."""
         import asyncio
 
         config = self._parts.hub.config(name) if self._parts.has_servers else None
         if config is None:
             return self._unknown(name)
         if config.url is None:
-            return False
-        return await asyncio.to_thread(self._parts.logins.remove, config.url)
+            return LoggedOut(False)
+        login = await asyncio.to_thread(self._parts.logins.read, config.url)
+        removed = await asyncio.to_thread(self._parts.logins.remove, config.url)
+        if isinstance(removed, Problem) or login is None or isinstance(login, Problem):
+            return removed if isinstance(removed, Problem) else LoggedOut(removed)
+        resolved = await asyncio.to_thread(self._parts.hub.services.resolve, config)
+        oauth = None if isinstance(resolved, Problem) else resolved.config.oauth
+        revoke = (await asyncio.to_thread(_import_revocation)).revoke
+        return LoggedOut(removed, await revoke(login, oauth.client_id, oauth.client_secret) if oauth else "")
 
     async def resources(self, name: str) -> tuple[ResourceInfo, ...] | Problem:
         """Return the resources of a server, or why they can't be listed."""
         from pegboard.mcp import contents
 
-        return await self._request(name, contents.resources)
+        return await self._listed(name, "resources", contents.resources)
 
     async def templates(self, name: str) -> tuple[ResourceTemplate, ...] | Problem:
         """Return the templates of a server's resources, or why they can't be listed."""
         from pegboard.mcp import contents
 
-        return await self._request(name, contents.templates)
+        return await self._listed(name, "resourceTemplates", contents.templates)
 
     async def read(self, name: str, uri: str) -> tuple[ResourceContents, ...] | Problem:
         """Return the contents of a resource, or why it can't be read. Binary contents are saved to a file."""
@@ -198,6 +216,44 @@ class Servers:
 
         results = self._parts.paths.results
         return await self._request(name, lambda client: contents.read(client, uri, results))
+
+    async def follow(self, name: str, uri: str) -> AsyncGenerator[None]:
+        """Subscribe to a resource until this ends; yield when a subscription begins and after each change.
+
+        Yields nothing if the server has no subscriptions. The longer changes keep coming, the less often it yields.
+        """
+        import asyncio
+
+        hub = self._parts.hub if self._parts.has_servers else None
+        if hub is None or hub.config(name) is None:
+            return
+        from pegboard.mcp.limits import FIRST_REST, LONGEST_REST
+
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(changed.set)
+
+        async def subscribe() -> None:
+            connection: Connection | None = hub.connection(name)
+            assert connection is not None, "every server has one once the hub runs"
+            await connection.announcements.follow(uri, wake)
+
+        try:
+            stop = await hub.spawn(subscribe, lambda _: None)
+        except RuntimeError:  # the connections are closed
+            return
+        rest = FIRST_REST
+        try:
+            while True:
+                await changed.wait()
+                changed.clear()
+                yield
+                await asyncio.sleep(rest)
+                rest = min(LONGEST_REST, 2 * rest) if changed.is_set() else FIRST_REST
+        finally:
+            stop()
 
     async def expand(self, name: str, template: str, variables: dict[str, str]) -> str | Problem:
         """Return the URI that a template of a server means with these variables, or why it is invalid."""
@@ -209,7 +265,7 @@ class Servers:
         """Return the prompts of a server, or why they can't be listed."""
         from pegboard.mcp import contents
 
-        return await self._request(name, contents.prompts)
+        return await self._listed(name, "prompts", contents.prompts)
 
     async def prompt(self, name: str, prompt: str, arguments: dict[str, str]) -> PromptText | Problem:
         """Return a prompt of a server with its arguments filled in, or why there is none."""
@@ -234,18 +290,26 @@ class Servers:
 
         return await self._request(name, lambda client: contents.complete(client, of, argument, value, others or {}))
 
+    async def _listed(self, name: str, what: str, send: Request[Listed[_T]]) -> tuple[_T, ...] | Problem:
+        return await self._connected(name, lambda connection: connection.listed(what, send))
+
     async def _request(self, name: str, send: Request[_T]) -> _T | Problem:
+        return await self._connected(name, lambda connection: connection.request(send))
+
+    async def _connected(
+        self, name: str, use: Callable[[Connection], Coroutine[Any, Any, _T | Problem]]
+    ) -> _T | Problem:
         hub = self._parts.hub if self._parts.has_servers else None
         if hub is None or hub.config(name) is None:
             return self._unknown(name)
 
-        async def request() -> _T | Problem:
+        async def run() -> _T | Problem:
             connection: Connection | None = hub.connection(name)
             assert connection is not None, "every server has one once the hub runs"
-            return await connection.request(send)
+            return await use(connection)
 
         hub.services.user.is_here()
-        return await hub.run(request)
+        return await hub.run(run)
 
     def _unknown(self, name: str) -> Problem:
         known = ", ".join(sorted(self._parts.hub.names())) if self._parts.has_servers else ""
@@ -274,3 +338,10 @@ class Servers:
         except ModelError as error:
             raise SamplingError(str(error)) from error
         return Sampled(ended[-1].message.text, model.name, ended[-1].is_complete)
+
+
+def _import_revocation() -> ModuleType:
+    """Return the module, which imports the SDK; that takes long."""
+    from pegboard.mcp import revocation
+
+    return revocation

@@ -98,7 +98,7 @@ class PagesApp(DialogApp, inherit_bindings=False):
 
     @on(OpenResource)
     def _open_resource(self, request: OpenResource) -> None:
-        from pegboard.tui.dialogs.server_contents import open_resource
+        from pegboard.tui.dialogs.server_resource import open_resource
 
         self.run_worker(open_resource(self, self.runtime, request.server, request.uri), group="resources")
 

@@ -227,7 +227,7 @@ class BlockLines(MarkedLines):
         """Scroll just far enough to show the marked block, or at least its first row."""
         self._catch_up()
         cursor = self.cursor
-        if cursor is None:
+        if cursor is None or cursor + 1 >= len(self._tops):  # without columns, nothing is drawn
             return
         top, bottom = self._tops[cursor], self._tops[cursor + 1] - 1
         if top < self.scroll_offset.y or bottom - top > self.page:

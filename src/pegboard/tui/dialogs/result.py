@@ -59,6 +59,10 @@ class ResultScreen(Dialog[None]):
         """Keep the call as a check."""
         self.app.post_message(KeepCall(self._call.id))
 
+    def refill(self, call: ToolCall, result: ToolResult) -> None:
+        """Show another result."""
+        self._pane.show(call, result)
+
     @on(TalkAbout)
     def _leave(self) -> None:
         """Close: the text is inserted into the prompt of the Chat page."""

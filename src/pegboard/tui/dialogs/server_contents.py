@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import JsonValue
@@ -16,12 +15,12 @@ from textual.content import Content
 from textual.suggester import Suggester
 from textual.widgets import Static
 
-from pegboard.data.json_text import JsonTextError, parse
-from pegboard.models import JsonObject, Problem, ResultMeta, ToolCall, ToolResult, ToolSpec
-from pegboard.models.server_content import Completion, PromptInfo, ResourceContents, ResourceInfo, ResourceTemplate
+from pegboard.models import JsonObject, Problem, ToolSpec
+from pegboard.models.server_content import Completion, PromptInfo, ResourceInfo, ResourceTemplate
 from pegboard.models.spec import McpHandler
 from pegboard.results.clean import clean, clean_line
 from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialogs.server_resource import open_resource
 from pegboard.tui.form import FormPane
 from pegboard.tui.form.editors import TextLine
 from pegboard.tui.messages import TalkAbout
@@ -55,22 +54,6 @@ async def open_item(
             await _open_template(app, runtime, server, item)
         case PromptInfo():
             await _open_prompt(app, runtime, server, item)
-
-
-async def open_resource(app: App[None], runtime: Runtime, server: str, uri: str) -> None:
-    """Read a resource and show it in a result pane."""
-    from pegboard.tui.dialogs.result import ResultScreen
-
-    began = monotonic()
-    read = await runtime.servers.read(server, uri)
-    if isinstance(read, Problem):
-        _report(app, read)
-        return
-    meta = ResultMeta(duration_ms=1000 * (monotonic() - began), worker=f"MCP server {server}")
-    call = ToolCall(name=uri, source="form")
-    title = f"Resource {clean_line(uri)} of {clean_line(server)}"
-    result = ToolResult(ok=True, data=_data(read), meta=meta)
-    await app.push_screen(ResultScreen(call, result, runtime.paths.state, title))
 
 
 async def _open_template(app: App[None], runtime: Runtime, server: str, template: ResourceTemplate) -> None:
@@ -225,25 +208,6 @@ class VariablesScreen(Dialog[dict[str, str] | None]):
 
 def _report(app: App[None], problem: Problem) -> None:
     app.notify(clean_line(str(problem)), severity="error", markup=False)
-
-
-def _data(contents: tuple[ResourceContents, ...]) -> JsonValue:
-    if len(contents) == 1:
-        return _content(contents[0])
-    return [{"uri": one.uri, "content": _content(one)} for one in contents]
-
-
-def _content(content: ResourceContents) -> JsonValue:
-    """Return a text, JSON as its value, or a line with the file of binary content."""
-    kind = content.mime_type
-    if content.text is None:
-        return f"{kind}: {content.problem}" if content.problem else f"{kind}, {content.size}: {content.file}"
-    if kind.partition(";")[0].endswith("json"):
-        try:
-            return parse(content.text)
-        except JsonTextError:
-            return content.text
-    return content.text
 
 
 def _text(content: JsonValue) -> str:

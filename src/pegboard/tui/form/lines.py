@@ -10,6 +10,7 @@ from rich.text import Text
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.geometry import Offset
 from textual.strip import Strip
 from textual.widgets import TextArea
 from textual.widgets.text_area import EditResult, Location
@@ -125,6 +126,12 @@ class Lines(TextArea, inherit_bindings=False):
         super().action_undo()
         if self.document.text == before:
             raise SkipAction
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        """Scroll to the cursor, unless an edit removed its line: Textual moves it after it updates the scroll bars."""
+        if self.cursor_location[0] >= self.document.line_count:
+            return Offset()
+        return super().scroll_cursor_visible(center, animate)
 
     def action_line_break(self) -> None:
         """Insert a line break."""

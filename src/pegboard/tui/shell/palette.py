@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 
 from textual import events
@@ -104,7 +105,17 @@ class Palette(CommandPalette):
 
 
 class _Commands(CommandList):
-    """Textual's list; the original fails when a removed command is clicked."""
+    """Textual's list; the original fails on clicks and pages while its commands change."""
+
+    def action_page_up(self) -> None:
+        """Move up one page, unless new commands have no lines yet."""
+        with suppress(KeyError):
+            super().action_page_up()  # type: ignore[no-untyped-call]  # Textual has no types here
+
+    def action_page_down(self) -> None:
+        """Move down one page, unless new commands have no lines yet."""
+        with suppress(KeyError):
+            super().action_page_down()  # type: ignore[no-untyped-call]  # as above
 
     def _on_click(self, event: events.Click) -> None:  # type: ignore[override]  # Textual calls both handlers
         """Ignore a click on a removed command."""

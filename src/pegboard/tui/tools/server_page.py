@@ -77,6 +77,8 @@ class ServerPage(Vertical):
         self._is_ready = False
         self._read: tuple[str, bool] | None = None
         """The server whose contents are listed, and whether it offers any now."""
+        self._read_changes = 0
+        """Number of changes of its contents that it had announced then."""
         self._items: list[_ServerItem] = []
 
     def compose(self) -> ComposeResult:
@@ -122,11 +124,14 @@ class ServerPage(Vertical):
         offers = {name.partition(".")[0] for name in server.capabilities} & {"resources", "prompts"}
         read = (server.name, server.state in _USABLE and bool(offers))
         self.set_class(not read[1], "-alone")
-        if read != self._read:
-            self._read = read
-            self._show_items([], "")
-            if read[1]:
-                self._read_items(server.name)
+        is_same, changes = read == self._read, server.content_changes
+        if is_same and changes == self._read_changes:
+            return
+        self._read, self._read_changes = read, changes
+        if not is_same:
+            self._show_items([], "Reading resources and prompts…" if read[1] else "")
+        if read[1]:
+            self._read_items(server.name)
 
     def focus_first(self) -> None:
         """Focus the list, or else the first button."""
@@ -157,18 +162,25 @@ class ServerPage(Vertical):
     @work(exclusive=True, group="server contents")
     async def _read_items(self, name: str) -> None:
         """List the resources, templates and prompts of a server."""
-        self._show_items([], "Reading resources and prompts…")
         servers = self._runtime.servers
         found = await asyncio.gather(servers.resources(name), servers.templates(name), servers.prompts(name))
         problems = [str(one) for one in found if isinstance(one, Problem)]
         items: list[_ServerItem] = [item for one in found if not isinstance(one, Problem) for item in one]
         if self._read is not None and self._read[0] == name:
-            self._show_items(items, "\n".join(map(clean_line, problems)))
+            self._show_items(items, "\n".join(map(clean_line, problems)), is_update=True)
 
-    def _show_items(self, items: list[_ServerItem], note: str) -> None:
+    def _show_items(self, items: list[_ServerItem], note: str, *, is_update: bool = False) -> None:
+        """Show a list; a newer version of the shown one keeps the filter and the marked line."""
+        marked = self._list.marked
+        title = None if marked is None else _title(self._items[marked])
+        titles = [_title(item) for item in items]
+        lines = [PickLine(clean_line(line), clean_line(_about(item))) for line, item in zip(titles, items, strict=True)]
         self._items = items
         self._list.empty = "" if note else "The server has no resources and no prompts."
-        self._list.show([PickLine(clean_line(_title(item)), clean_line(_about(item))) for item in items])
+        if is_update:
+            self._list.renew(lines, titles.index(title) if title in titles else None)
+        else:
+            self._list.show(lines)
         self._note.display = bool(note)
         self._note.update(Content(note))
 

@@ -110,6 +110,16 @@ class PickList(FilterList):
         self.set_reactive(PickList.sought, sought)
         self._list(marked if not sought else None)
 
+    def renew(self, lines: Sequence[PickLine], marked: int | None) -> None:
+        """Replace the lines by a newer version of them, and keep the filter.
+
+        Args:
+            lines: The new lines.
+            marked: Index of the line to mark, if the filter shows it.
+        """
+        self._lines = lines
+        self._list(marked)
+
     def erase_filter(self) -> None:
         """Clear the filter and keep the marked line."""
         marked = self.marked

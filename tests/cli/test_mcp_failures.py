@@ -1,0 +1,93 @@
+"""Servers that can't be used, and servers that ask the model, from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import commands
+import pytest
+from provider import FakeProvider, says
+from servers import HOSTILE_SERVER, SDK_SERVER
+from terminals import pegboard as in_terminal
+from tls_page import self_signed
+
+Command = Callable[..., commands.Done]
+COMMANDS = pytest.mark.parametrize("command", [("mcp", "test"), ("tools", "list")], ids=" ".join)
+
+
+@pytest.fixture
+def pegboard(tmp_path: Path) -> Command:
+    """Return a function that runs `pegboard` in `tmp_path` and returns the finished process."""
+
+    def run(*arguments: str, **env: str) -> commands.Done:
+        return commands.pegboard(*arguments, cwd=tmp_path, env={**os.environ, **env}, timeout=90)
+
+    return run
+
+
+def failed(done: commands.Done) -> str:
+    """Return the only message of a command that failed."""
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    [line] = done.stderr.strip().splitlines()
+    return line
+
+
+@COMMANDS
+@pytest.mark.promise("MCP-3")
+def test_a_certificate_that_no_authority_signed_is_named_with_the_next_step(
+    pegboard: Command, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    with self_signed(tmp_path) as url:
+        said = failed(pegboard(*command, "--mcp", url))
+        assert "The TLS connection to 127.0.0.1 failed: self-signed certificate." in said
+        assert "set SSL_CERT_FILE to its certificate" in said
+        said = failed(pegboard(*command, "--mcp", url, SSL_CERT_FILE=str(tmp_path / "certificate.pem")))
+        assert "is not an MCP endpoint (HTTP 404)" in said, "the advice works"
+
+
+@COMMANDS
+@pytest.mark.promise("MCP-3")
+def test_a_server_of_another_protocol_version_is_named_with_the_next_step(
+    pegboard: Command, command: tuple[str, ...]
+) -> None:
+    said = failed(pegboard(*command, "--mcp", shlex.join([sys.executable, str(HOSTILE_SERVER), "version"])))
+    assert "speaks MCP protocol version “1999-01-01”; Pegboard speaks" in said
+    assert "Update the server or Pegboard." in said
+
+
+@pytest.mark.promise("MCP-6")
+@pytest.mark.parametrize(
+    ("what", "mode", "said"),
+    [("resources", "cursor", "repeats a page of its list of resources"), ("prompts", "ok", "3 items that are invalid")],
+)
+def test_a_list_that_is_incomplete_says_so(pegboard: Command, what: str, mode: str, said: str) -> None:
+    start = shlex.join([sys.executable, str(HOSTILE_SERVER), mode])
+    done = pegboard("mcp", what, "--json", "--mcp", start)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert said in done.stderr
+
+
+@pytest.mark.promise("MCP-5")
+def test_a_prompt_that_is_approved_on_the_terminal_is_answered_by_the_model() -> None:
+    start = shlex.join([sys.executable, str(SDK_SERVER)])
+    with FakeProvider(says("4", "2")).running() as provider:
+        model = {
+            "PEGBOARD_MODEL__NAME": "openai:fake",
+            "PEGBOARD_MODEL__BASE_URL": provider.url,
+            "OPENAI_API_KEY": "sk-test",
+        }
+        with in_terminal("tools", "invoke", "fixture.ask_model", "--data", "--mcp", start, environ=model) as screen:
+            screen.read_until("Send it to the model? [y/N] ")
+            assert "system: Be brief." in screen.output
+            assert "user: What is six times seven?" in screen.output
+            assert provider.asked == [], "nothing is sent before it is approved"
+            screen.type("y\n")
+            assert screen.read_all() == 0
+        assert "openai:fake said 42" in screen.output
+        assert len(provider.asked) == 1
