@@ -185,19 +185,22 @@ class CallList(FilterList):
         """Whether the newest calls are visible."""
         return round(self.scroll_y) == 0
 
-    def show(self, listed: Sequence[ListedCall], words: re.Pattern[str] | None, *, starts_over: bool) -> None:
+    def show(
+        self, listed: Sequence[ListedCall], words: re.Pattern[str] | None, *, has_running: bool, starts_over: bool
+    ) -> None:
         """Show other calls.
 
         Args:
             listed: The lines.
             words: Words to highlight.
+            has_running: Whether a call is running.
             starts_over: Whether the query has changed; otherwise selection and viewport stay on their calls.
         """
         before, top, cursor = self._listed, round(self.scroll_y), self.cursor
         offset = cursor - top
         is_visible = 0 <= offset < max(self.size.height, 1)
         self._listed, self._words = listed, words
-        self._has_running = any(line.row.state == "running" for line in listed)
+        self._has_running = has_running
         self._hover = None
         if starts_over:
             cursor = top = 0
@@ -392,9 +395,10 @@ def _place_of(before: Sequence[ListedCall], index: int, listed: Sequence[ListedC
     """Return where the line with this index is now; the same index if it is gone."""
     if not 0 <= index < len(before):
         return index
-    if index < len(listed) and listed[index].key == before[index].key:
-        return index
     key = before[index].key
+    for near in (index, index + len(listed) - len(before)):
+        if 0 <= near < len(listed) and listed[near].key == key:
+            return near
     return next((at for at, line in enumerate(listed) if line.key == key), index)
 
 

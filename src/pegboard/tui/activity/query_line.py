@@ -55,7 +55,7 @@ class QueryLine(Static):
         self._show()
 
     def _show(self) -> None:
-        text, problems, completions, count, typing = self._state
+        text, problems, _, count, typing = self._state
         if not text and not typing:
             self.update(Content.styled(self._hint, "$text-muted"))
             return

@@ -268,7 +268,7 @@ class ActivityScreen(PageScreen):
             self._settle()
         self._list.empty = self._why_empty()
         words = highlighted_words(feed.parsed.query)
-        self._list.show(feed.rows.listed, words, starts_over=starts_over)
+        self._list.show(feed.rows.listed, words, has_running=bool(feed.rows.running), starts_over=starts_over)
         if starts_over:
             self._seen = feed.rows.newest
         self._show_query()
