@@ -15,6 +15,7 @@ ORDER: Final = (
     "results",
     "models",
     "scripts",
+    "activity",
     "health",
     "packs",
     "mcp",

@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
+from textual.widget import Widget
 
 from pegboard.models import CallState
 from pegboard.results.sizes import duration, size
@@ -73,6 +74,16 @@ def headings(width: int) -> Content:
     return Content.assemble("  ", *cells)
 
 
+class Headings(Widget):
+    """Titles of the columns, above the list."""
+
+    DEFAULT_CSS = "Headings { height: 1; color: $text-muted; text-style: underline; text-wrap: nowrap; }"
+
+    def render(self) -> Content:
+        """Return the titles; the list is narrower by its scrollbar."""
+        return headings(max(self.size.width - 1, 1))
+
+
 class CallList(FilterList):
     """Recorded calls, one of them selected; printable keys filter, space selects several.
 
@@ -84,6 +95,7 @@ class CallList(FilterList):
     """
 
     PAGE = "Calls"
+    DEFAULT_CSS = "CallList { scrollbar-gutter: stable; }"
     ACTIONS: ClassVar[tuple[Command, ...]] = (
         *navigation("calls"),
         Command("calls.fold", "left", "fold", "Fold", "Hide the calls that the selected call made."),
