@@ -15,8 +15,12 @@ ORDER: Final = (
     "results",
     "models",
     "scripts",
+<<<<<<< HEAD
     "checks",
     "batch",
+=======
+    "activity",
+>>>>>>> a
     "health",
     "packs",
     "mcp",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
@@ -15,7 +14,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     Implementation,
     LoggingMessageNotificationParams,
-    ServerCapabilities,
     ServerNotification,
 )
 from pydantic import BaseModel
@@ -23,13 +21,14 @@ from pydantic import BaseModel
 from pegboard import __version__
 from pegboard.discovery.collector import collector_paused
 from pegboard.mcp.announcements import Announcements
+from pegboard.mcp.backoff import pause
 from pegboard.mcp.failures import ERRORS, Failure, UnusableServerError, error_text
 from pegboard.mcp.limits import FIRST_REST, LONGEST_REST
 from pegboard.mcp.link import Link, link
 from pegboard.mcp.listing import list_tools
 from pegboard.mcp.questions import Questions
 from pegboard.mcp.specs import tool_specs
-from pegboard.mcp.texts import log_line, quotation
+from pegboard.mcp.texts import capability_names, log_line, quotation
 from pegboard.mcp.watch import MOST_REASONS, Watch
 from pegboard.models import JsonObject, Problem, ServerConfig, ServerState, ServerStatus, ToolCall, ToolSpec
 from pegboard.results.sizes import count
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from pegboard.mcp.running_call import RunningCall
     from pegboard.mcp.services import Services
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
-"""Seconds between attempts to connect; each failure doubles the pause."""
 _MOST_FAILURES = 10
 """Failures in a row after which Pegboard waits for the user."""
 _STABLE_SECONDS = 30.0
@@ -132,7 +129,7 @@ class Connection:
             if self._retry.is_set():  # a call already waits for the next connection
                 continue
             self._settled.set()
-            with anyio.move_on_after(math.inf if waits else _pause(failures)):
+            with anyio.move_on_after(math.inf if waits else pause(failures)):
                 await self._retry.wait()
                 failures = 0 if waits else failures
                 self._set(state=ServerState.CONNECTING)
@@ -359,7 +356,7 @@ class Connection:
             server_name=info.name if info else "",
             server_version=info.version if info else "",
             protocol=client.protocol_version,
-            capabilities=tuple(_names(client.server_capabilities)),
+            capabilities=tuple(capability_names(client.server_capabilities)),
         )
         await self._list(client)
 
@@ -496,16 +493,3 @@ class Connection:
             for call, scope in self._calls.items():
                 if call in left:
                     scope.deadline = now + left[call]
-
-
-def _pause(failures: int) -> float:
-    """Return the seconds to wait before the next attempt, with jitter, so that servers don't start together."""
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (failures - 1)) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
-
-
-def _names(capabilities: ServerCapabilities) -> Iterator[str]:
-    """Yield the capabilities of a server, such as `tools` and `tools.listChanged`."""
-    for name, value in capabilities.model_dump(by_alias=True, exclude_none=True, mode="json").items():
-        yield str(name)[:50]
-        if isinstance(value, dict):
-            yield from (f"{name}.{inner}"[:100] for inner, is_on in [*value.items()][:20] if is_on)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pegboard.results.clean import clean_line
+
+if TYPE_CHECKING:
+    from mcp_types import ServerCapabilities
 
 _LONGEST = 300
 
@@ -19,3 +24,11 @@ def log_line(level: str, logger: str | None, data: object) -> str:
     """Return a log message of a server as a line: `warning: disk: almost full`."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str)
     return f"{level}: {logger}: {text}\n" if logger else f"{level}: {text}\n"
+
+
+def capability_names(capabilities: ServerCapabilities) -> Iterator[str]:
+    """Yield the capabilities of a server, such as `tools` and `tools.listChanged`."""
+    for name, value in capabilities.model_dump(by_alias=True, exclude_none=True, mode="json").items():
+        yield str(name)[:50]
+        if isinstance(value, dict):
+            yield from (f"{name}.{inner}"[:100] for inner, is_on in [*value.items()][:20] if is_on)
