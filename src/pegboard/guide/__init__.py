@@ -15,12 +15,9 @@ ORDER: Final = (
     "results",
     "models",
     "scripts",
-<<<<<<< HEAD
     "checks",
     "batch",
-=======
     "activity",
->>>>>>> a
     "health",
     "packs",
     "mcp",
