@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import atexit
 import math
-import os
-import re
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -21,6 +18,7 @@ from pegboard.errors import StoreError
 from pegboard.history.losses import Losses
 from pegboard.history.notify import notify
 from pegboard.history.presence import Presence, is_alive
+from pegboard.history.result_files import ResultFiles
 from pegboard.history.schema import RUNNING
 from pegboard.models import CallRecord, JsonObject, Problem, ToolCall, ToolResult, ToolUses
 
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
     from pegboard.history.database import Database
     from pegboard.history.rows import CallRow, Column
 
-INLINE_LIMIT: Final = 64_000
-"""Maximum size of a result in the database, in bytes of JSON. Larger results get a file."""
-EXCERPT: Final = 8_000
-"""Characters at the start of such a result that full-text search covers."""
 SIZE_LIMIT: Final = 500_000_000
 
 _WRITTEN_AT_ONCE: Final = 500
@@ -45,8 +39,6 @@ _START_SECONDS: Final = 0.05
 """Time after which the start of a call that still runs is written."""
 _CLOSE_SECONDS: Final = 20.0
 """Maximum time that shutdown waits for the disk and for other processes that lock the database."""
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
-
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """Errors raised when a damaged row is read, or when a value that isn't JSON is converted to a row."""
 
@@ -68,8 +60,9 @@ class History:
             results: Folder of results too large for the database.
             size_limit: Maximum size of calls and results, in bytes. The oldest are removed first.
         """
-        self._file = database
-        self._results = results
+        self.file = database
+        """The database."""
+        self._files = ResultFiles(results)
         self.size_limit = size_limit
         self._waiting: deque[tuple[ToolCall, ToolResult, datetime]] = deque()
         self._started: dict[str, tuple[ToolCall, datetime, float]] = {}
@@ -99,19 +92,14 @@ class History:
         return self._losses.problem(len(self._waiting) + len(self._unwritten))
 
     @property
-    def file(self) -> Path:
-        """Path of the database."""
-        return self._file
-
-    @property
     def results(self) -> Path:
         """Folder of large results."""
-        return self._results
+        return self._files.folder
 
     @property
     def bells(self) -> Path:
         """Folder of the sockets through which watchers are notified of changes."""
-        return self._file.parent / "watching"
+        return self.file.parent / "watching"
 
     # Writing
 
@@ -207,7 +195,7 @@ class History:
                 database = self._open()
                 self._convert_starts(database, now)
                 self._convert_queue(database)
-                files = self._insert(self._unwritten)
+                files = self._with_database(lambda database: database.insert(self._unwritten, self.size_limit))
             except StoreError as error:
                 # Starts are only for others to see; the finished calls are what must not be lost.
                 self._unwritten = [row for row in self._unwritten if row.status != RUNNING]
@@ -223,9 +211,7 @@ class History:
 
     def delete_files(self, names: Iterable[str]) -> None:
         """Delete result files whose calls were removed."""
-        for name in names:
-            with suppress(OSError, ValueError):
-                self._result_file(name).unlink()
+        self._files.delete(names)
 
     def _is_start_due(self, now: float) -> bool:
         return any(due <= now for _, _, due in self._started.copy().values()) if self._started else False
@@ -240,9 +226,6 @@ class History:
                 with suppress(*_UNREADABLE):
                     self._unwritten.append(started_row(call, at, self._presence.token()))
 
-    def _insert(self, rows: Sequence[CallRow]) -> list[str]:
-        return self._with_database(lambda database: database.insert(rows, self.size_limit))
-
     def _convert_queue(self, database: Database) -> None:
         """Convert queued calls to rows, in batches."""
         while self._waiting and len(self._unwritten) < _WRITTEN_AT_ONCE:
@@ -254,31 +237,10 @@ class History:
                 self._fail("kept complete", error)
 
     def _row(self, call: ToolCall, result: ToolResult, at: datetime, *, has_files: bool) -> CallRow:
-        from pegboard.history.rows import json_of, row_of
-
-        data = json_of(result.data)
-        truncated = result.meta.truncated
-        if truncated is not None:
-            # The complete result is already on disk; keep the excerpt that the caller received.
-            whole = Path(truncated.file)
-            file = whole.name if whole.parent == self._results else None
-            return row_of(call, result, at, data, file, truncated.total_bytes if file else 0)
-        if len(data) <= INLINE_LIMIT or not has_files:
-            return row_of(call, result, at, data, None, 0)
-        name = f"{call.id}.json" if _PLAIN_NAME.fullmatch(call.id) else f"{os.urandom(16).hex()}.json"
-        content = data.encode()
-        try:
-            storage.make_folder(self._results)
-            storage.write(self._results / name, content)
-        except OSError as error:
+        def failed(error: OSError) -> None:
             self._report_failure("kept complete", error)
-            return row_of(call, result, at, data, None, 0)
-        row = row_of(call, result, at, None, name, len(content))
-        return replace(row, excerpt=data[:EXCERPT], bytes=row.bytes + EXCERPT)
 
-    def _result_file(self, name: str) -> Path:
-        """Return the path of a result file, confined to the results folder whatever the database contains."""
-        return self._results / Path(name).name
+        return self._files.row(call, result, at, failed, has_files=has_files)
 
     # Sweeping
 
@@ -291,13 +253,13 @@ class History:
         from pegboard.history.cleanup import media, unfinished, whole
 
         with suppress(OSError):
-            results, others = whole(self._results), media(self._results)
+            results, others = whole(self._files.folder), media(self._files.folder)
             unrecorded = [
                 *self._unrecorded(results, lambda database: database.recorded(results)),
                 *self._unrecorded(others, lambda database: database.recorded_media(others)),
             ]
-            for name in [*unfinished(self._results), *unrecorded]:
-                self._result_file(name).unlink(missing_ok=True)
+            for name in [*unfinished(self._files.folder), *unrecorded]:
+                self._files.path(name).unlink(missing_ok=True)
 
     def _unrecorded(self, names: Sequence[str], find: Callable[[Database], set[str]]) -> list[str]:
         """Return the files that belong to no call; none if the database can't be read completely.
@@ -316,7 +278,7 @@ class History:
                 self._report_failure("swept", error)
                 return []
             is_whole = self._database is not None and self._database.file is not None
-        if not is_whole or any(self._file.parent.glob(f"{self._file.name}.*-[0-9]*")):
+        if not is_whole or any(self.file.parent.glob(f"{self.file.name}.*-[0-9]*")):
             return []
         return [name for name in names if name not in recorded]
 
@@ -331,7 +293,7 @@ class History:
             self._report_failure("written", error)
 
     def _mark_interrupted(self, database: Database) -> int:
-        folder = self._file.parent / "running"
+        folder = self.file.parent / "running"
         running = [
             str(process or "")
             for (process,) in database.select(
@@ -385,7 +347,7 @@ class History:
         try:
             if data is None and file is None:  # an interrupted call
                 return result_of(ok, error, meta, None)
-            content = str(data) if data is not None else self._result_file(str(file)).read_bytes()
+            content = str(data) if data is not None else self._files.path(str(file)).read_bytes()
             return result_of(ok, error, meta, value_of(content))
         except OSError as reason:
             self._report_failure("read completely", reason)
@@ -395,11 +357,17 @@ class History:
 
     def uses(self, tool: str) -> ToolUses:
         """Return the number of recorded calls of a tool."""
+        from pegboard.history.rows import moment
+
         rows = self._select("SELECT calls, failures, last_at FROM uses WHERE tool = ?", [tool])
-        for calls, failures, last in rows:
-            if calls:
-                return ToolUses(calls=int(calls), failures=int(failures or 0), last_at=self._moment(last))
-        return ToolUses()
+        calls, failures, last = rows[0] if rows else (0, 0, None)
+        last_at: datetime | None = None
+        if calls:
+            try:
+                last_at = moment(last)
+            except _UNREADABLE:
+                self.report_damage()
+        return ToolUses(calls=int(calls or 0), failures=int(failures or 0), last_at=last_at)
 
     def last_arguments(self, tool: str) -> JsonObject | None:
         """Return the arguments of a tool's last call, or None if it was never called."""
@@ -410,15 +378,6 @@ class History:
     def recent_arguments(self, tool: str) -> tuple[JsonObject, ...]:
         """Return the arguments of the last calls of a tool that the user started in its form, newest first."""
         return tuple(record.args for record in self.records(tool=tool, limit=_RECENT_CALLS, source="form"))
-
-    def _moment(self, at: Column) -> datetime | None:
-        from pegboard.history.rows import moment
-
-        try:
-            return moment(at)
-        except _UNREADABLE:
-            self.report_damage()
-            return None
 
     def _select(self, query: str, parameters: Sequence[Column]) -> list[tuple[Column, ...]]:
         from pegboard.history.rows import unicode_of
@@ -499,8 +458,8 @@ class History:
             self._database.close()
             self._database = None
         if self._database is None:
-            storage.tighten(self._results)  # an earlier Pegboard left it open to others
-            self._database = open_database(self._file, self._report, damaged)
+            storage.tighten(self._files.folder)  # an earlier Pegboard left it open to others
+            self._database = open_database(self.file, self._report, damaged)
             if self._database.why is not None:
                 self._fail("kept", self._database.why)
             else:
@@ -537,5 +496,5 @@ class History:
     def _report_failure(self, wanted: str, error: Exception) -> None:
         reason = getattr(error, "strerror", None) or error
         message = f"The history can't be {wanted}: {reason}."
-        self._problems[wanted] = Problem(message=message, severity="warning", file=str(self._file))
+        self._problems[wanted] = Problem(message=message, severity="warning", file=str(self.file))
         self._changed()

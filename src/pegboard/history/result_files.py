@@ -1,0 +1,85 @@
+"""Results that are too large for the database, each in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pegboard import storage
+from pegboard.models import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from pegboard.history.rows import CallRow
+
+INLINE_LIMIT: Final = 64_000
+"""Maximum size of a result in the database, in bytes of JSON. Larger results get a file."""
+EXCERPT: Final = 8_000
+"""Characters at the start of such a result that full-text search covers."""
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+class ResultFiles:
+    """The folder of large results.
+
+    Args:
+        folder: It is created when the first result is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        """Return the path of a result file, confined to the folder whatever the database contains."""
+        return self.folder / Path(name).name
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files, as far as they exist and can be deleted."""
+        for name in names:
+            with suppress(OSError, ValueError):
+                self.path(name).unlink()
+
+    def row(
+        self,
+        call: ToolCall,
+        result: ToolResult,
+        at: datetime,
+        failed: Callable[[OSError], object],
+        *,
+        has_files: bool,
+    ) -> CallRow:
+        """Return the row of a finished call, after writing a large result to a file.
+
+        Args:
+            call: The call.
+            result: Its result.
+            at: When it was requested.
+            failed: Called if the file can't be written; the row then contains the result.
+            has_files: Whether the history stores files; one in memory doesn't.
+        """
+        from pegboard.history.rows import json_of, row_of
+
+        data = json_of(result.data)
+        truncated = result.meta.truncated
+        if truncated is not None:
+            # The complete result is already on disk; keep the excerpt that the caller received.
+            whole = Path(truncated.file)
+            file = whole.name if whole.parent == self.folder else None
+            return row_of(call, result, at, data, file, truncated.total_bytes if file else 0)
+        if len(data) <= INLINE_LIMIT or not has_files:
+            return row_of(call, result, at, data, None, 0)
+        name = f"{call.id}.json" if _PLAIN_NAME.fullmatch(call.id) else f"{os.urandom(16).hex()}.json"
+        content = data.encode()
+        try:
+            storage.make_folder(self.folder)
+            storage.write(self.folder / name, content)
+        except OSError as error:
+            failed(error)
+            return row_of(call, result, at, data, None, 0)
+        row = row_of(call, result, at, None, name, len(content))
+        return replace(row, excerpt=data[:EXCERPT], bytes=row.bytes + EXCERPT)
