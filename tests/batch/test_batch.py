@@ -48,6 +48,12 @@ def test_each_row_is_a_recorded_call_with_one_result(pegboard: Command, tmp_path
     assert {record.source for record in records} == {"batch"}
     assert len({record.parent for record in records}) == 1
     assert records[0].parent is not None
+    batch = with_records[records[0].parent]
+    assert (batch.tool, batch.source, batch.parent) == ("batch.run", "batch", None)
+    assert batch.args == {"tool": "rows.square", "from": "rows.jsonl"}
+    result = Runtime.from_environment().history.result(batch.id)
+    assert result is not None
+    assert result.data == {"succeeded": 2, "failed": 3, "unknown": 0, "before": 0}
 
 
 def test_csv_columns_are_mapped_and_csv_results_are_flat(pegboard: Command, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pegboard.tui.app import PegboardApp
 
-PAGES = {"tools": "f5", "chat": "f6", "script": "f7", "health": "f8"}
+PAGES = {"tools": "f5", "chat": "f6", "script": "f7", "health": "f8", "activity": "f9"}
 """Each page and its key."""
 _QUIT = {"quit", "app.quit"}
 _OFTEN = ("up", "down", "left", "right", "tab", "shift+tab", "enter", "space", "escape", "backspace", "ctrl+r")

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Literal
 
 from pegboard.batch.engine import Engine
 from pegboard.batch.errors import BatchError, JournalError, RowsError
@@ -16,20 +15,18 @@ from pegboard.batch.journal import Journal, JournalHeader, journal_file
 from pegboard.batch.mapping import ColumnMap
 from pegboard.batch.plan import BatchPlan
 from pegboard.batch.progress import BatchProgress
+from pegboard.batch.record import BatchRecord, Ended
 from pegboard.batch.results import UNKNOWN, ResultLines, RowResult, write_csv
 from pegboard.batch.retry import can_repeat, is_worth_repeating, pause
 from pegboard.batch.rows import STDIN, Row, Rows, read_some
 from pegboard.errors import FormFaults
 from pegboard.models import Finished, JsonObject, ToolCall, ToolResult
-from pegboard.ports import Calls
+from pegboard.ports import Calls, Recorder
 from pegboard.results.export import whole
 
 _READ_AHEAD = 32
 """Rows that are read and converted at a time, in a thread."""
 _SYNC_SECONDS = 1.0
-
-Ended = Literal["complete", "stopped", "failures"]
-"""How a batch ended: every row has a result, `stop` was called, or as many rows failed as `stop_after` says."""
 
 
 class Batch:
@@ -38,17 +35,21 @@ class Batch:
     At most `jobs` calls run at the same time, and as many rows are in memory, plus a few that are read ahead. Results
     are written in the order in which they finish; each has its row's number.
 
+    The batch itself is recorded as a call of `batch.run`, the parent of the rows' calls.
+
     Args:
         plan: What to do.
         engine: Where to run the calls; `run` starts and closes it.
+        recorder: Storage of the record; None to record only the rows.
 
     Attributes:
-        id: The batch, the parent of its calls.
+        id: The batch's call.
         progress: The counts so far.
     """
 
-    def __init__(self, plan: BatchPlan, engine: Engine) -> None:
+    def __init__(self, plan: BatchPlan, engine: Engine, recorder: Recorder | None = None) -> None:
         self.plan = plan
+        self._recorder = recorder
         self.id = os.urandom(8).hex()
         self.progress = BatchProgress()
         self.ignored: tuple[str, ...] = ()
@@ -80,14 +81,19 @@ class Batch:
         plan = self.plan
         self._on_result = on_result or _ignore
         plan.check()
+        record: BatchRecord | None = None
+        ended: Ended = "stopped"
         try:
             self._source = await asyncio.to_thread(_Source, plan)
             self.ignored = self._source.map.ignored
             self.progress.size = self._source.rows.size
             await asyncio.to_thread(self._open_files)
             self._calls = await self._engine.start(plan.spec)
+            if self._recorder is not None:
+                record = BatchRecord(self._recorder, self.id, plan)
             self.progress.started = time.monotonic()
             await self._run_all()
+            ended = self._stopping or "complete"
         except BrokenPipeError:  # the reader of printed results has ended
             raise
         except OSError as error:
@@ -97,9 +103,11 @@ class Batch:
             # Synchronously, so that a cancelled batch leaves complete files too.
             self._close_files()
             await self._engine.close()
+            if record is not None:
+                record.finish(self.progress, ended, self._failure)
         if self._failure is not None:
             raise self._failure
-        return self._stopping or "complete"
+        return ended
 
     def stop(self) -> None:
         """Start no more rows; `run` returns when the running calls have finished."""

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pegboard.batch.engine import Engine
     from pegboard.batch.errors import BatchError
     from pegboard.batch.plan import BatchPlan
+    from pegboard.batch.record import Ended
     from pegboard.batch.results import RowResult
-    from pegboard.batch.run import Batch, Ended
+    from pegboard.batch.run import Batch
     from pegboard.cli.interruption import Interruption
     from pegboard.models import JsonObject, ToolSpec
     from pegboard.runtime import Runtime
@@ -204,7 +205,7 @@ async def _run(runtime: Runtime, plan: BatchPlan, engine: Callable[[Runtime, Bat
     from pegboard.cli.interruption import interruptible
     from pegboard.cli.output import narrate
 
-    running = Batch(plan, engine(runtime, plan))
+    running = Batch(plan, engine(runtime, plan), runtime.pipelines.recorder)
     output = _Output(running)
 
     def interrupt() -> None:

@@ -48,6 +48,11 @@ class Pipelines:
         """
         return self._parts.gateway_through(runner, is_remote=is_remote, recorder=records)
 
+    @property
+    def recorder(self) -> Recorder:
+        """The history."""
+        return self._parts.history
+
     def records(self) -> GroupedRecords:
         """Return the history as a recorder for many short calls."""
         return GroupedRecords(self._parts.history)

@@ -56,10 +56,10 @@ class InputApp(EndingApp):
         event.notification = LateNotification(**vars(event.notification))
 
     async def on_event(self, event: events.Event) -> None:
-        """Handle an event, unless it is a click on a removed widget."""
+        """Handle an event, unless it is one of the mouse over a widget that was removed or has no styles yet."""
         if isinstance(event, events.InputEvent):
             self._collector.touch()
-        if not (isinstance(event, events.MouseDown) and self._is_on_removed(event)):
+        if not (isinstance(event, events.MouseEvent) and self._is_on_removed(event)):
             await super().on_event(event)
 
     async def run_action(
@@ -73,16 +73,16 @@ class InputApp(EndingApp):
             return False
         return await super().run_action(action, default_namespace, namespaces)
 
-    def _is_on_removed(self, event: events.MouseDown) -> bool:
-        """Return whether the widget under the mouse was removed, such as an expired toast.
+    def _is_on_removed(self, event: events.MouseEvent) -> bool:
+        """Return whether the widget under the mouse was removed, such as an expired toast, or is being mounted.
 
-        Textual raises an AttributeError when a selection starts there.
+        Textual raises an AttributeError when a selection starts there, and a KeyError when it looks for its styles.
         """
         try:
             widget, _ = self.get_widget_at(event.x, event.y)
         except (NoWidget, ScreenStackError):
             return False
-        return not widget.is_attached and widget is not self.screen
+        return not (widget.is_attached and widget.is_mounted) and widget is not self.screen
 
     def _prune(self, *nodes: Widget, parent: DOMNode | None = None) -> AwaitRemove:
         """Cancel the workers of widgets before they are removed.

@@ -205,7 +205,7 @@ class BatchScreen(Dialog[None]):
         part = self._folder / f"{len(self._parts)}.jsonl"
         self._parts.append(part)
         plan = BatchPlan(spec=plan.spec, source=plan.source, maps=plan.maps, out=part, replace=True, only=only)
-        batch = self._batch = Batch(plan, EmbeddedEngine(self._runtime))
+        batch = self._batch = Batch(plan, EmbeddedEngine(self._runtime), self._runtime.pipelines.recorder)
         self.refresh_bindings()
         message = ""
         try:
