@@ -102,7 +102,7 @@ class CallList(FilterList):
         Command("calls.unfold", "right", "unfold", "Unfold", "Show the calls that the selected call made."),
         Command("calls.open", "enter", "choose", "Open", "Open the full result, or end typing the filter.", True),
         Command("calls.tick", "space", "tick", "Select", "Select several calls, or deselect the call.", True),
-        Command("calls.complete", "tab", "complete", "Complete", "Complete the word of the filter."),
+        Command("calls.complete", "tab", "complete", "Complete", "Complete the last word of the filter."),
         Command("calls.filter", "slash", "filter", "Filter", "Type words, or filters such as tool: and status:."),
         Command("calls.erase", "backspace", "erase", "Erase", "Delete the last character of the filter."),
         Command("calls.erase_all", "ctrl+u", "erase_all", "Erase all", "Clear the filter."),

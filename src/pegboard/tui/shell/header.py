@@ -217,7 +217,7 @@ class HeaderLine(Horizontal):
 
 
 class _Step(IntEnum):
-    """How far the texts are shortened."""
+    """Steps of shortening the texts."""
 
     FULL = 0
     SHORT = 1
