@@ -450,7 +450,7 @@ async def test_the_page_and_its_filter_are_remembered(runtime: Runtime, recorder
         assert "one" in rows(stage)[0]
 
 
-async def test_the_result_gets_the_focus_and_gives_it_back(runtime: Runtime, recorder: Recorder) -> None:
+async def test_a_key_moves_the_focus_to_the_result_and_back(runtime: Runtime, recorder: Recorder) -> None:
     recorder.add("gate.shout", {"text": "one"})
     async with on_activity(runtime) as stage:
         await stage.press("ctrl+d")
