@@ -102,13 +102,12 @@ class BlockLines(MarkedLines):
         self._is_stale = False
         self._begun = perf_counter()
         width = self.row_width - GUTTER - _MARGIN
-        if width < 1:
-            return
         self._width = self.row_width
         if self.marked is not None and self.marked not in self._blocks:
             self.forget_marked()
         self._drawn_blocks = [*self._blocks]
-        self._drawn = [block.rows(width) for block in self._drawn_blocks]
+        # Without columns, each block has no rows.
+        self._drawn = [block.rows(width) if width > 0 else [] for block in self._drawn_blocks]
         self._tops = list(accumulate(map(len, self._drawn), initial=int(bool(self.hidden))))
         self._resize()
         if self._following:
@@ -227,7 +226,7 @@ class BlockLines(MarkedLines):
         """Scroll just far enough to show the marked block, or at least its first row."""
         self._catch_up()
         cursor = self.cursor
-        if cursor is None or cursor + 1 >= len(self._tops):  # without columns, nothing is drawn
+        if cursor is None:
             return
         top, bottom = self._tops[cursor], self._tops[cursor + 1] - 1
         if top < self.scroll_offset.y or bottom - top > self.page:
