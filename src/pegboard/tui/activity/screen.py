@@ -287,6 +287,8 @@ class ActivityScreen(PageScreen):
             parts.append((f" · {count_text(self._feed.count)}", "not bold"))
         if self._list.ticked:
             parts.append((f" · {len(self._list.ticked):,} selected", "$text-primary bold"))
+        if self._feed.problem:
+            parts.append((f" · ✖ {self._feed.problem}", "$text-error"))
         new = self._number_of_new()
         if new:
             parts.append((f" · ↑ {new} new", "$text-warning bold"))
