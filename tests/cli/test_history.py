@@ -43,7 +43,7 @@ def test_a_query_and_options_narrow_the_list(pegboard: Command, recorded: list[s
 def test_a_call_is_shown_copied_and_run_again_with_changes(pegboard: Command, recorded: list[str], packs: str) -> None:
     _, add, hello = recorded
     shown = json.loads(pegboard("history", "show", hello[:20]).stdout)
-    assert shown["call"]["args"] == {"name": "Ada Lovelace", "greeting": "Hello"} or "name" in shown["call"]["args"]
+    assert shown["call"]["args"]["name"] == "Ada Lovelace"
     assert shown["result"]["data"] == "Hello Ada Lovelace"
     assert pegboard("history", "show", hello, "--data").stdout == "Hello Ada Lovelace\n"
     copied = pegboard("history", "show", add, "--print", "cli", "--packs", packs).stdout
@@ -67,7 +67,21 @@ def test_two_calls_are_compared(pegboard: Command, recorded: list[str], packs: s
     pegboard("history", "rerun", add, "--arg", "b=40", "--packs", packs)
     other = ids(pegboard)[0]
     compared = pegboard("history", "diff", add, other).stdout
-    assert compared.split() == ["arguments:", ".b", "-", "2", "+", "40", "result:", "(whole", "value)", "-", "3", "+", "41"]
+    assert compared.split() == [
+        "arguments:",
+        ".b",
+        "-",
+        "2",
+        "+",
+        "40",
+        "result:",
+        "(whole",
+        "value)",
+        "-",
+        "3",
+        "+",
+        "41",
+    ]
     found = json.loads(pegboard("history", "diff", add, other, "--json").stdout)
     assert found["arguments"]["differences"][0]["path"] == ".b"
     assert pegboard("history", "diff", add, add).stdout == "arguments: equal\nresult: equal\n"

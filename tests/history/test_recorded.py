@@ -211,3 +211,16 @@ def test_a_call_is_found_by_the_unique_start_of_its_id(history: History, calls: 
     found_first = calls.get(first[:30])
     assert found_first is not None
     assert found_first.id == first
+
+
+@pytest.mark.promise("ACT-1")
+def test_a_frequent_word_matches_only_as_a_whole_word(
+    history: History, calls: RecordedCalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.history.recorded.FREQUENT", 3)
+    longer = add(history, "a.x", "orders")
+    orders = [add(history, "a.x", "order") for _ in range(3)]
+    assert set(found(calls, "order")) == {longer, *orders}
+    orders.append(add(history, "a.x", "order"))
+    assert set(found(calls, "order")) == set(orders)
+    assert longer in found(calls, "orde")

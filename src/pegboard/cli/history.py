@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pegboard.models.difference import Difference, ValueDiff
     from pegboard.runtime import Runtime
 
-_HELP = """List past and running calls from every source, the newest first.
+_HELP = """List past calls from every source, the newest first.
 
 Without a command, list the calls that match QUERY: words, "phrases", and the filters tool: source: session: agent:
 status: since: before: slower: parent: pinned:. For example: pegboard history tool:ckan status:failed since:2h.

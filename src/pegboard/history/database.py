@@ -212,7 +212,7 @@ class Database:
         """Run statements in one transaction that excludes other writers.
 
         Args:
-            secure: Whether to overwrite what is deleted with zeros.
+            secure: Whether to overwrite deleted content with zeros.
 
         Yields:
             A function that runs one statement and returns its rows.

@@ -29,7 +29,7 @@ _WAIT_SECONDS: Final = 10.0
 
 @dataclass(frozen=True)
 class Replacement:
-    """How a value is replaced.
+    """Replacement of a value in texts and JSON.
 
     Attributes:
         forms: Every form in which the value may be written.

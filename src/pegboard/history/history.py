@@ -234,7 +234,7 @@ class History:
         from pegboard.history.rows import started_row
 
         if database.file is None:
-            self._started.clear()  # nobody else can see a history in memory
+            self._started.clear()  # no other process sees a history in memory
         for call, at, due in [*self._started.copy().values()]:
             if due <= now and self._started.pop(call.id, None) is not None:
                 with suppress(*_UNREADABLE):

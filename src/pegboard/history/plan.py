@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -46,6 +46,11 @@ class Plan:
     with_finished: bool = True
 
 
+def may_be_beginning(word: str) -> bool:
+    """Return whether a word of a query also finds words that begin with it."""
+    return len(word) >= _SHORTEST_BEGINNING
+
+
 def tools_of(patterns: Sequence[str], known: Iterable[str]) -> list[str]:
     """Return the tools that match a pattern: a name, the name of a pack, or a pattern with `*`."""
     return [
@@ -58,12 +63,13 @@ def tools_of(patterns: Sequence[str], known: Iterable[str]) -> list[str]:
     ]
 
 
-def plan(query: HistoryQuery, tools: Iterable[str]) -> Plan:
+def plan(query: HistoryQuery, tools: Iterable[str], whole: Container[str] = ()) -> Plan:
     """Translate a query.
 
     Args:
         query: The query.
         tools: Names of all tools that the history contains.
+        whole: Words that are matched only as whole words.
     """
     made = Plan()
     if query.tools:
@@ -95,11 +101,11 @@ def plan(query: HistoryQuery, tools: Iterable[str]) -> Plan:
         _both(made, "parent = ?", query.parent)
     _times(made, query)
     for word in query.words:
-        is_start = len(word) >= _SHORTEST_BEGINNING
-        _and(made, f"words : {_quoted(word)}{' *' if is_start else ''}")
+        is_start = may_be_beginning(word) and word not in whole
+        _and(made, f"words : {quoted(word)}{' *' if is_start else ''}")
         _alone(made, "instr(lower(tool || ' ' || args), lower(?))", word)
     for phrase in query.phrases:
-        _and(made, f"words : {_quoted(phrase)}")
+        _and(made, f"words : {quoted(phrase)}")
         _alone(made, "instr(lower(tool || ' ' || args), lower(?))", phrase)
     return made
 
@@ -161,5 +167,6 @@ def _hex(text: str) -> str:
     return text[:500].encode("utf-8", "replace").hex()
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as a string of the full-text query language."""
     return '"' + text.replace('"', '""').replace("\0", " ") + '"'

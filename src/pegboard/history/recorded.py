@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pegboard.history.history import History
 from pegboard.history.notify import notify
-from pegboard.history.plan import STATUS, Plan, plan
+from pegboard.history.plan import STATUS, Plan, may_be_beginning, plan, quoted
 from pegboard.history.reader import Reader
 from pegboard.history.schema import RUNNING
 from pegboard.models import CallCount, CallState, DroppedCalls, HistoryPage, HistoryQuery, RecordedCall
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 COUNTED: Final = 10_000
 """Number of matching calls beyond which they are no longer counted."""
+FREQUENT: Final = 5_000
+"""Number of calls beyond which a word of a query matches only as a whole word."""
 _COLUMNS: Final = (
     "calls.n, calls.id, at, tool, args, ok, error, duration_ms, source, session, parent, status, agent, size, pinned"
 )
@@ -122,7 +124,7 @@ class RecordedCalls:
         tools = [str(tool) for (tool,) in self.reader.select("SELECT DISTINCT tool FROM uses")] if query.tools else []
         if query.tools:
             tools += [str(tool) for (tool,) in self.reader.select(f"SELECT DISTINCT tool {_RUNNING}")]
-        made = plan(query, dict.fromkeys(tools))
+        made = plan(query, dict.fromkeys(tools), [word for word in query.words if self._is_frequent(word)])
         upper: list[str] = [] if before is None else ["calls.n < ?"]
         position: list[Column] = [] if before is None else [before]
         statements = []
@@ -137,6 +139,13 @@ class RecordedCalls:
             statement = f"SELECT {columns} {_RUNNING} AND {where} ORDER BY n DESC LIMIT ?"
             statements.append((statement, [*made.alone_values, *position, limit]))
         return statements
+
+    def _is_frequent(self, word: str) -> bool:
+        """Return whether a word occurs so often that searching for all words that begin with it takes too long."""
+        if not may_be_beginning(word):
+            return False
+        statement = "SELECT 1 FROM calls_text WHERE calls_text MATCH ? LIMIT 1 OFFSET ?"
+        return bool(self.reader.select(statement, [f"words : {quoted(word)}", FREQUENT]))
 
     def _indexed(self, columns: str, made: Plan, before: int | None, limit: int) -> tuple[str, list[Column]]:
         upper: list[str] = [] if before is None else ["calls_text.rowid < ?"]

@@ -153,8 +153,9 @@ async def changes(history: History) -> AsyncGenerator[HistoryChange]:
             loop.call_soon_threadsafe(queue.put_nowait, change)
 
     watcher = Watcher(history, put)
+    starting = asyncio.ensure_future(asyncio.to_thread(watcher.start))
     try:
-        await asyncio.to_thread(watcher.start)
+        await asyncio.shield(starting)
         while True:
             change = await queue.get()
             while not queue.empty():
@@ -162,4 +163,5 @@ async def changes(history: History) -> AsyncGenerator[HistoryChange]:
                 change = HistoryChange(change.ids | more.ids, change.everything or more.everything)
             yield change
     finally:
+        await starting  # a watcher that is still starting would outlive this iterator
         await asyncio.to_thread(watcher.close)

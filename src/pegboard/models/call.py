@@ -39,7 +39,7 @@ class ToolCall(DataModel):
     parent: str | None = None
     """The id of the call (or script run) that made this call."""
     agent: str | None = None
-    """Name of the agent or client that makes the call, as it gives it: untrusted."""
+    """Name of the agent or client that makes the call, as it reports it: untrusted."""
     provider_id: str | None = None
     """The id from the model's provider."""
     from_text: bool = False

@@ -6,7 +6,7 @@ from pegboard.models.model import DataModel
 
 
 class RedactionReport(DataModel):
-    """What `history redact` changed, and what it could not change."""
+    """Changes of `history redact`, and places that it could not change."""
 
     calls: int
     """Number of changed calls."""

@@ -10,7 +10,7 @@ from pegboard.models.record import CallState
 
 
 class ToolStatistics(DataModel):
-    """How often a tool was called, how often it failed, and how long its calls took."""
+    """Uses, failures and durations of one tool."""
 
     tool: str
     calls: int
