@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 AnswerKind: TypeAlias = Literal["approve", "reject", "closed"]
 
+NOT_SHOWN: Final = "No Pegboard app is open in which a person could approve it."
+"""Reason of the rejection of a call that no process shows to a person."""
+RESUMED: Final = "pegboard resume"
+"""Author of the approval of a call that only waited because of a pause."""
+
 _POLL_SECONDS: Final = 0.03
 _PRESENCE_SECONDS: Final = 0.5
 _KEPT_SECONDS: Final = 3600.0
@@ -83,6 +88,8 @@ class Answer:
     """The edited arguments; None if they are unchanged."""
     by: str = ""
     """The process that answered, for people."""
+    by_person: bool = True
+    """Whether a person decided; False if no person could be asked, or if the call ended."""
 
 
 class Questions:
@@ -208,17 +215,17 @@ class Questions:
         except FileNotFoundError:
             return None
         except OSError as error:
-            return Answer("reject", f"The answer can't be read: {error.strerror}.")
+            return _refusal(f"The answer can't be read: {error.strerror}.")
         with os.fdopen(descriptor, "rb") as file:
             if os.fstat(descriptor).st_uid != os.getuid():
-                return Answer("reject", "The answer was written by another user.")
+                return _refusal("The answer was written by another user.")
             try:
                 content = json.loads(file.read(_LARGEST))
                 answer = Answer(**{one.name: content[one.name] for one in fields(Answer)})
             except (OSError, ValueError, TypeError, KeyError, RecursionError):
-                return Answer("reject", "The answer can't be read.")
+                return _refusal("The answer can't be read.")
         is_valid = answer.kind in {"approve", "reject", "closed"} and isinstance(answer.args, dict | None)
-        return answer if is_valid else Answer("reject", "The answer is invalid.")
+        return answer if is_valid else _refusal("The answer is invalid.")
 
     def finish(self, id_: str) -> None:
         """Remove a question that was answered; keep the answer without its arguments."""
@@ -299,7 +306,7 @@ class AskedQuestion:
     def close(self, reason: str) -> Answer:
         """Close the question; return the answer if someone was faster."""
         if self._answer is None:
-            self._answer = self._settle(Answer("closed", reason))
+            self._answer = self._settle(Answer("closed", reason, by_person=False))
             self._questions.finish(self.question.id)
         return self._answer
 
@@ -310,9 +317,9 @@ class AskedQuestion:
             return None
         state = self._questions.brake.state
         if state == "stopped":
-            return self._settle(Answer("reject", "All calls of agents are stopped in Pegboard.", by="pegboard stop"))
+            return self._settle(_refusal("All calls of agents are stopped in Pegboard.", by="pegboard stop"))
         if self.question.kind == "paused":
-            return self._settle(Answer("approve", by="pegboard resume")) if state == "running" else None
+            return self._settle(Answer("approve", by=RESUMED, by_person=False)) if state == "running" else None
         self._checked_at = now
         if self._questions.is_anyone_present():
             self._alone_since = None
@@ -321,17 +328,22 @@ class AskedQuestion:
             self._alone_since = now
         if now - self._alone_since < self._wait:
             return None
-        return self._settle(Answer("reject", "No Pegboard app is open in which a person could approve it."))
+        return self._settle(_refusal(NOT_SHOWN))
 
     def _settle(self, answer: Answer) -> Answer:
         """Write an answer unless there is one; return the one that counts."""
         try:
             self._questions.answer(self.question.id, answer)
         except AnsweredError:
-            return self._questions.read_answer(self.question.id) or Answer("reject", "The question was removed.")
+            return self._questions.read_answer(self.question.id) or _refusal("The question was removed.")
         except BrakeError:
-            return Answer("reject", "The question can't be answered, because the disk can't be written.")
+            return _refusal("The question can't be answered, because the disk can't be written.")
         return answer
+
+
+def _refusal(reason: str, by: str = "") -> Answer:
+    """Return a rejection that isn't a person's."""
+    return Answer("reject", reason, by=by, by_person=False)
 
 
 def _read_question(file: Path) -> Question | None:

@@ -170,11 +170,12 @@ def _run(runtime: Runtime, serve_: Callable[[Service], Awaitable[None]], *, proc
     import asyncio
 
     from pegboard.cli.interruption import interruptible
+    from pegboard.serve.approval import BrakeApprover
     from pegboard.serve.service import Service
 
     async def main() -> int:
         async with runtime:
-            serving = asyncio.ensure_future(serve_(Service(runtime, process=process)))
+            serving = asyncio.ensure_future(serve_(Service(runtime, approver=BrakeApprover(runtime), process=process)))
 
             def stop() -> None:
                 serving.cancel()
