@@ -76,6 +76,11 @@ class Question:
     started: str = field(default_factory=lambda: _start_of(os.getpid()))
     """Start of that process, because the system uses ids again."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the process that asks still runs."""
+        return _start_of(self.pid) == self.started
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -185,6 +190,8 @@ class Questions:
     def subscribe(self, changed: Callable[[], object], seconds: float = 0.1) -> Callable[[], None]:
         """Call a function, on a thread of its own, whenever questions or the pause may have changed.
 
+        A question changes also when the process that asked it is killed.
+
         Args:
             changed: The function.
             seconds: Interval in which the folder is looked at.
@@ -196,11 +203,11 @@ class Questions:
         first = self._mark()  # Not on the thread, which may start after a change.
 
         def watch() -> None:
-            seen = first
+            seen, asked = first, self.pending()
             while not ended.wait(seconds):
                 now = self._mark()
-                if now != seen:
-                    seen = now
+                if now != seen or not all(question.is_asked for question in asked):
+                    seen, asked = now, self.pending()
                     changed()
 
         threading.Thread(target=watch, name="pegboard-questions", daemon=True).start()
@@ -253,7 +260,7 @@ class Questions:
             question = _read_question(self._folder / name)
             if question is None:
                 continue
-            if _start_of(question.pid) != question.started:  # Its process was killed.
+            if not question.is_asked:  # Its process was killed.
                 with suppress(OSError):
                     (self._folder / name).unlink(missing_ok=True)
                 continue
