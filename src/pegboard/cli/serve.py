@@ -62,7 +62,7 @@ def serve(
     """Serve the tools to MCP clients, over stdio or HTTP.
 
     A client such as Claude Code starts `pegboard serve` itself; --print-config prints its entry. Read-only tools of
-    packs run. Other tools need a rule that allows them; see `pegboard guide serve`. Every call is recorded.
+    packs run. Other tools need a rule or a person that allows them; see `pegboard guide serve`. Every call is recorded.
 
     Examples: `pegboard serve --print-config cursor`, `pegboard serve --http`, `pegboard serve --http 9000`.
     """

@@ -44,7 +44,7 @@ class AgentCall:
 
     @classmethod
     def read(cls, runtime: Runtime, question: Question) -> AgentCall:
-        """Return what to show of a question; read the disk."""
+        """Return the call of a question without secrets; read the disk."""
         args = runtime.redacted_args(question.args)
         return cls(question, args, as_text(args))
 
@@ -52,11 +52,11 @@ class AgentCall:
 class AgentCallScreen(QuestionScreen[None]):
     """The card of a waiting call, with all its arguments. It closes when another process answers first.
 
-    Nobody sees it before asking for it, and the focus is on the arguments, which only scroll: neither a key nor a click
-    that was meant for something else answers the call.
+    It never opens by itself, and the focus is on the arguments, which only scroll: no key or click that was meant for
+    another pane answers the call.
 
     Args:
-        runtime: Removes secrets from what is shown.
+        runtime: Redacts the arguments.
         questions: Receives the answer.
         call: The call.
     """
@@ -175,7 +175,7 @@ class AgentCallScreen(QuestionScreen[None]):
         if not self.is_deliberate:
             self._arguments.focus()  # an early click must not leave the focus on a button
         elif event.button.id in {"once", "reject", "reject_why", "edit"}:
-            self._answer(event.button.id)  # type: ignore[arg-type] # it was checked
+            self._answer(event.button.id)
 
     @work(exclusive=True, group="answer")
     async def _answer(self, choice: _Choice) -> None:

@@ -156,7 +156,7 @@ class HeaderLine(Horizontal):
         """Return the texts of a step by the ids of their items."""
         texts = {mode: self._page(mode, step) for mode in PAGES}
         texts["approvals"] = self._approvals(step)
-        texts["brake"] = self._brake(is_short=step >= _Step.SHORT)
+        texts["brake"] = self._brake(is_short=step >= _Step.DENSE)
         unrecorded: Problem | None = getattr(self.app, "unrecorded", None)
         short = step >= _Step.SHORT
         texts["unrecorded"] = Content(("✖ rec" if short else "✖ not recorded") if unrecorded is not None else "")
