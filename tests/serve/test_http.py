@@ -18,6 +18,7 @@ import pytest
 from serving import HttpServer, records, until
 
 from pegboard.config import Paths
+from pegboard.models import Agent
 
 
 def holders(folder: Path, pattern: str, text: str) -> list[Path]:
@@ -48,7 +49,7 @@ async def test_clients_of_both_versions_call_tools_over_http(http_server: HttpSe
     assert result.structured_content == {"result": 5}
     (record,) = records("kit.add")
     assert record.source == "serve"
-    assert (record.session or "").startswith("mcp ")
+    assert Agent.of_session(record.session)
 
 
 async def test_a_client_that_disconnects_cancels_its_call(

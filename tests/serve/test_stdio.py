@@ -18,6 +18,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import LoggingMessageNotificationParams, TextContent, ToolListChangedNotification
 from serving import MODES, Connect, allow, children, is_alive, records, until
 
+from pegboard.models import Agent
+
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -111,9 +113,9 @@ async def test_calls_are_recorded_with_their_client(connect: Connect) -> None:
     assert {record.source for record in done} == {"serve"}
     sessions = {record.session for record in done}
     assert len(sessions) == 1
-    session = sessions.pop() or ""
-    assert session.startswith("mcp ")
-    assert f"pid {os.getpid()}" in session
+    agent = Agent.of_session(sessions.pop())
+    assert agent is not None
+    assert (agent.name, agent.process) == ("mcp", os.getpid())
 
 
 async def test_output_and_progress_arrive_during_the_call(connect: Connect) -> None:

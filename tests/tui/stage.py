@@ -160,6 +160,10 @@ class GivenRuntime:
     def unrecorded(self) -> Problem | None:
         """Return None: every call is recorded."""
 
+    def redacted_args(self, args: JsonObject) -> JsonObject:
+        """Return the arguments: there are no secrets."""
+        return args
+
     def sweep(self) -> None:
         """Do nothing: there are no old files."""
 

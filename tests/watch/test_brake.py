@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ import pytest
 from watched import PLAIN_SERVER, Watched, eventually, records
 
 from pegboard.brake import Answer, AnsweredError, Question, Questions
+from pegboard.models import Agent
+from pegboard.runtime import Runtime
 
 
 @pytest.fixture
@@ -160,6 +164,35 @@ def test_a_person_approves_edits_and_rejects(watched: Watched, home: Path, log: 
         '{"path": "c"}': True,
         '{"path": "d"}': False,
     }
+
+
+@pytest.mark.promise("WAT-3", "WAT-5")
+async def test_a_call_appears_as_running_while_it_waits_and_then_as_done(
+    watched: Watched, home: Path, questions: Questions
+) -> None:
+    write_rules(home, ASK)
+    runtime = Runtime.from_environment()
+    seen: list[tuple[str, str, str | None, str | None]] = []
+    async with runtime, asyncio.timeout(30):
+        with questions.announce():
+            async with aclosing(runtime.activity.changes()) as changes:
+                watched.call(1, "delete", path="a")
+                async for change in changes:
+                    if change.ids:
+                        (call,) = runtime.activity.find([*change.ids])
+                        seen.append((call.tool, call.state, call.agent, call.session))
+                    if seen and seen[-1][1] == "running":
+                        for question in questions.pending():
+                            questions.answer(question.id, Answer("approve"))
+                    if seen and seen[-1][1] == "ok":
+                        break
+    assert {(tool, state, agent) for tool, state, agent, _ in seen} == {
+        ("plain.delete", "running", "tester"),
+        ("plain.delete", "ok", "tester"),
+    }
+    agent = Agent.of_session(seen[-1][3])
+    assert agent is not None
+    assert agent == Agent.connected(os.getpid(), name="tester", version="7")
 
 
 @pytest.mark.promise("WAT-4")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters, stdio_client
 from watched import PLAIN_SERVER, PROGRAM, Watched, children, eventually, is_alive, recorded, records, result_of
 
-from pegboard.watch.agents import Agent
+from pegboard.models import Agent
 
 MESSAGES = [
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"say","arguments":{"a":1e400}}}',
@@ -104,7 +104,7 @@ def test_calls_are_recorded_with_agent_server_result_and_duration() -> None:
     assert failed.error.message == "broken"
     agent = Agent.of_session(said.session)
     assert agent is not None
-    assert (agent.name, agent.version, agent.pid) == ("tester", "7", os.getpid())
+    assert (agent.name, agent.version, agent.process) == ("tester", "7", os.getpid())
     assert agent == Agent.of_session(failed.session)
 
 

@@ -7,6 +7,8 @@ show them to a person, and `state` the pause.
 
 from pegboard.brake.presence import Presence
 from pegboard.brake.questions import (
+    NOT_SHOWN,
+    RESUMED,
     Answer,
     AnsweredError,
     AnswerKind,
@@ -18,6 +20,8 @@ from pegboard.brake.questions import (
 from pegboard.brake.state import Brake, BrakeState
 
 __all__ = [
+    "NOT_SHOWN",
+    "RESUMED",
     "Answer",
     "AnswerKind",
     "AnsweredError",

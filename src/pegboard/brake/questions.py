@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 AnswerKind: TypeAlias = Literal["approve", "reject", "closed"]
 
+NOT_SHOWN: Final = "No Pegboard app is open in which a person could approve it."
+"""Reason of the rejection of a call that no process shows to a person."""
+RESUMED: Final = "pegboard resume"
+"""Author of the approval of a call that only waited because of a pause."""
+
 _POLL_SECONDS: Final = 0.03
 _PRESENCE_SECONDS: Final = 0.5
 _KEPT_SECONDS: Final = 3600.0
@@ -71,6 +76,11 @@ class Question:
     started: str = field(default_factory=lambda: _start_of(os.getpid()))
     """Start of that process, because the system uses ids again."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the process that asks still runs."""
+        return _start_of(self.pid) == self.started
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -83,6 +93,8 @@ class Answer:
     """The edited arguments; None if they are unchanged."""
     by: str = ""
     """The process that answered, for people."""
+    by_person: bool = True
+    """Whether a person decided; False if no person could be asked, or if the call ended."""
 
 
 class Questions:
@@ -178,6 +190,8 @@ class Questions:
     def subscribe(self, changed: Callable[[], object], seconds: float = 0.1) -> Callable[[], None]:
         """Call a function, on a thread of its own, whenever questions or the pause may have changed.
 
+        A question changes also when the process that asked it is killed.
+
         Args:
             changed: The function.
             seconds: Interval in which the folder is looked at.
@@ -189,11 +203,11 @@ class Questions:
         first = self._mark()  # Not on the thread, which may start after a change.
 
         def watch() -> None:
-            seen = first
+            seen, asked = first, self.pending()
             while not ended.wait(seconds):
                 now = self._mark()
-                if now != seen:
-                    seen = now
+                if now != seen or not all(question.is_asked for question in asked):
+                    seen, asked = now, self.pending()
                     changed()
 
         threading.Thread(target=watch, name="pegboard-questions", daemon=True).start()
@@ -208,17 +222,17 @@ class Questions:
         except FileNotFoundError:
             return None
         except OSError as error:
-            return Answer("reject", f"The answer can't be read: {error.strerror}.")
+            return _refusal(f"The answer can't be read: {error.strerror}.")
         with os.fdopen(descriptor, "rb") as file:
             if os.fstat(descriptor).st_uid != os.getuid():
-                return Answer("reject", "The answer was written by another user.")
+                return _refusal("The answer was written by another user.")
             try:
                 content = json.loads(file.read(_LARGEST))
                 answer = Answer(**{one.name: content[one.name] for one in fields(Answer)})
             except (OSError, ValueError, TypeError, KeyError, RecursionError):
-                return Answer("reject", "The answer can't be read.")
+                return _refusal("The answer can't be read.")
         is_valid = answer.kind in {"approve", "reject", "closed"} and isinstance(answer.args, dict | None)
-        return answer if is_valid else Answer("reject", "The answer is invalid.")
+        return answer if is_valid else _refusal("The answer is invalid.")
 
     def finish(self, id_: str) -> None:
         """Remove a question that was answered; keep the answer without its arguments."""
@@ -246,7 +260,7 @@ class Questions:
             question = _read_question(self._folder / name)
             if question is None:
                 continue
-            if _start_of(question.pid) != question.started:  # Its process was killed.
+            if not question.is_asked:  # Its process was killed.
                 with suppress(OSError):
                     (self._folder / name).unlink(missing_ok=True)
                 continue
@@ -299,7 +313,7 @@ class AskedQuestion:
     def close(self, reason: str) -> Answer:
         """Close the question; return the answer if someone was faster."""
         if self._answer is None:
-            self._answer = self._settle(Answer("closed", reason))
+            self._answer = self._settle(Answer("closed", reason, by_person=False))
             self._questions.finish(self.question.id)
         return self._answer
 
@@ -310,9 +324,9 @@ class AskedQuestion:
             return None
         state = self._questions.brake.state
         if state == "stopped":
-            return self._settle(Answer("reject", "All calls of agents are stopped in Pegboard.", by="pegboard stop"))
+            return self._settle(_refusal("All calls of agents are stopped in Pegboard.", by="pegboard stop"))
         if self.question.kind == "paused":
-            return self._settle(Answer("approve", by="pegboard resume")) if state == "running" else None
+            return self._settle(Answer("approve", by=RESUMED, by_person=False)) if state == "running" else None
         self._checked_at = now
         if self._questions.is_anyone_present():
             self._alone_since = None
@@ -321,17 +335,22 @@ class AskedQuestion:
             self._alone_since = now
         if now - self._alone_since < self._wait:
             return None
-        return self._settle(Answer("reject", "No Pegboard app is open in which a person could approve it."))
+        return self._settle(_refusal(NOT_SHOWN))
 
     def _settle(self, answer: Answer) -> Answer:
         """Write an answer unless there is one; return the one that counts."""
         try:
             self._questions.answer(self.question.id, answer)
         except AnsweredError:
-            return self._questions.read_answer(self.question.id) or Answer("reject", "The question was removed.")
+            return self._questions.read_answer(self.question.id) or _refusal("The question was removed.")
         except BrakeError:
-            return Answer("reject", "The question can't be answered, because the disk can't be written.")
+            return _refusal("The question can't be answered, because the disk can't be written.")
         return answer
+
+
+def _refusal(reason: str, by: str = "") -> Answer:
+    """Return a rejection that isn't a person's."""
+    return Answer("reject", reason, by=by, by_person=False)
 
 
 def _read_question(file: Path) -> Question | None:

@@ -62,7 +62,7 @@ def serve(
     """Serve the tools to MCP clients, over stdio or HTTP.
 
     A client such as Claude Code starts `pegboard serve` itself; --print-config prints its entry. Read-only tools of
-    packs run. Other tools need a rule that allows them; see `pegboard guide serve`. Every call is recorded.
+    packs run. Other tools need a rule or a person that allows them; see `pegboard guide serve`. Every call is recorded.
 
     Examples: `pegboard serve --print-config cursor`, `pegboard serve --http`, `pegboard serve --http 9000`.
     """
@@ -170,11 +170,12 @@ def _run(runtime: Runtime, serve_: Callable[[Service], Awaitable[None]], *, proc
     import asyncio
 
     from pegboard.cli.interruption import interruptible
+    from pegboard.serve.approval import BrakeApprover
     from pegboard.serve.service import Service
 
     async def main() -> int:
         async with runtime:
-            serving = asyncio.ensure_future(serve_(Service(runtime, process=process)))
+            serving = asyncio.ensure_future(serve_(Service(runtime, approver=BrakeApprover(runtime), process=process)))
 
             def stop() -> None:
                 serving.cancel()

@@ -74,6 +74,8 @@ class Gateway:
         self._timeouts = timeouts or Timeouts()
         self._rules = rules or Rules()
         self.approver = approver
+        self.held: Callable[[ToolCall], str] | None = None
+        """Returns why a call that rules allow must be approved nevertheless; empty if it needn't."""
         self.rule_added: Callable[[AddedRule], object] | None = None
         self._readiness = readiness
         self._redaction = redaction
@@ -160,6 +162,8 @@ class Gateway:
             return
         if call.caller == "agent":
             verdict = await self._verdict(found, call)
+            if verdict.action == "allow" and self.held is not None and (reason := self.held(call)):
+                verdict = Verdict("ask", reason)
             if verdict.action == "ask":
                 yield ApprovalRequested(call=call, reason=verdict.reason)
             approved = await self._approved(found, call, verdict)
@@ -230,6 +234,8 @@ class Gateway:
         approval = await self._decision(self.approver, spec, call)
         if approval is None:
             return ToolResult.failed("execution_error", "The call was cancelled.", "cancelled")
+        if approval.answer == "reject" and not approval.by_person:
+            return _denied(spec, approval.reason)
         if approval.answer == "reject":
             why = f" They said: {approval.reason}" if approval.reason.strip() else ""
             return _denied(spec, f"The user rejected this call.{why}")

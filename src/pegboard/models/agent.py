@@ -1,38 +1,87 @@
-"""Agents outside of Pegboard that call its tools."""
+"""Agents outside of Pegboard that call tools: MCP clients of `pegboard serve` and `pegboard watch`."""
 
 from __future__ import annotations
 
 import os
+import time
 from datetime import UTC, datetime
-
-from pydantic import Field
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote, unquote
 
 from pegboard.models.model import DataModel
 
-_LONGEST = 60
+_PREFIX = "agent:"
+_LONGEST = 100
+_PARTS = 5
 
 
 class Agent(DataModel):
-    """One connection of an MCP client. Its name and version are untrusted text."""
+    """A client of MCP servers. Its name and version are untrusted text.
+
+    All servers that one client process connects to are one agent.
+    """
 
     name: str = ""
     """The client's own name; empty if it doesn't report one."""
     version: str = ""
     process: int | None = None
-    """Id of the client's process, if known."""
-    at: datetime = Field(default_factory=lambda: datetime.now(UTC))
-    """When the connection began, UTC."""
-    key: str = Field(default_factory=lambda: os.urandom(4).hex())
-    """Distinguishes connections that are otherwise equal."""
+    """Id of the client's process; None if it is unknown, as for clients over HTTP."""
+    started: str = ""
+    """Start of the process, or of the connection: an ISO time in UTC."""
+    key: str = ""
+    """Distinguishes connections of clients whose process is unknown, unless their server is their only one."""
+
+    @classmethod
+    def connected(cls, process: int | None, *, started: str = "", name: str = "", version: str = "") -> Self:
+        """Return the agent of a new connection.
+
+        Args:
+            process: Id of the client's process, if known.
+            started: Start of the process or of the connection, if known.
+            name: The client's name.
+            version: The client's version.
+        """
+        if process is None:
+            key = "" if started else os.urandom(4).hex()
+            return cls(name=name, version=version, started=started or _iso(time.time()), key=key)
+        return cls(name=name, version=version, process=process, started=started or _started_at(process))
 
     @property
     def session(self) -> str:
-        """The session of its calls: `claude-code 2.1 · pid 4711 · 2026-11-22T10:42:07Z · 5f0c9a1e`."""
-        named = " ".join(text for text in (_line(self.name), _line(self.version)) if text) or "MCP client"
-        process = f"pid {self.process}" if self.process is not None else ""
-        return " · ".join(text for text in (named, process, f"{self.at:%Y-%m-%dT%H:%M:%SZ}", self.key) if text)
+        """The session id under which the agent's calls are recorded."""
+        parts = (self.name[:_LONGEST], self.version[:_LONGEST], str(self.process or ""), self.started, self.key)
+        return _PREFIX + ":".join(quote(part, safe=" ", errors="replace") for part in parts)
+
+    @classmethod
+    def of_session(cls, session: str | None) -> Self | None:
+        """Return the agent of a session id; None if it isn't one of an agent."""
+        if session is None or not session.startswith(_PREFIX):
+            return None
+        parts = [unquote(part) for part in session.removeprefix(_PREFIX).split(":")]
+        if len(parts) != _PARTS or not (parts[2].isdecimal() or not parts[2]):
+            return None
+        name, version, process, started, key = parts
+        return cls(name=name, version=version, process=int(process) if process else None, started=started, key=key)
+
+    def __str__(self) -> str:
+        """Return the agent as text: `claude-code 2.0 (process 4711)`."""
+        process = f" (process {self.process})" if self.process is not None else ""
+        return f"{self.name or 'MCP client'}{f' {self.version}' if self.version else ''}{process}"
 
 
-def _line(text: str) -> str:
-    """Return the printable characters of a text on one line, shortened."""
-    return "".join(sign if sign.isprintable() and sign != "·" else " " for sign in text[:_LONGEST]).strip()
+def _started_at(process: int) -> str:
+    """Return when a process started, or now if that is unknown."""
+    seconds = time.time()
+    try:
+        fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+        # Not from the uptime: every process must find the same second.
+        booted = next(line for line in Path("/proc/stat").read_text("ascii").splitlines() if line.startswith("btime"))
+        seconds = int(booted.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, StopIteration):
+        pass
+    return _iso(seconds)
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -19,6 +19,8 @@ class Approval(DataModel):
     answer: ApprovalAnswer
     reason: str = ""
     """The user's reason for a rejection; the caller reads it."""
+    by_person: bool = True
+    """Whether a person decided; False for a rejection because no person could be asked."""
     args: JsonObject | None = None
     """The arguments that the user edited, or None. They are validated again."""
     rule: Rule | None = None

@@ -37,6 +37,14 @@ class ApprovalRules:
         self._parts.gateway.approver = approver
         self._parts.gateway.rule_added = rule_added
 
+    def hold_with(self, held: Callable[[ToolCall], str] | None) -> None:
+        """Set what holds calls of models and other agents that rules allow, until the approver decides.
+
+        Args:
+            held: Returns why a call must wait; empty if it needn't.
+        """
+        self._parts.gateway.held = held
+
     def approve_in_advance(self, patterns: Sequence[str]) -> tuple[Problem, ...]:
         """Approve calls of matching tools in advance for the life of this runtime; rules can still deny them.
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from pydantic import JsonValue
+
 from pegboard.config import Paths, Settings, load
-from pegboard.models import CallEvent, Finished, Problem, ToolCall, ToolResult
+from pegboard.models import CallEvent, Finished, JsonObject, Problem, ToolCall, ToolResult
 from pegboard.registry import AllowList
 from pegboard.runtime.activity import Activity
 from pegboard.runtime.health import ToolHealth
@@ -158,6 +160,11 @@ class Runtime:
     def hide(self, name: str, secret: str) -> None:
         """Redact a secret of Pegboard's own from now on, in everything that is shown and recorded."""
         self._parts.redaction.add({name: secret})
+
+    def redacted_args(self, args: JsonObject) -> JsonValue:
+        """Return arguments of a call without known secrets; the same object if it contains none. Reads the disk."""
+        self._parts.redaction.renew_now()
+        return self._parts.redaction.value(args)
 
     def sweep(self) -> None:
         """Delete unused files: drafts of killed processes, and the index of folders that no longer exist.

@@ -26,6 +26,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard import __version__
+from pegboard.brake import NOT_SHOWN
 from pegboard.models import Agent, JsonObject, ToolCall, ToolResult, ToolSpec
 from pegboard.serve.calls import Context, Input, ServedCall, ServedCalls, set_log_level
 from pegboard.serve.contents import Contents
@@ -33,8 +34,8 @@ from pegboard.serve.offer import Offer
 from pegboard.serve.results import call_result
 
 if TYPE_CHECKING:
-    from pegboard.ports import Approver
     from pegboard.runtime import Runtime
+    from pegboard.serve.approval import BrakeApprover
 
 _CONNECT_SECONDS: Final = 15.0
 """Time that servers have to connect before the first list of tools is answered without theirs."""
@@ -70,12 +71,12 @@ class Service:
 
     Args:
         runtime: The runtime.
-        approver: Decides on calls that need approval. Without one, they are rejected, and the result says which rule
-            would allow them.
+        approver: Decides on calls that need approval, and holds all calls during a pause. Without one, or without a
+            person, they are rejected, and the result says which rule would allow them.
         process: Id of the client's process, if there is only one client.
     """
 
-    def __init__(self, runtime: Runtime, *, approver: Approver | None = None, process: int | None = None) -> None:
+    def __init__(self, runtime: Runtime, *, approver: BrakeApprover | None = None, process: int | None = None) -> None:
         self._runtime = runtime
         self._approver = approver
         self._process = process
@@ -95,6 +96,7 @@ class Service:
         """Follow the registry while the block runs; cancel all calls at its end."""
         if self._approver is not None:
             self._runtime.rules.approve_with(self._approver)
+            self._runtime.rules.hold_with(self._approver.held)
         self._runtime.servers.pass_on_to(self._calls)
         following = asyncio.create_task(self._follow())
         try:
@@ -224,7 +226,7 @@ class Service:
 
     async def _answer(self, spec: ToolSpec, call: ToolCall, result: ToolResult) -> JsonObject:
         hint = ""
-        if result.error is not None and result.error.detail == "denied" and self._approver is None:
+        if result.error is not None and result.error.detail == "denied" and not self._was_asked(result.error.message):
             hint = await asyncio.to_thread(self._rule_hint, call)
 
         def convert() -> JsonObject:
@@ -233,6 +235,10 @@ class Service:
             return call_result(spec, result, hint, fault)
 
         return convert() if result.meta.size < _LARGE else await asyncio.to_thread(convert)
+
+    def _was_asked(self, message: str) -> bool:
+        """Return whether a person decided on a rejected call."""
+        return self._approver is not None and NOT_SHOWN not in message
 
     def _rule_hint(self, call: ToolCall) -> str:
         """Return which rule would allow a call that was rejected for want of an approver; read the disk."""
@@ -256,11 +262,11 @@ class Service:
             state = context.session._connection.state  # noqa: SLF001 - handlers have no other way to it
             agent = state.get(_AGENT)
             if not isinstance(agent, Agent):
-                agent = state[_AGENT] = Agent(name=name, version=version, process=self._process)
+                agent = state[_AGENT] = Agent.connected(self._process, name=name, version=version)
             return agent
         agent = self._agents.get((name, version))
         if agent is None:
-            agent = self._agents[name, version] = Agent(name=name, version=version, process=self._process)
+            agent = self._agents[name, version] = Agent.connected(self._process, name=name, version=version)
             if len(self._agents) > _MOST_AGENTS:
                 self._agents.popitem(last=False)
         return agent

@@ -18,12 +18,14 @@ from pegboard.tui.shell.app_commands import APP_COMMANDS
 from pegboard.tui.shell.keymap import command_groups, key_problems
 from pegboard.tui.shell.notices import notify_about_configuration
 from pegboard.tui.shell.window_title import WindowTitle
+from pegboard.tui.state.agent_calls import AgentCalls
 from pegboard.tui.state.health_checks import HealthChecks, HealthState
 from pegboard.tui.state.tool_scan import ToolScan
 from pegboard.tui.state.tool_scanner import ToolScanner
 from pegboard.tui.tools.screen import ToolsScreen
 
 if TYPE_CHECKING:
+    from pegboard.brake import BrakeState, Question
     from pegboard.runtime import Runtime
 
 _SWEEP_AFTER_SECONDS = 5.0
@@ -53,12 +55,14 @@ class PegboardApp(PagesApp, inherit_bindings=False):
             self.animation_level = "full" if runtime.settings.ui.animations else "none"
         self.set_keymap(runtime.settings.keys)
         self._window_title = WindowTitle(self)
+        self.agents = AgentCalls(runtime.paths.state, self._agent_calls_changed)
 
     def on_mount(self) -> None:
         """Start after the first frame what the first frame doesn't need."""
         self.call_after_refresh(self._scan)
         # Evaluated late: the user may have changed the page meanwhile.
         self.call_after_refresh(lambda: self.switch_mode(self.remembered.page))
+        self.call_after_refresh(self._open_agent_calls)
         self.call_after_refresh(self._check_keys)
         self.call_after_refresh(self.follow_themes)
         self.call_after_refresh(self.follow_settings)
@@ -70,6 +74,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         """Restore the window title and close the runtime."""
         self._window_title.restore()
         self.remember()
+        await asyncio.to_thread(self.agents.close)
         await self.runtime.close()
 
     @work(thread=True)
@@ -127,6 +132,26 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         """Scan for tools again."""
         self.notify(f"{await self._scanner.rescan():,} tools.", markup=False)
 
+    @work(thread=True, group="agents")
+    def _open_agent_calls(self) -> None:
+        try:
+            self.agents.open()
+        except OSError as error:
+            text = f"Agents can't ask in this app: {self.runtime.paths.questions} can't be written ({error.strerror})."
+            self.call_later(lambda: self.notify(text, severity="warning", markup=False))
+
+    def _agent_calls_changed(self, questions: tuple[Question, ...], brake: BrakeState) -> None:
+        self.call_later(self._show_agent_calls, questions, brake)
+
+    def _show_agent_calls(self, questions: tuple[Question, ...], brake: BrakeState) -> None:
+        if not self.is_running:
+            return
+        known = {question.id for question in self.agent_calls}
+        self.brake = brake
+        self.agent_calls = tuple(sorted(questions, key=lambda question: question.kind != "ask"))
+        if any(question.kind == "ask" and question.id not in known for question in questions):
+            self.bell()
+
     @on(Called)
     async def _called(self, event: Called) -> None:
         await self.checks.read_results(event.tool)
@@ -136,7 +161,7 @@ class PegboardApp(PagesApp, inherit_bindings=False):
         self.session = getattr(self.get_screen_stack("chat")[0], "session", "")
 
     def _show_title(self) -> None:
-        sign = "? " if self.requests else "▶ " if self.asking or self.scripting else ""
+        sign = "? " if self.awaiting else "▶ " if self.asking or self.scripting else ""
         self._window_title.set(f"{sign}{self.TITLE}")
 
-    watch_requests = watch_asking = watch_scripting = _show_title
+    watch_requests = watch_agent_calls = watch_asking = watch_scripting = _show_title

@@ -130,13 +130,20 @@ class PagesApp(DialogApp, inherit_bindings=False):
             self.screen.put(request.text)
 
     async def action_to_asking(self) -> None:
-        """Select the call awaiting approval on its page."""
+        """Select the call awaiting approval on its page, or show the one of another agent."""
         from pegboard.tui.chat.screen import ChatScreen
+        from pegboard.tui.dialogs.agent_call import AgentCallScreen
 
-        if not self.requests:
+        if not self.requests and not self.agent_calls:
             self.notify("No call awaits approval.")
+        elif isinstance(self.screen, AgentCallScreen):
+            await self.show_agent_call()
         elif self.screen.is_modal:
             self.notify("Close this dialog first, then go to the call awaiting approval.", severity="warning")
+        elif not self.requests or (
+            isinstance(self.screen, ChatScreen) and self.screen.is_last_asking and self.agent_calls
+        ):
+            await self.show_agent_call()
         else:
             await self.switch_mode("chat")
             if isinstance(self.screen, ChatScreen):
@@ -152,4 +159,4 @@ class PagesApp(DialogApp, inherit_bindings=False):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the keys of approvals to the focused widget while no call awaits one."""
-        return bool(self.requests) if action == "to_asking" else True
+        return bool(self.requests or self.agent_calls) if action == "to_asking" else True

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from pegboard.config.servers import pack_name
 from pegboard.mcp.specs import tool_specs
-from pegboard.models import McpHandler, ServerConfig, ToolCall, ToolResult, ToolSpec
-from pegboard.watch.agents import Agent, started_at
+from pegboard.models import Agent, JsonObject, McpHandler, ServerConfig, ToolCall, ToolResult, ToolSpec
 from pegboard.watch.messages import call_of, clipped_result, failed_result, items, key_in, key_of, read, result_of
 from pegboard.watch.record import CallRecorder, moment
 
@@ -51,8 +50,8 @@ class Connection:
         if not name:
             command = about.get("command")
             name = pack_name(str(command[0]) if isinstance(command, list) and command else str(about.get("url", "")))
-        pid = int(about.get("client_pid") or 0)
-        return cls(recorder, name, Agent(pid=pid, started=str(about.get("started") or "") or started_at(pid)))
+        process = int(about.get("client_pid") or 0) or None
+        return cls(recorder, name, Agent.connected(process, started=str(about.get("started") or "")))
 
     # Messages of the client
 
@@ -67,8 +66,8 @@ class Connection:
                 for key in _CLIENT_INFO:
                     info = holder.get(key)
                     if isinstance(info, dict):
-                        name, version = str(info.get("name") or "unknown"), str(info.get("version") or "")
-                        self.agent = Agent(name, version, self.agent.pid, self.agent.started)
+                        named = {"name": str(info.get("name") or ""), "version": str(info.get("version") or "")}
+                        self.agent = self.agent.model_copy(update=named)
 
     def calls(self, message: object) -> list[tuple[str, ToolCall]]:
         """Return the calls in a message, each with the key of its id."""
@@ -77,8 +76,7 @@ class Connection:
             called = call_of(item)
             if called is not None:
                 name = self.spec(called[0]).name
-                call = ToolCall(name=name, args=called[1], source="watch", session=self.agent.session)
-                found.append((key_of(item["id"]) if "id" in item else "", call))
+                found.append((key_of(item["id"]) if "id" in item else "", self._call(name, called[1])))
         return found
 
     def begin(self, key: str, call: ToolCall, at: float, note: str = "") -> None:
@@ -95,7 +93,7 @@ class Connection:
         key = key_in(part)
         if key is None or b"tools/call" not in part:
             return
-        call = ToolCall(name=f"{self.server}.unknown", args={}, source="watch", session=self.agent.session)
+        call = self._call(f"{self.server}.unknown", {})
         self.begin(key, call, at, f"The arguments are not recorded because the message is too long ({total} bytes).")
 
     def rejected(self, call: ToolCall, at: float, text: str, detail: str = "denied") -> None:
@@ -175,6 +173,9 @@ class Connection:
             for spec in specs:
                 if isinstance(spec.handler, McpHandler):
                     self.tools[spec.handler.tool] = spec
+
+    def _call(self, name: str, args: JsonObject) -> ToolCall:
+        return ToolCall(name=name, args=args, source="watch", session=self.agent.session, agent=self.agent)
 
     def _take(self, waiting: deque[Flight]) -> Flight:
         flight = waiting.popleft()

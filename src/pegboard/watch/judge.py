@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pegboard.brake import Answer, AskedQuestion, BrakeError, Question, Questions
+from pegboard.brake import RESUMED, Answer, AskedQuestion, BrakeError, Question, Questions
 from pegboard.data.json_spans import spans
 from pegboard.data.json_text import JsonTextError
 from pegboard.gateway.rules import Rules
@@ -117,7 +117,6 @@ class Judge:
         held = self._held.pop(number, None)
         if held is not None:
             held.asked.close(text)
-            held.connection.recorder.started(held.call, moment(held.at))
             held.connection.rejected(held.call, held.at, text, "cancelled")
         elif number in self._released:
             connection, keys = self._released.pop(number)
@@ -131,6 +130,7 @@ class Judge:
 
     def _ask(self, number: int, held: _Held) -> None:
         self._held[number] = held
+        held.connection.recorder.started(held.call, moment(held.at))
         self.send(number, HOLD)
         self.poll()
 
@@ -138,12 +138,12 @@ class Judge:
         calls = [(held.key, held.call)]
         if answer.kind != "approve":
             said = answer.reason
-            if answer.kind == "reject" and not said.startswith(("No Pegboard app", "All calls", "The ")):
+            if answer.by_person:
                 said = f"The user rejected this call.{f' They said: {said}' if said.strip() else ''}"
             self._reject(number, held.connection, held.line, calls, held.at, said)
             return
         if answer.args is None:
-            if held.asked.question.kind == "paused" and answer.by == "pegboard resume":
+            if held.asked.question.kind == "paused" and answer.by == RESUMED:
                 self.decide(number, held.connection, held.line, held.at)  # The rules may have changed meanwhile.
                 return
             self._release(number, held.connection, calls, held.at, PASS)
@@ -188,7 +188,6 @@ class Judge:
         name = calls[0][1].name if calls else "The message"
         text = f"{name} was not called. {reason}"
         for _, call in calls:
-            connection.recorder.started(call, moment(at))
             connection.rejected(call, at, text)
         self.send(number, REJECT + rejections(line, text))
 

@@ -39,7 +39,13 @@ class CallRecorder:
         self._thread.start()
 
     def started(self, call: ToolCall, at: datetime) -> None:
-        """Record that a call was requested."""
+        """Record that a call was requested, so that it appears as running.
+
+        Args:
+            call: The call.
+            at: When it was requested.
+        """
+        self._queue.put(lambda: self._start(call, at))
 
     def finished(self, call: ToolCall, finish: Callable[[], ToolResult], at: datetime) -> None:
         """Record a call and its result.
@@ -69,10 +75,17 @@ class CallRecorder:
             except Exception as error:  # noqa: BLE001 - one damaged message must not end the record of all others
                 self._on_message(f"a call was not recorded: {type(error).__name__}: {error}")
 
+    def _start(self, call: ToolCall, at: datetime) -> None:
+        self._redaction.renew_now()
+        self._history.start(self._redacted(call), at)
+
+    def _redacted(self, call: ToolCall) -> ToolCall:
+        return call.model_copy(update={"args": self._redaction.value(call.args)})
+
     def _record(self, call: ToolCall, finish: Callable[[], ToolResult], at: datetime) -> None:
         self._redaction.renew_now()
         result = finish()
-        call = call.model_copy(update={"args": self._redaction.value(call.args)})
+        call = self._redacted(call)
         data = self._redaction.value(result.data)
         error = result.error
         if error is not None:

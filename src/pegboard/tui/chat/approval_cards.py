@@ -82,7 +82,7 @@ class ApprovalCards:
 
     def select_next(self) -> None:
         """Select the marked card awaiting approval, or the oldest; if one is selected, select the next."""
-        cards = [*dict.fromkeys(filter(None, (self._session.story.block_of(one.call) for one in self.requests)))]
+        cards = self._cards()
         if not cards:
             return
         marked = self._transcript.marked
@@ -94,6 +94,16 @@ class ApprovalCards:
         self._transcript.focus()
         self._transcript.select_card(cards[at % len(cards)])
         self._changed()
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the last card awaiting approval is selected, or none exists."""
+        cards = self._cards()
+        return not cards or self._transcript.selected is cards[-1]
+
+    def _cards(self) -> list[CallBlock]:
+        """Return the cards awaiting approval."""
+        return [*dict.fromkeys(filter(None, (self._session.story.block_of(one.call) for one in self.requests)))]
 
     def leave(self) -> None:
         """Deselect when the user leaves the page, so that later keys go to the prompt."""

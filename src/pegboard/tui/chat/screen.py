@@ -416,6 +416,11 @@ class ChatScreen(PageScreen):
         """Select a call awaiting approval."""
         self._cards.select_next()
 
+    @property
+    def is_last_asking(self) -> bool:
+        """Whether no later call awaits approval than the selected one."""
+        return self._cards.is_last
+
     @on(Transcript.Selected)
     def _selected(self, event: Transcript.Selected) -> None:
         event.stop()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import on, work
 from textual.widget import Widget
 
+from pegboard.brake import Brake
 from pegboard.results.clean import clean_line
 from pegboard.tui.messages import Copy
 from pegboard.tui.shell.themed_app import ThemedApp
@@ -118,6 +119,56 @@ class DialogApp(ThemedApp, AppState):
     async def action_undo_rule(self) -> None:
         """Remove the rule that the last approval added."""
         await self.rule_undo.undo()
+
+    # Agents
+
+    async def show_agent_call(self) -> None:
+        """Show the first waiting call of an agent, or the one after the call that is shown."""
+        from pegboard.brake import Questions
+        from pegboard.tui.dialogs.agent_call import AgentCall, AgentCallScreen
+
+        shown = self.screen if isinstance(self.screen, AgentCallScreen) else None
+        ids = [question.id for question in self.agent_calls]
+        at = ids.index(shown.question.id) + 1 if shown is not None and shown.question.id in ids else 0
+        question = self.agent_calls[at % len(ids)]
+        if shown is not None and question.id == shown.question.id:
+            return
+        call = await asyncio.to_thread(AgentCall.read, self.runtime, question)
+        if shown is not None and shown.is_current:
+            shown.show(call)
+        elif not self.screen.is_modal:
+            self.push_screen(AgentCallScreen(self.runtime, Questions(self.runtime.paths.state), call))
+
+    async def action_pause_agents(self) -> None:
+        """Hold all calls of agents."""
+        await self._set_brake(Brake.pause, "Calls of agents wait until you resume them.")
+
+    async def action_stop_agents(self) -> None:
+        """Reject all calls of agents."""
+        await self._set_brake(Brake.stop, "Calls of agents are rejected until you resume them.")
+
+    async def action_resume_agents(self) -> None:
+        """Let calls of agents pass."""
+        await self._set_brake(Brake.resume, "Calls of agents pass.")
+
+    @work(exclusive=True, group="brake")
+    async def action_ask_to_resume_agents(self) -> None:
+        """Resume calls of agents if the user confirms it."""
+        from pegboard.tui.dialogs.confirm import Confirm
+
+        question = "Calls that wait because of the pause run. Calls that need approval still wait for it."
+        if await self.push_screen_wait(Confirm("Resume the calls of agents?", question, "Resume")):
+            await self.action_resume_agents()
+
+    async def _set_brake(self, change: Callable[[Brake], None], text: str) -> None:
+        brake = Brake(self.runtime.paths.brake)
+        try:
+            await asyncio.to_thread(change, brake)
+        except OSError as error:
+            message = f"Calls of agents are unchanged because {brake.file} can't be changed: {error.strerror}."
+            self.notify(message, severity="error", markup=False)
+        else:
+            self.notify(text, markup=False)
 
     def action_rules(self) -> None:
         """Open the approval rules."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import work
@@ -24,6 +25,7 @@ class AskText(Dialog[str | None]):
         title: Title of the dialog; plain text.
         text: Initial text.
         note: Note below the editor.
+        check: Returns why a text can't be accepted; empty if it can.
     """
 
     PAGE = "Text"
@@ -46,8 +48,9 @@ class AskText(Dialog[str | None]):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
-    def __init__(self, title: str, text: str, note: str = "") -> None:
+    def __init__(self, title: str, text: str, note: str = "", check: Callable[[str], str] | None = None) -> None:
         super().__init__(clean_line(title))
+        self._check = check
         self._text = text
         self._note = note
         self._lines = Lines(text)
@@ -57,7 +60,7 @@ class AskText(Dialog[str | None]):
     def compose_body(self) -> ComposeResult:
         """Compose the editor and the note."""
         yield self._lines
-        if self._note:
+        if self._note or self._check is not None:
             yield Static(Content(clean(self._note)), id="note")
 
     def on_mount(self) -> None:
@@ -69,8 +72,12 @@ class AskText(Dialog[str | None]):
         return self._lines.text != self._initial
 
     def action_take(self) -> None:
-        """Close with the text; an unchanged text keeps its original line ends."""
-        self.dismiss(self._lines.text if self._is_changed else self._text)
+        """Close with the text if it is valid; an unchanged text keeps its original line ends."""
+        problem = self._check(self._lines.text) if self._check is not None else ""
+        if problem:
+            self.query_one("#note", Static).update(Content.styled(clean(problem), "$text-error"))
+        else:
+            self.dismiss(self._lines.text if self._is_changed else self._text)
 
     @work(exclusive=True, group="change")
     async def action_editor(self) -> None:

@@ -56,7 +56,7 @@ class HeaderLine(Horizontal):
         height: 1;
         background: $panel;
         #name { width: auto; padding: 0 1; text-style: bold; color: $text-primary; text-wrap: nowrap; }
-        #approvals { display: none; color: $text-warning; text-style: bold; text-wrap: nowrap; }
+        #approvals, #brake { display: none; color: $text-warning; text-style: bold; text-wrap: nowrap; }
         #packs {
             width: 1fr; padding: 0 1; color: $text-muted; text-align: right;
             text-wrap: nowrap; text-overflow: ellipsis;
@@ -83,6 +83,7 @@ class HeaderLine(Horizontal):
         for mode in PAGES:
             yield HeaderItem(f"app.mode('{mode}')", id=mode).set_class(mode == self._mode, "-here")
         yield HeaderItem("app.to_asking", id="approvals")
+        yield HeaderItem("app.ask_to_resume_agents", id="brake")
         yield Static(id="packs")
         yield HeaderItem("app.show_problems", id="unrecorded")
         yield HeaderItem("app.show_problems", id="problems")
@@ -92,6 +93,8 @@ class HeaderLine(Horizontal):
         self.watch(self.app, "tool_scan", self._show_scan)
         self.watch(self.app, "health", self._show_health)
         self.watch(self.app, "requests", self._show_chat)
+        self.watch(self.app, "agent_calls", self._fit)
+        self.watch(self.app, "brake", self._fit)
         self.watch(self.app, "asking", self._show_chat)
         self.watch(self.app, "scripting", self._show_script)
         self.watch(self.app, "unrecorded", self._fit)
@@ -156,6 +159,7 @@ class HeaderLine(Horizontal):
         """Return the texts of a step by the ids of their items."""
         texts = {mode: self._page(mode, step) for mode in PAGES}
         texts["approvals"] = self._approvals(step)
+        texts["brake"] = self._brake(is_short=step >= _Step.DENSE)
         unrecorded: Problem | None = getattr(self.app, "unrecorded", None)
         short = step >= _Step.SHORT
         texts["unrecorded"] = Content(("✖ rec" if short else "✖ not recorded") if unrecorded is not None else "")
@@ -172,15 +176,22 @@ class HeaderLine(Horizontal):
         return Content.assemble((key, "$text-primary"), (title, weight), (f" {badge}" if badge else "", style))
 
     def _approvals(self, step: _Step) -> Content:
-        waiting: tuple[object, ...] = getattr(self.app, "requests", ())
+        waiting = getattr(self.app, "awaiting", 0)
         if not waiting:
             return Content()
         key = key_of(self.app, "chat.asking")
         if step >= _Step.SHORT_APPROVALS:
             return Content(f"?: {key}")
         if self.app.size.width >= _WIDE and step < _Step.SHORT:
-            return Content(f"{len(waiting):,} {'call awaits' if len(waiting) == 1 else 'calls await'} approval: {key}")
-        return Content(f"{count(len(waiting), 'approval')}: {key}")
+            return Content(f"{waiting:,} {'call awaits' if waiting == 1 else 'calls await'} approval: {key}")
+        return Content(f"{count(waiting, 'approval')}: {key}")
+
+    def _brake(self, *, is_short: bool) -> Content:
+        state = getattr(self.app, "brake", "running")
+        if state == "running":
+            return Content()
+        held = sum(question.kind == "paused" for question in getattr(self.app, "agent_calls", ()))
+        return Content(f"{'' if is_short else 'agents '}{state}{f': {held:,}' if held else ''}")
 
     def _problems(self, *, is_short: bool) -> Content:
         """Count every problem, including the requirements that are not met."""

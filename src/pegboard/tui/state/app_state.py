@@ -9,6 +9,7 @@ from textual.app import App
 from textual.reactive import reactive
 from textual.widget import AwaitMount
 
+from pegboard.brake import BrakeState, Question
 from pegboard.models import Problem
 from pegboard.tui.messages import Asking, Scripting
 from pegboard.tui.state.health_checks import HealthState
@@ -38,6 +39,11 @@ class AppState(App[None]):
     """State of the tools' requirements."""
     requests: reactive[tuple[ApprovalRequest, ...]] = reactive((), init=False)
     """Calls awaiting approval, the oldest first."""
+    agent_calls: reactive[tuple[Question, ...]] = reactive((), init=False)
+    """Calls of other processes that wait for a person, the oldest first; those that only wait for the end of a pause
+    are last."""
+    brake: reactive[BrakeState] = reactive("running", init=False)
+    """Whether calls of agents are paused or stopped."""
     asking: reactive[bool] = reactive(False, init=False)
     """Whether a model turn is running."""
     scripting: reactive[bool] = reactive(False, init=False)
@@ -46,6 +52,11 @@ class AppState(App[None]):
     """ID of the chat session of the last model turn of this run."""
     unrecorded: reactive[Problem | None] = reactive(None, init=False)
     """The problem that prevents calls from being recorded, if there is one."""
+
+    @property
+    def awaiting(self) -> int:
+        """Number of calls that await approval, in the chat and of agents."""
+        return len(self.requests) + sum(question.kind == "ask" for question in self.agent_calls)
 
     def switch_mode(self, mode: str) -> AwaitMount:
         """Switch to a page and remember it."""

@@ -1,0 +1,64 @@
+"""Calls of MCP clients that wait for a person in another process: in an open app, or in `pegboard approve`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pegboard.brake import RESUMED, Answer, BrakeError, Question, Questions
+from pegboard.models import ToolCall, ToolSpec
+from pegboard.models.approval import Approval
+
+if TYPE_CHECKING:
+    from pegboard.runtime import Runtime
+
+
+class BrakeApprover:
+    """Decisions of people in other processes, and the pause. A `pegboard.ports.Approver`.
+
+    Args:
+        runtime: Provides the rules and the settings.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._questions = Questions(runtime.paths.state)
+
+    def held(self, call: ToolCall) -> str:
+        """Return why a call waits although rules allow it; empty if it doesn't."""
+        del call
+        state = self._questions.brake.state
+        return "" if state == "running" else f"Calls of agents are {state}."
+
+    async def decide(self, spec: ToolSpec, call: ToolCall) -> Approval:
+        """Ask in every open app; cancelled when the call no longer waits for the answer."""
+        while True:
+            verdict = await asyncio.to_thread(self._runtime.rules.verdict, call)
+            is_asked = verdict is None or verdict.action != "allow"
+            question = Question(
+                tool=spec.name,
+                args=call.args,
+                agent=str(call.agent) if call.agent is not None else "MCP client",
+                server=spec.location.server or spec.pack,
+                reason=verdict.reason if verdict is not None and is_asked else self.held(call),
+                kind="ask" if is_asked else "paused",
+                call=call.id,
+                via="serve",
+            )
+            try:
+                answer = await self._questions.ask(question, wait=self._runtime.settings.brake.wait)
+            except BrakeError as error:
+                return Approval(answer="reject", reason=str(error), by_person=False)
+            # Rules may have changed while the call was paused.
+            if answer.kind != "approve" or answer.by != RESUMED or not await self._must_ask(call):
+                return _approval(answer)
+
+    async def _must_ask(self, call: ToolCall) -> bool:
+        verdict = await asyncio.to_thread(self._runtime.rules.verdict, call)
+        return verdict is not None and verdict.action == "ask"
+
+
+def _approval(answer: Answer) -> Approval:
+    if answer.kind == "approve":
+        return Approval(answer="once", args=answer.args)
+    return Approval(answer="reject", reason=answer.reason, by_person=answer.by_person)

@@ -1,0 +1,255 @@
+"""The card of a call of another agent that awaits approval."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+
+from pydantic import JsonValue
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from pegboard.brake import RESUMED, Answer, AnsweredError, BrakeError, Question, Questions
+from pegboard.data.json_text import JsonTextError, parse
+from pegboard.results.clean import clean, clean_line
+from pegboard.results.text import as_text, json_parts
+from pegboard.tui.commands import Command, bindings
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.ask_text import AskText
+from pegboard.tui.result.text import TextView
+from pegboard.tui.widgets.question import QuestionScreen
+
+if TYPE_CHECKING:
+    from pegboard.models import JsonObject
+    from pegboard.runtime import Runtime
+
+_Choice: TypeAlias = Literal["once", "reject", "reject_why", "edit"]
+
+
+@dataclass(frozen=True)
+class AgentCall:
+    """A waiting call as the card shows it."""
+
+    question: Question
+    args: JsonValue
+    """Its arguments without known secrets."""
+    text: str
+    """These arguments as indented JSON; not sanitized."""
+
+    @classmethod
+    def read(cls, runtime: Runtime, question: Question) -> AgentCall:
+        """Return the call of a question without secrets; read the disk."""
+        args = runtime.redacted_args(question.args)
+        return cls(question, args, as_text(args))
+
+
+class AgentCallScreen(QuestionScreen[None]):
+    """The card of a waiting call, with all its arguments. It closes when another process answers first.
+
+    It never opens by itself, and the focus is on the arguments, which only scroll: no key or click that was meant for
+    another pane answers the call.
+
+    Args:
+        runtime: Redacts the arguments.
+        questions: Receives the answer.
+        call: The call.
+    """
+
+    PAGE = "Call of an agent"
+    AUTO_FOCUS = "TextView"
+    ANSWERS = ("agent.approve", "agent.reject", "agent.reject_why", "agent.edit")
+
+    DEFAULT_CSS = """
+    AgentCallScreen {
+        & > #box {
+            width: 100; max-width: 96%; height: 24; max-height: 92%; padding: 0 1;
+            border: round $warning; border-title-color: $text-warning;
+        }
+        #from { height: auto; max-height: 6; }
+        TextView { height: 1fr; min-height: 3; padding: 0; }
+        #note { height: auto; color: $text-muted; }
+        #answers { height: 1; align-horizontal: right; }
+        Button { margin-left: 2; min-width: 10; }
+        KeysLine { dock: none; }
+    }
+    """
+    ACTIONS: ClassVar[tuple[Command, ...]] = (
+        Command("agent.approve", "a", "answer('once')", "Once", "Approve the call once.", footer=True),
+        Command("agent.reject", "r", "answer('reject')", "Reject", "Reject the call.", footer=True),
+        Command("agent.reject_why", "R", "answer('reject_why')", "Reject, why", "Reject the call with a reason.", True),
+        Command("agent.edit", "e", "answer('edit')", "Edit", "Edit the arguments, then run the call.", footer=True),
+        Command("agent.close", "escape", "close", "Close", "Close; the call still awaits approval.", footer=True),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
+
+    def __init__(self, runtime: Runtime, questions: Questions, call: AgentCall) -> None:
+        super().__init__()
+        self._runtime = runtime
+        self._questions = questions
+        self._call = call
+        self._is_over = False
+        self._from = Static(id="from")
+        self._arguments = TextView(highlight=json_parts)
+
+    @property
+    def question(self) -> Question:
+        """The question that is shown."""
+        return self._call.question
+
+    def compose_body(self) -> ComposeResult:
+        """Compose the origin, the arguments, the note and the buttons."""
+        yield self._from
+        yield self._arguments
+        yield Static("The agent's client may time out while the call waits.", id="note", markup=False)
+        with Horizontal(id="answers"):
+            yield Button(Content("Reject"), id="reject", compact=True)
+            yield Button(Content("Reject, why"), id="reject_why", compact=True)
+            yield Button(Content("Edit"), id="edit", compact=True)
+            yield Button(Content("Approve once"), id="once", variant="warning", compact=True)
+
+    def on_mount(self) -> None:
+        """Show the call, and close when it no longer waits."""
+        self._show()
+        self.watch(self.app, "agent_calls", self._update)
+
+    def show(self, call: AgentCall) -> None:
+        """Show another call; the delay starts again."""
+        self._call = call
+        self._is_over = False
+        self._show()
+        self._arguments.focus()
+        self.on_screen_resume()
+
+    def on_screen_resume(self) -> None:
+        """Start the delay, or close if the call no longer waits."""
+        super().on_screen_resume()
+        if self._is_over:
+            self.call_later(self.dismiss, None)
+
+    def _show(self) -> None:
+        question = self.question
+        self.query_one("#box").border_title = Content(f"{clean_line(question.agent)} calls {clean_line(question.tool)}")
+        rows = (("Agent", question.agent), ("Server", question.server), ("Tool", question.tool))
+        lines = [Content.assemble((f"{name:8}", "$text-muted"), (clean_line(text), "bold")) for name, text in rows]
+        self._from.update(Content("\n").join([*lines, Content.styled(clean_line(question.reason), "$text-warning")]))
+        self._arguments.replace_text(clean(self._call.text))
+        self._count()
+
+    def _count(self) -> None:
+        waiting: tuple[Question, ...] = getattr(self.app, "agent_calls", ())
+        number = next((at for at, one in enumerate(waiting, 1) if one.id == self.question.id), 0)
+        several = f"{number:,} of {len(waiting):,} calls" if number and len(waiting) > 1 else ""
+        self.query_one("#box").border_subtitle = Content(several)
+
+    def _update(self, waiting: tuple[Question, ...]) -> None:
+        if any(one.id == self.question.id for one in waiting):
+            self._count()
+        elif not self._is_over:
+            self._is_over = True
+            self._report_other_answer()
+
+    @work
+    async def _report_other_answer(self) -> None:
+        """Close, and show who answered."""
+        call = self._call
+        answer = await asyncio.to_thread(self._questions.read_answer, call.question.id)
+        self.app.notify(_outcome(call.question, answer), markup=False)
+        if self._call is call:
+            self.dismiss(None)
+
+    # Answers
+
+    def action_answer(self, choice: _Choice) -> None:
+        """Answer the call, after the dialog that the answer requires."""
+        self._answer(choice)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        if not self.is_deliberate:
+            self._arguments.focus()  # an early click must not leave the focus on a button
+        elif event.button.id in {"once", "reject", "reject_why", "edit"}:
+            self._answer(event.button.id)
+
+    @work(exclusive=True, group="answer")
+    async def _answer(self, choice: _Choice) -> None:
+        call = self._call
+        answer = await self._chosen(choice, call)
+        if answer is None or self._is_over or self._call is not call:
+            return
+        self._is_over = True  # The app learns of the own answer like of every other.
+        try:
+            await asyncio.to_thread(self._questions.answer, call.question.id, answer)
+        except AnsweredError:
+            self._report_other_answer()
+            return
+        except BrakeError as error:
+            self._is_over = False
+            self.app.notify(clean_line(str(error)), severity="error", markup=False)
+            return
+        if self._call is call:
+            self.dismiss(None)
+
+    async def _chosen(self, choice: _Choice, call: AgentCall) -> Answer | None:
+        by = f"Pegboard (process {os.getpid()})"
+        match choice:
+            case "once":
+                return Answer("approve", by=by)
+            case "reject":
+                return Answer("reject", by=by)
+            case "reject_why":
+                title = f"Why do you reject {clean_line(call.question.tool)}?"
+                reason: str | None = await self.app.push_screen_wait(AskName(title))
+                return None if reason is None else Answer("reject", reason, by=by)
+            case "edit":
+                title = f"Edit the arguments of {clean_line(call.question.tool)}"
+                note = "JSON object. The call runs with these arguments."
+                text: str | None = await self.app.push_screen_wait(AskText(title, call.text, note, _problem))
+                edited = None if text is None else _restored(parse(text), call.args, call.question.args)
+                return Answer("approve", args=edited, by=by) if isinstance(edited, dict) else None
+
+
+def _problem(text: str) -> str:
+    """Return why a text can't be the arguments of a call; empty if it can."""
+    try:
+        value = parse(text)
+    except JsonTextError as error:
+        return f"The text {error}."
+    return "" if isinstance(value, dict) else 'The arguments must be a JSON object such as {"path": "."}.'
+
+
+def _restored(edited: JsonValue, shown: JsonValue, full: JsonValue) -> JsonValue:
+    """Return edited arguments with the secrets that the user saw masked and left unchanged."""
+    if shown is full:
+        return edited
+    if isinstance(edited, dict) and isinstance(shown, dict) and isinstance(full, dict):
+        both: JsonObject = {
+            key: _restored(value, shown[key], full[key]) if key in shown and key in full else value
+            for key, value in edited.items()
+        }
+        return both
+    if isinstance(edited, list) and isinstance(shown, list) and isinstance(full, list) and len(edited) == len(full):
+        return [_restored(*values) for values in zip(edited, shown, full, strict=True)]
+    return full if edited == shown else edited
+
+
+def _outcome(question: Question, answer: Answer | None) -> str:
+    """Return how a call ended that another process answered, or that no longer waits."""
+    tool = clean_line(question.tool)
+    if answer is None:
+        return f"{tool} no longer waits because the process that asked has ended."
+    if answer.kind == "closed":
+        return f"{tool} no longer waits. {clean_line(answer.reason)}"
+    if answer.by == RESUMED:
+        return f"{tool} no longer waits because calls were resumed."
+    if not answer.by_person:
+        return f"{tool} was rejected. {clean_line(answer.reason)}"
+    return (
+        f"{clean_line(answer.by) or 'Another process'} {'approved' if answer.kind == 'approve' else 'rejected'} {tool}."
+    )

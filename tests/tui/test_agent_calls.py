@@ -1,0 +1,311 @@
+"""Calls of watched agents that await approval, in the app: the card, other apps, the pause, and accidents."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import commands
+import pytest
+from stage import Stage, on_stage
+from test_approval_by_accident import StandingClock
+from watched import PLAIN_SERVER, Watched
+
+from pegboard.brake import Answer, Question, Questions
+from pegboard.runtime import Runtime
+from pegboard.tui.dialogs.agent_call import AgentCallScreen
+from pegboard.tui.dialogs.ask_name import AskName
+from pegboard.tui.dialogs.ask_text import AskText
+from pegboard.tui.form.lines import Lines
+from pegboard.tui.state.remembered import Remembered
+from pegboard.tui.widgets import answer_guard
+from pegboard.tui.widgets.answer_guard import DELAY_SECONDS
+
+ASK = '[[rule]]\nask = "plain.delete"\nscope = "mcp"\n'
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the file of the calls that the server received."""
+    return tmp_path / "calls.jsonl"
+
+
+@pytest.fixture
+def watched(log: Path, home: Path) -> Iterator[Watched]:
+    """Yield a proxy whose server logs its calls, and whose tool `delete` needs approval."""
+    (home / "approvals.toml").write_text(ASK)
+    with Watched(sys.executable, "-S", PLAIN_SERVER, str(log)) as started:
+        started.initialize()
+        yield started
+
+
+@pytest.fixture
+def questions(home: Path) -> Questions:
+    """Return the waiting calls."""
+    return Questions(home / "state")
+
+
+def calls(log: Path) -> list[Any]:
+    """Return the calls that the server received."""
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+@asynccontextmanager
+async def on_app() -> AsyncIterator[Stage]:
+    """Run the app of the user; wait until agents can ask in it."""
+    runtime = Runtime.from_environment()
+    Remembered(has_run=True).write(runtime.paths.interface)
+    async with on_stage(runtime) as stage:
+        await stage.until(stage.app.agents.questions.is_anyone_present, "the app is announced")
+        yield stage
+
+
+def card(stage: Stage) -> AgentCallScreen:
+    """Return the card."""
+    assert isinstance(stage.app.screen, AgentCallScreen)
+    return stage.app.screen
+
+
+async def asked(stage: Stage) -> None:
+    """Wait until the header counts one waiting call."""
+    await stage.until_seen("1 call awaits approval: f12")
+
+
+async def open_card(stage: Stage) -> None:
+    """Open the card and wait until answers count."""
+    await asked(stage)
+    await stage.press("f12")
+    await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the card is open")
+    await stage.until(lambda: card(stage).accepts_now, "answers count")
+
+
+async def answered(stage: Stage) -> None:
+    """Wait until the card is closed and no call waits."""
+    await stage.until(lambda: not stage.app.screen.is_modal, "the card is closed")
+    await stage.until(lambda: not stage.app.agent_calls, "no call waits")
+
+
+async def received(watched: Watched) -> Any:
+    """Return the next message to the client."""
+    return await asyncio.to_thread(watched.receive)
+
+
+@pytest.mark.promise("WAT-4", "TUI-4")
+async def test_the_card_shows_the_whole_call_and_approves_it(watched: Watched, log: Path) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete", path="[bold]a[/bold]\x1b[31m", lines="x" * 200 + "END")
+        await open_card(stage)
+        await stage.until_seen("END")
+        for text in ("tester 7 (process", "plain.delete", "[bold]a[/bold]", "A rule of approvals.toml", "may time out"):
+            assert text in stage.text
+        assert calls(log) == []
+        await stage.press("a")
+        assert (await received(watched))["id"] == 1
+        await answered(stage)
+        assert len(calls(log)) == 1
+        assert "awaits approval" not in stage.text
+
+
+@pytest.mark.promise("WAT-4")
+async def test_the_card_rejects_with_a_reason(watched: Watched, log: Path) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete")
+        await open_card(stage)
+        await stage.press("R")
+        await stage.until(lambda: isinstance(stage.app.screen, AskName), "the reason is asked for")
+        await stage.type("not today")
+        await stage.press("enter")
+        result = (await received(watched))["result"]
+        assert result["content"][0]["text"].endswith("The user rejected this call. They said: not today")
+        await answered(stage)
+
+        watched.call(2, "delete")
+        await open_card(stage)
+        await stage.press("r")
+        result = (await received(watched))["result"]
+        assert result["content"][0]["text"].endswith("The user rejected this call.")
+        await answered(stage)
+    assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4", "STO-2")
+async def test_the_card_edits_arguments_and_keeps_masked_secrets(
+    watched: Watched, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCH_API_KEY", "sk-1234567890abcdef")
+    async with on_app() as stage:
+        watched.call(1, "delete", path="a", key="sk-1234567890abcdef")
+        await open_card(stage)
+        assert "sk-1234567890abcdef" not in stage.text
+        await stage.press("e")
+        await stage.until(lambda: isinstance(stage.app.screen, AskText), "the arguments are edited")
+        editor = stage.app.screen.query_one(Lines)
+        assert "sk-1234567890abcdef" not in editor.text
+        whole = editor.text
+        editor.text = "[1]"
+        await stage.press("ctrl+s")
+        await stage.until_seen("The arguments must be a JSON object")
+        editor.text = whole.replace('"a"', '"b"')
+        await stage.press("ctrl+s")
+        assert (await received(watched))["id"] == 1
+        await answered(stage)
+    assert calls(log) == [["delete", {"path": "b", "key": "sk-1234567890abcdef"}]]
+
+
+@pytest.mark.promise("WAT-4")
+async def test_the_first_of_two_apps_answers_and_the_other_shows_who(watched: Watched, log: Path) -> None:
+    async with on_app() as first, on_app() as second:
+        watched.call(1, "delete")
+        await open_card(first)
+        await open_card(second)
+        await first.press("a")
+        assert (await received(watched))["id"] == 1
+        await second.until(lambda: not second.app.screen.is_modal, "the card of the other app is closed")
+        await second.until_seen("approved plain.delete")
+        assert "Pegboard (process" in second.text
+        await answered(first)
+        assert "approved plain.delete" not in first.text
+    assert len(calls(log)) == 1
+
+
+@pytest.mark.promise("WAT-4")
+@pytest.mark.parametrize("how", ["cancels", "leaves", "is killed"])
+async def test_the_card_of_a_call_that_ended_closes(watched: Watched, log: Path, how: str) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete")
+        await open_card(stage)
+        if how == "cancels":
+            watched.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        elif how == "leaves":
+            assert watched.process.stdin is not None
+            watched.process.stdin.close()
+        else:
+            watched.process.kill()
+        await answered(stage)
+        await stage.until_seen("plain.delete no longer waits")
+    assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4", "SEC-2")
+async def test_no_key_or_click_for_something_else_answers_a_call(
+    watched: Watched, log: Path, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = StandingClock()
+    monkeypatch.setattr(answer_guard, "clock", clock)
+    async with on_app() as stage:
+        await stage.press("f6")
+        focused = stage.app.focused
+        watched.call(1, "delete")
+        await asked(stage)
+        await stage.type("are aReA")
+        assert stage.app.focused is focused  # A waiting call never takes the focus.
+
+        for keys in (("a", "r", "R", "e", "enter", "tab", "enter"), ("x",)):
+            await stage.press("f12")
+            await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the card is open")
+            clock.seconds += DELAY_SECONDS / 2
+            await stage.press(*keys)  # Too early.
+            clock.seconds += DELAY_SECONDS / 2
+            await stage.press("a")  # The user types.
+            await stage.pilot.click("#once")
+            assert isinstance(stage.app.screen, AgentCallScreen)
+            assert len(questions.pending()) == 1
+            await stage.press("escape")
+            await stage.until(lambda: not stage.app.screen.is_modal, "the card is closed")
+
+        await stage.press("f12")
+        await stage.until(lambda: isinstance(stage.app.screen, AgentCallScreen), "the card is open")
+        clock.seconds += DELAY_SECONDS * 2
+        await stage.pilot.click("#once")
+        assert (await received(watched))["id"] == 1
+        await answered(stage)
+    assert len(calls(log)) == 1
+
+
+@pytest.mark.promise("WAT-4")
+async def test_f12_goes_from_one_waiting_call_to_the_next(
+    watched: Watched, log: Path, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = StandingClock()
+    monkeypatch.setattr(answer_guard, "clock", clock)
+    async with on_app() as stage:
+        watched.call(1, "delete", path="first")
+        await asked(stage)
+        watched.call(2, "delete", path="second")
+        await stage.until_seen("2 calls await approval: f12")
+        await stage.press("f12")
+        await stage.until_seen('"first"')
+        assert "1 of 2 calls" in stage.text
+        clock.seconds += DELAY_SECONDS * 2
+        await stage.press("f12")
+        await stage.until_seen('"second"')
+        await stage.press("a")  # Too early for this call.
+        assert len(questions.pending()) == 2
+        clock.seconds += DELAY_SECONDS * 2
+        await stage.press("a")
+        assert (await received(watched))["id"] == 2
+        await stage.until_seen("1 call awaits approval")
+    assert calls(log) == [["delete", {"path": "second"}]]
+
+
+@pytest.mark.promise("WAT-4")
+async def test_every_page_shows_the_pause_and_the_app_pauses_stops_and_resumes(watched: Watched, log: Path) -> None:
+    async with on_app() as stage:
+        commands.pegboard("pause")
+        await stage.until_seen("agents paused")
+        watched.call(1, "say")
+        await stage.until_seen("agents paused: 1")
+        for key in ("f6", "f7", "f8", "f9", "f5"):
+            await stage.press(key)
+            await stage.until_seen("agents paused: 1")
+        assert "awaits approval" not in stage.text
+        await stage.app.run_action("resume_agents")
+        assert (await received(watched))["id"] == 1
+        await stage.until(lambda: "agents paused" not in stage.text, "the pause has ended")
+
+        await stage.press("alt+h")
+        await stage.until_seen("agents paused")
+        watched.call(2, "say")
+        await stage.until_seen("agents paused: 1")
+        await stage.app.run_action("stop_agents")
+        assert "stopped" in (await received(watched))["result"]["content"][0]["text"]
+        await stage.until_seen("agents stopped")
+        await stage.app.run_action("resume_agents")
+        watched.call(3, "say")
+        assert (await received(watched))["id"] == 3
+    assert [tool for tool, _ in calls(log)] == ["say", "say"]
+
+
+@pytest.mark.promise("WAT-4")
+async def test_an_app_that_ends_is_no_longer_announced(watched: Watched, questions: Questions) -> None:
+    async with on_app() as stage:
+        watched.call(1, "delete")
+        await asked(stage)
+    assert not questions.is_anyone_present()
+    assert "No Pegboard app is open" in (await received(watched))["result"]["content"][0]["text"]
+
+
+@pytest.mark.promise("WAT-4")
+async def test_the_terminal_title_and_the_bell_announce_a_waiting_call(
+    home: Path, questions: Questions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_app() as stage:
+        bells: list[bool] = []
+        titles: list[str] = []
+        monkeypatch.setattr(stage.app, "bell", lambda: bells.append(True))
+        monkeypatch.setattr(stage.app._window_title, "set", titles.append)
+        question = Question("a.b", {}, "agent", "a", "Why.")
+        asked_question = questions.open(question)
+        await asked(stage)
+        assert bells == [True]
+        assert titles[-1] == "? Pegboard"
+        questions.answer(question.id, Answer("approve"))
+        await stage.until(lambda: not stage.app.agent_calls, "no call waits")
+        assert titles[-1] == "Pegboard"
+        assert bells == [True]
+        asked_question.poll()
