@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from starlette.exceptions import HTTPException
@@ -33,6 +35,25 @@ _JSON: Final = "application/json"
 _PARSERS: Final[dict[str, Callable[[bytes], Received]]] = {_PROTOBUF: from_protobuf, _JSON: from_json}
 
 
+class _Memory:
+    """Bytes of bodies in memory; changed by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held = 0
+
+    def hold(self, size: int) -> bool:
+        """Add bytes; return whether there are not too many."""
+        with self._lock:
+            self._held += size
+            return self._held <= _MOST_HELD
+
+    def release(self, size: int) -> None:
+        """Subtract bytes."""
+        with self._lock:
+            self._held -= size
+
+
 class Receiver:
     """The receiver, an ASGI application.
 
@@ -44,7 +65,7 @@ class Receiver:
     def __init__(self, recorder: SpanRecorder, port: int) -> None:
         self._recorder = recorder
         self._port = port
-        self._held = 0
+        self._memory = _Memory()
         self._parsing = asyncio.Lock()  # A parsed body takes a multiple of its size.
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,11 +85,6 @@ class Receiver:
     async def _export(self, request: Request, kind: str) -> Response:
         self._check(request, kind)
         size = sent = 0
-        loop = asyncio.get_running_loop()
-
-        def release(amount: int) -> None:
-            self._held -= amount
-
         try:
             async with asyncio.timeout(_BODY_SECONDS):
                 body = bytearray()
@@ -78,25 +94,23 @@ class Receiver:
                     piece = _unpacked(packing, chunk, MOST_BYTES - len(body)) if packing else chunk
                     body += piece
                     size += len(piece)
-                    self._held += len(piece)
+                    if not self._memory.hold(len(piece)):
+                        raise _overloaded()
                     if max(len(body), sent) > MOST_BYTES:
                         raise HTTPException(413, f"The body has more than {MOST_BYTES:,} bytes. Send smaller batches.")
-                    if self._held > _MOST_HELD:
-                        raise _overloaded()
             if packing is not None and not packing.eof:
                 raise HTTPException(400, "The body is not complete gzip data.")
             async with self._parsing:
                 received = await asyncio.to_thread(_PARSERS[kind], bytes(body))
-            kept, size = size, 0
-            if not self._recorder.offer(received.spans, lambda: loop.call_soon_threadsafe(release, kept)):
-                size = kept
+            if not self._recorder.offer(received.spans, partial(self._memory.release, size)):
                 raise _overloaded()
+            size = 0
         except BodyError as error:
             raise HTTPException(400, str(error)) from error
         except TimeoutError as error:
             raise HTTPException(408, f"The body did not arrive within {_BODY_SECONDS:g} seconds.") from error
         finally:
-            release(size)
+            self._memory.release(size)
         return _accepted(received, kind)
 
     def _check(self, request: Request, kind: str) -> None:
