@@ -8,9 +8,10 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from watched import PROGRAM, eventually
 
+from pegboard.config import Paths
 from pegboard.models import HistoryQuery, RecordedCall
 from pegboard.runtime import Runtime
 
@@ -126,8 +128,8 @@ def span(number: int, *, trace: str = TRACE, seconds: float = 0.5, **values: Any
 
 def tool(number: int, name: str = "weather", arguments: str = '{"city": "Oslo"}', **values: Any) -> dict[str, Any]:
     """Return the span of a tool call."""
-    named = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": name}
-    return span(number, **named, gen_ai__tool__call__arguments=arguments, **values)
+    values |= {"gen_ai__tool__name": name, "gen_ai__tool__call__arguments": arguments}
+    return span(number, gen_ai__operation__name="execute_tool", **values)
 
 
 def recorded(count: int, **query: Any) -> list[RecordedCall]:
@@ -203,7 +205,7 @@ def test_the_calls_and_turns_of_a_real_agent_are_one_session(receiver: Receiving
 
 @pytest.mark.promise("WAT-6")
 @pytest.mark.parametrize("packed", [False, True])
-def test_json_and_protobuf_give_the_same_record(receiver: Receiving, packed: bool) -> None:
+def test_json_and_protobuf_become_the_same_record(receiver: Receiving, packed: bool) -> None:
     spans = [
         tool(1, gen_ai__tool__call__result='{"rain": true}', gen_ai__conversation__id="talk-1"),
         {**tool(2, arguments="not JSON", error__type="TimeoutError"), "status": {"code": 2, "message": "too slow"}},
@@ -302,7 +304,7 @@ def deep_protobuf(levels: int) -> bytes:
 
 
 BOMB = gzip.compress(bytes(2**27))
-HOSTILE = {
+HOSTILE: dict[str, tuple[Callable[[], bytes], dict[str, str], int]] = {
     "random": (lambda: random.Random(4).randbytes(5000), PROTOBUF, 400),
     "random JSON": (lambda: random.Random(5).randbytes(5000), JSON, 400),
     "no object": (lambda: b"[1]", JSON, 400),
@@ -327,15 +329,17 @@ def test_hostile_bodies_are_rejected_with_a_reason_and_harm_nothing(receiver: Re
         answer = receiver.post(body(), headers)
         assert (name, answer.status_code) == (name, code)
         if headers.get("content-type") == PROTOBUF["content-type"]:
-            reason = ExportTracePartialSuccess.FromString(answer.content).error_message
+            status = ExportTracePartialSuccess()  # The wire format of its message is that of a `google.rpc.Status`.
+            status.ParseFromString(answer.content)
+            reason = status.error_message
         else:
             reason = answer.text if code == 415 and "text" in headers["content-type"] else answer.json()["message"]
         assert len(reason) > 20, name
     assert httpx2.get(receiver.address).status_code == 405
     assert httpx2.post(receiver.address.replace("traces", "logs"), headers=JSON).status_code == 404
     assert receiver.send(tool(1)).json() == {}
-    status = Path(f"/proc/{receiver.process.pid}/status").read_text("utf-8")
-    [peak] = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")]
+    memory = Path(f"/proc/{receiver.process.pid}/status").read_text("utf-8")
+    [peak] = [int(line.split()[1]) for line in memory.splitlines() if line.startswith("VmHWM")]
     assert peak < 600_000
     receiver.end()
     recorded(1)
@@ -386,6 +390,46 @@ def test_everything_that_was_accepted_is_written_before_the_end(receiver: Receiv
 
 
 @pytest.mark.promise("WAT-6")
+def test_senders_try_again_while_the_record_is_locked_and_nothing_accepted_is_lost(
+    receiver: Receiving,
+) -> None:
+    assert receiver.send(tool(1), span(100, gen_ai__operation__name="chat")).status_code == 200
+    recorded(1)
+    locking = sqlite3.connect(Paths.from_environment().database, isolation_level=None)
+    locking.execute("BEGIN IMMEDIATE")
+    codes = []
+    try:
+        for number in range(2, 12):
+            turn = span(number + 100, gen_ai__operation__name="chat", http__body="x" * 15_000_000)
+            codes.append((answer := receiver.send(tool(number), turn)).status_code)
+            if codes[-1] == 503:
+                assert answer.headers["retry-after"] == "1"
+                break
+    finally:
+        locking.execute("ROLLBACK")
+        locking.close()
+    accepted = codes.count(200)
+    assert codes == [200] * accepted + [503]
+    assert 3 <= accepted <= 5
+    receiver.end()
+    [call, *_] = recorded(accepted + 1)
+    assert len(Runtime.from_environment().activity.timeline(str(call.session)).bars) == 2 * (accepted + 1)
+
+
+@pytest.mark.promise("WAT-6", "ACT-4")
+def test_a_value_can_be_redacted_in_model_turns(receiver: Receiving) -> None:
+    text = "Call the number 0049-555-0199."
+    receiver.send(tool(1), span(2, gen_ai__operation__name="chat", gen_ai__completion=text))
+    receiver.end()
+    [call] = recorded(1)
+    runtime = Runtime.from_environment()
+    assert runtime.activity.redact("0049-555-0199").messages == 1
+    labels = [bar.label for bar in runtime.activity.timeline(str(call.session)).bars]
+    assert labels[1].startswith("Call the number")
+    assert "0199" not in str(labels)
+
+
+@pytest.mark.promise("WAT-6")
 def test_a_slow_or_silent_client_does_not_hold_up_others(receiver: Receiving) -> None:
     port = int(re.findall(r":(\d+)/", receiver.address)[0])
     head = f"POST /v1/traces HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
@@ -409,5 +453,7 @@ def test_only_a_free_port_is_accepted(receiver: Receiving) -> None:
         (["1", "2"], 2, "accepts only a port"),
         (["70000"], 2, "is not a port"),
     ):
-        ended = subprocess.run([PROGRAM, "watch", "--otel", *arguments], capture_output=True, text=True, timeout=60, check=False)
+        ended = subprocess.run(
+            [PROGRAM, "watch", "--otel", *arguments], capture_output=True, text=True, timeout=60, check=False
+        )
         assert (ended.returncode, text in ended.stderr) == (code, True), ended.stderr

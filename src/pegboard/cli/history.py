@@ -323,7 +323,10 @@ def stats(
     context: typer.Context,
     tool: Annotated[list[str] | None, typer.Argument(metavar="[TOOL]...", help="Only these tools.")] = None,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="Print the timeline of a session instead: its model turns and calls.")
+        str | None,
+        typer.Option(
+            "--session", metavar="ID", help="Print the timeline of a session instead: its model turns and calls."
+        ),
     ] = None,
     json: JsonOption = False,
     packs: PacksOption = None,

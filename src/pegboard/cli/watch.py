@@ -45,9 +45,10 @@ def watch(
     Configure the client to run this command in place of the server's own, or run `pegboard adopt`. Every message passes
     unchanged. Tool calls are recorded. Rules for MCP clients, `pegboard pause` and `pegboard approve` apply to them.
 
-    Examples: pegboard watch -- npx -y @modelcontextprotocol/server-everything
-    pegboard watch --name github --url https://example.com/mcp
-    pegboard watch --otel
+    With --otel, agents send the spans of their calls and model turns instead; see `pegboard guide watch`.
+
+    Examples: `pegboard watch -- npx -y @modelcontextprotocol/server-everything`,
+    `pegboard watch --name github --url https://example.com/mcp`, `pegboard watch --otel`.
     """
     from pegboard.cli.output import narrate
     from pegboard.config.servers import is_server_name

@@ -76,7 +76,7 @@ class SpanRecorder:
         return True
 
     def close(self) -> None:
-        """Write the queue and report what was ignored; return when it is written or can't be written."""
+        """Write the queue and report the ignored spans; return when it is written or can't be written."""
         self._queue.put(None)
         self._thread.join()
         end = time.monotonic() + _CLOSE_SECONDS
