@@ -109,6 +109,7 @@ PROMISES = {
     "WAT-2": "pegboard adopt runs a client's servers behind watch; --undo restores them and keeps other changes.",
     "WAT-4": "Rules and people approve, edit, reject, pause and stop calls of watched agents; the first answer wins.",
     "WAT-5": "Calls are grouped by agent: the client's name, version, process and start time.",
+    "WAT-6": "pegboard watch --otel records the tool calls and model turns of agents that send OTLP, as sessions.",
     "TUI-1": "Users browse the registry, fill in forms, and view results and health.",
     "TUI-2": "Nothing blocks the interface.",
     "TUI-3": "Every schema gets a usable form.",

@@ -158,6 +158,9 @@ def rerun(
     runtime = open_runtime(context)
     with _exit_on_error():
         recorded = _get(runtime, call_id)
+        if recorded.source == "otel":
+            narrate(f"{recorded.tool} was not run again: {runtime.activity.unusable(recorded)}")
+            raise typer.Exit(TOOL_FAILED)
     runtime = scanned(context, connects=True, tool=recorded.tool)
     call = ToolCall(name=recorded.tool, args=recorded.args, source="cli")
     interruption = 0
@@ -320,7 +323,10 @@ def stats(
     context: typer.Context,
     tool: Annotated[list[str] | None, typer.Argument(metavar="[TOOL]...", help="Only these tools.")] = None,
     session: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="Print the timeline of a chat session instead.")
+        str | None,
+        typer.Option(
+            "--session", metavar="ID", help="Print the timeline of a session instead: its model turns and calls."
+        ),
     ] = None,
     json: JsonOption = False,
     packs: PacksOption = None,

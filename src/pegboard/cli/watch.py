@@ -12,7 +12,8 @@ from pegboard.cli.root import TOOL_FAILED, USAGE, app
 @app.command()
 def watch(
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="-- COMMAND ARGS…", help="The command that starts the server.")
+        list[str] | None,
+        typer.Argument(metavar="-- COMMAND ARGS…", help="The command that starts the server; with --otel, the port."),
     ] = None,
     name: Annotated[
         str,
@@ -31,18 +32,30 @@ def watch(
             help="With --url: listen on this port of 127.0.0.1 instead of stdio; 0 chooses a free one.",
         ),
     ] = None,
+    otel: Annotated[
+        bool,
+        typer.Option(
+            "--otel",
+            help="Receive the telemetry of agents instead: OTLP over HTTP on 127.0.0.1, port 4318 or PORT.",
+        ),
+    ] = False,
 ) -> None:
     """Watch the calls of an agent: a transparent proxy between an MCP client and a server.
 
     Configure the client to run this command in place of the server's own, or run `pegboard adopt`. Every message passes
     unchanged. Tool calls are recorded. Rules for MCP clients, `pegboard pause` and `pegboard approve` apply to them.
 
-    Examples: pegboard watch -- npx -y @modelcontextprotocol/server-everything
-    pegboard watch --name github --url https://example.com/mcp
+    With --otel, agents send the spans of their calls and model turns instead; see `pegboard guide watch`.
+
+    Examples: `pegboard watch -- npx -y @modelcontextprotocol/server-everything`,
+    `pegboard watch --name github --url https://example.com/mcp`, `pegboard watch --otel`.
     """
     from pegboard.cli.output import narrate
     from pegboard.config.servers import is_server_name
 
+    if otel:
+        _receive(command or [], is_alone=not name and url is None and http is None)
+        return
     if (url is None) == (not command) or (http is not None and url is None):
         narrate("Add a command after `--`, or an address with --url. --http needs --url.")
         raise typer.Exit(USAGE)
@@ -65,3 +78,23 @@ def watch(
         except RemoteError as error:
             narrate(str(error))
             raise typer.Exit(TOOL_FAILED) from error
+
+
+def _receive(ports: list[str], *, is_alone: bool) -> None:
+    """Receive the telemetry of agents until a signal ends the program."""
+    from pegboard.cli.output import narrate
+
+    if len(ports) > 1 or not is_alone:
+        narrate("--otel accepts only a port: pegboard watch --otel PORT")
+        raise typer.Exit(USAGE)
+    if ports and not (ports[0].isascii() and ports[0].isdecimal() and int(ports[0][:6]) <= 65535):
+        narrate(f"{ports[0]!r} is not a port. Use a number from 0 to 65535; 0 chooses a free port.")
+        raise typer.Exit(USAGE)
+    from pegboard.watch.otel.receiver import PORT, receive_spans
+    from pegboard.watch.remote import RemoteError
+
+    try:
+        receive_spans(int(ports[0]) if ports else PORT, typer.echo)
+    except RemoteError as error:
+        narrate(str(error))
+        raise typer.Exit(TOOL_FAILED) from error

@@ -110,9 +110,9 @@ class Database:
         run("SELECT bytes FROM total LIMIT 0")
         run("SELECT rowid FROM calls_text LIMIT 0")
         (kept,) = run(
-            "SELECT count(*) FROM sqlite_master WHERE name IN ('sessions', 'messages', 'reusable')"
+            "SELECT count(*) FROM sqlite_master WHERE name IN ('sessions', 'messages', 'reusable', 'turns')"
         ).fetchone()
-        if kept < 3:
+        if kept < 4:
             self._connection.executescript(f"BEGIN IMMEDIATE; {SESSIONS_SCHEMA} COMMIT;")
         self._connection.create_function("folded", 1, _folded, deterministic=True)
 

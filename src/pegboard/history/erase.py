@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from pegboard.history.database import Database
     from pegboard.history.rows import Column
 
-_JSON: Final = {"calls": ("args", "error", "meta", "data"), "messages": ("message",), "sessions": ()}
-_TEXT: Final = {"calls": ("tool", "agent", "excerpt"), "messages": ("text",), "sessions": ("name", "system")}
+_JSON: Final = {"calls": ("args", "error", "meta", "data"), "messages": ("message",), "sessions": (), "turns": ()}
+_TEXT: Final = {
+    "calls": ("tool", "agent", "excerpt"),
+    "messages": ("text",),
+    "sessions": ("name", "system"),
+    "turns": ("model", "text"),
+}
 _AT_ONCE: Final = 200
 _WAIT_SECONDS: Final = 10.0
 """Time to wait for other processes that read an old state of the database."""

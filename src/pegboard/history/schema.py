@@ -148,8 +148,20 @@ CREATE TABLE IF NOT EXISTS messages (
     PRIMARY KEY (session, position)
 );
 CREATE TABLE IF NOT EXISTS reusable (key TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, call TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS turns (
+    id TEXT NOT NULL PRIMARY KEY,
+    session TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    duration_ms REAL NOT NULL,
+    ok INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    text TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS turns_by_session ON turns (session, at);
 """
-# Histories created before sessions existed get these tables when opened.
+# Histories created before these tables existed get these tables when opened.
 
 _KEPT = "id, at, tool, args, ok, error, duration_ms, source, session, parent, meta, data, file, bytes"
 MIGRATION_1: Final = f"""

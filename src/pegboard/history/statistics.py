@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pegboard.history.reader import Reader
 from pegboard.history.recorded import STATES
 from pegboard.history.schema import CANCELLED, DENIED, RUNNING
+from pegboard.history.turns import turn_bars
 from pegboard.models.statistics import SessionTimeline, TimelineBar, TimelineGap, ToolStatistics
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def timeline(reader: Reader, session: str) -> SessionTimeline:
     Raises:
         StoreError: The database can't be read.
     """
-    bars = [*_calls(reader, session), *_turns(reader, session)]
+    bars = [*_calls(reader, session), *_turns(reader, session), *turn_bars(reader, session, _MOST_BARS)]
     bars.sort(key=lambda bar: (bar.start, bar.end))
     is_whole = len(bars) < _MOST_BARS
     bars = bars[-_MOST_BARS:]

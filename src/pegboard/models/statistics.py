@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from pydantic import Field
+
+from pegboard.models.conversation import Usage
 from pegboard.models.model import DataModel
 from pegboard.models.record import CallState
 
@@ -36,7 +39,7 @@ class TimelineBar(DataModel):
 
     kind: Literal["turn", "call"]
     id: str
-    """Id of the call; for a turn, its message's position in the session."""
+    """Id of the call; for a turn, its message's position in the session, or its own id in a session of telemetry."""
     label: str
     """Name of the tool, or start of the model's text."""
     start: datetime
@@ -44,6 +47,10 @@ class TimelineBar(DataModel):
     state: CallState
     parent: str | None = None
     """Id of the call that made it."""
+    model: str = Field(default="", exclude_if=lambda model: not model)
+    """Model of a turn of another agent: untrusted text."""
+    usage: Usage | None = Field(default=None, exclude_if=lambda usage: usage is None)
+    """Tokens of such a turn."""
 
 
 class TimelineGap(DataModel):

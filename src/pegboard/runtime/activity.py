@@ -149,12 +149,16 @@ class Activity:
 
     def tool_of(self, call: CallRecord) -> ToolSpec | None:
         """Return the tool of a call if it can be used now, else None; see `unusable`."""
+        if call.source == "otel":
+            return None
         if not self._parts.registry.scanned:
             self._parts.registry.scan()
         return self._parts.usable_tool(call.tool)
 
     def unusable(self, call: CallRecord) -> str:
         """Return why a call can't be opened in the form or run again; empty if it can."""
+        if call.source == "otel":
+            return "It is known from the telemetry of another agent, whose tools Pegboard can't run."
         if call.tool == _SCRIPT or self.tool_of(call) is not None:
             return ""
         found = self._parts.registry.find(call.tool, self._parts.allow)

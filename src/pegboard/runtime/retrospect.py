@@ -53,7 +53,7 @@ def redact(parts: Parts, value: str) -> RedactionReport:
         parts.gateway.forget_results()
     return RedactionReport(
         calls=rows["calls"],
-        messages=rows["messages"] + rows["sessions"],
+        messages=rows["messages"] + rows["sessions"] + rows["turns"],
         files=tuple(changed),
         remaining=(*problems, *remaining),
     )

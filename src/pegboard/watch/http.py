@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,10 +16,10 @@ import httpx2
 from pegboard.watch.gate import Gate, print_message
 from pegboard.watch.lines import LONGEST_PARSED, LineCopies
 from pegboard.watch.link import CLIENT, CLOSED, OPENED, SERVER
-from pegboard.watch.remote import CONNECT_SECONDS, RemoteError, decide, server_name, target
+from pegboard.watch.listener import HOST, is_local, listen, serve
+from pegboard.watch.remote import CONNECT_SECONDS, decide, server_name, target
 from pegboard.watch.sse import EventReader
 
-HOST: Final = "127.0.0.1"
 _HOP_BY_HOP: Final = frozenset(
     {
         b"connection",
@@ -59,15 +57,8 @@ class HttpProxy:
         self._origin = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path or "/"
         self._name = name
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._socket.bind((HOST, port))
-        except OSError as error:
-            self._socket.close()
-            raise RemoteError(f"Port {port} on {HOST} can't be used: {error.strerror}. Choose another one.") from error
+        self._socket = listen(port)
         self._port = self._socket.getsockname()[1]
-        self._hosts = {f"{host}:{self._port}".encode() for host in (HOST, "localhost")}
         self._gate = Gate(print_message)
         self._link = self._gate.link
         self._connections: dict[bytes, int] = {}
@@ -80,28 +71,10 @@ class HttpProxy:
         Args:
             started: Called with the address.
         """
-        import uvicorn
-
         self._link.start()
         timeout = httpx2.Timeout(CONNECT_SECONDS, read=None)
         async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as self._client:
-            config = uvicorn.Config(
-                self,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                server_header=False,
-                date_header=False,
-                timeout_graceful_shutdown=1,
-                ws="none",
-            )
-            server = uvicorn.Server(config)
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, lambda: setattr(server, "should_exit", True))
-            started(f"http://{HOST}:{self._port}{self._path}")
-            server.capture_signals = suppress  # type: ignore[assignment]  # they end it in the same way
-            await server.serve(sockets=[self._socket])
+            await serve(self, self._socket, lambda: started(f"http://{HOST}:{self._port}{self._path}"))
             for connection in self._connections.values():
                 self._link.send(CLOSED, connection, b"{}")
             await asyncio.to_thread(self._link.close, 2.0)
@@ -111,7 +84,7 @@ class HttpProxy:
         if scope["type"] != "http":
             return
         headers: list[tuple[bytes, bytes]] = list(scope["headers"])
-        if not self._is_local(headers):
+        if not is_local(headers, self._port):
             await _respond(send, 403, b"The request does not come from this machine.", b"text/plain")
             return
         exchange = _Exchange(self, scope, headers, receive, send)
@@ -123,13 +96,6 @@ class HttpProxy:
                 await _respond(send, 502, text.encode(), b"text/plain")
         finally:
             exchange.close()
-
-    def _is_local(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Return whether a request is for this server, and not from a web page of another one."""
-        hosts = [value.lower() for name, value in headers if name == b"host"]
-        origins = [value.lower() for name, value in headers if name == b"origin"]
-        allowed = {b"http://" + host for host in self._hosts}
-        return len(hosts) == 1 and hosts[0] in self._hosts and all(origin in allowed for origin in origins)
 
     # Used by `_Exchange`
 

@@ -1,0 +1,76 @@
+"""HTTP servers that only this machine reaches: the socket, the check of requests, and the run until a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from pegboard.watch.remote import RemoteError
+
+HOST: Final = "127.0.0.1"
+_BACKLOG: Final = 128
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket that accepts connections of this machine.
+
+    Args:
+        port: The port; 0 for a free one.
+
+    Raises:
+        RemoteError: The port can't be used.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+        listener.listen(_BACKLOG)  # Clients may connect as soon as they know the address.
+    except OSError as error:
+        listener.close()
+        raise RemoteError(f"Port {port} on {HOST} can't be used: {error.strerror}. Choose another one.") from error
+    return listener
+
+
+def is_local(headers: Iterable[tuple[bytes, bytes]], port: int) -> bool:
+    """Return whether a request is for a server on this machine, and not from a web page of another one."""
+    known = {f"{host}:{port}".encode() for host in (HOST, "localhost")}
+    allowed = {b"http://" + host for host in known}
+    headers = [*headers]
+    hosts = [value.lower() for name, value in headers if name == b"host"]
+    origins = [value.lower() for name, value in headers if name == b"origin"]
+    return len(hosts) == 1 and hosts[0] in known and all(origin in allowed for origin in origins)
+
+
+async def serve(app: Any, listener: socket.socket, started: Callable[[], object], **options: Any) -> None:  # noqa: ANN401 - of uvicorn
+    """Serve an ASGI application until a signal ends the program.
+
+    Args:
+        app: The application.
+        listener: The socket.
+        started: Called when signals are handled.
+        options: Further options of uvicorn.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=1,
+        ws="none",
+        **options,
+    )
+    server = uvicorn.Server(config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, lambda: setattr(server, "should_exit", True))
+    started()
+    server.capture_signals = suppress  # type: ignore[assignment]  # they end it in the same way
+    await server.serve(sockets=[listener])

@@ -1,0 +1,236 @@
+"""Calls and model turns in spans of the OpenTelemetry GenAI semantic conventions, older versions included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import blake2b, sha256
+from typing import Final, Literal
+
+from pydantic import JsonValue
+from pydantic_core import from_json, to_json
+
+from pegboard.history.turns import LONGEST_TEXT
+from pegboard.models import Agent, ResultMeta, ToolCall, ToolError, ToolResult
+from pegboard.models.conversation import Usage
+from pegboard.models.turn import ModelTurn
+from pegboard.ports import Redaction
+from pegboard.watch.otel.spans import Attributes, Span
+
+LONGEST_CONTENT: Final = 1_000_000
+"""Characters of arguments and results beyond which they are shortened."""
+PACK: Final = "otel"
+"""Prefix of the tools' names, so that they aren't mistaken for tools that Pegboard runs."""
+_LONGEST_NAME: Final = 150
+_MOST_TOKENS: Final = 10**12
+
+_CONVERSATION: Final = ("gen_ai.conversation.id", "session.id")
+_ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool_arguments", "gen_ai.tool.arguments", "input.value")
+_RESULT: Final = ("gen_ai.tool.call.result", "tool_response", "gen_ai.tool.result", "output.value")
+_TOOL: Final = ("gen_ai.tool.name", "tool.name")
+_AGENT: Final = ("gen_ai.agent.name", "agent_name")
+_MODEL: Final = ("gen_ai.response.model", "gen_ai.request.model")
+_OUTPUT: Final = ("gen_ai.output.messages", "gen_ai.completion", "gen_ai.completion.0.content", "message", "events")
+_INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+
+_AGENT_OPERATIONS: Final = frozenset({"invoke_agent", "create_agent", "invoke_workflow"})
+_TURN_OPERATIONS: Final = frozenset({"chat", "text_completion", "generate_content"})
+_ID: Final = re.compile(rf"[A-Za-z0-9_.@/+-]{{1,{_LONGEST_NAME}}}")
+
+Kind = Literal["agent", "turn", "call"]
+
+
+def kind_of(span: Span) -> Kind | None:
+    """Return what a span describes, or None if it isn't one of the conventions."""
+    operation = span.attributes.get("gen_ai.operation.name")
+    if operation == "execute_tool":
+        return "call"
+    if operation in _TURN_OPERATIONS:
+        return "turn"
+    if operation in _AGENT_OPERATIONS:
+        return "agent"
+    if operation is not None:
+        return None
+    # Older versions have no attribute for the operation.
+    if _text(span.attributes, ("gen_ai.tool.name",)):
+        return "call"
+    return "turn" if _text(span.attributes, ("gen_ai.request.model",)) else None
+
+
+def conversation_of(span: Span) -> str:
+    """Return the conversation that a span names; empty if it names none."""
+    return _text(span.attributes, _CONVERSATION)
+
+
+def session_of(identity: str) -> str:
+    """Return the session id of a conversation or a trace. It never equals that of a chat."""
+    known = _ID.fullmatch(identity)
+    return f"{PACK}:{identity if known else sha256(identity.encode('utf-8', 'replace')).hexdigest()[:32]}"
+
+
+def id_of(span: Span) -> str:
+    """Return the call id of a span. A span that is sent again has the same one."""
+    digest = blake2b(f"{span.trace}{span.id}".encode(), digest_size=10).hexdigest()
+    return f"{span.start // 1_000_000:012x}{digest}"[:32]
+
+
+def call_of(span: Span, session: str, redaction: Redaction) -> tuple[ToolCall, ToolResult, datetime]:
+    """Return the call that a span describes, its result and its start, without secrets."""
+    warnings: list[str] = []
+    arguments = _content(span, _ARGUMENTS, redaction, "The arguments", warnings)
+    data = _content(span, _RESULT, redaction, "The result", warnings)
+    call = ToolCall(
+        id=id_of(span),
+        name=f"{PACK}.{_name(redaction.text(_text(span.attributes, _TOOL) or span.name))}",
+        args=arguments if isinstance(arguments, dict) else {} if arguments is None else {"value": arguments},
+        source="otel",
+        session=session,
+        agent=_agent(span, redaction),
+        provider_id=_text(span.attributes, ("gen_ai.tool.call.id",))[:_LONGEST_NAME] or None,
+    )
+    process = span.resource.get("process.pid")
+    meta = ResultMeta(
+        duration_ms=_duration(span),
+        worker=f"pid {process}" if isinstance(process, int) and not isinstance(process, bool) else None,
+        warnings=tuple(warnings),
+    )
+    error = None
+    if _is_failed(span):
+        error = ToolError(code="execution_error", message=_shortened(_reason(span), LONGEST_TEXT, redaction))
+    return call, ToolResult(ok=error is None, data=data, error=error, meta=meta), _start(span)
+
+
+def turn_of(span: Span, session: str, redaction: Redaction) -> ModelTurn:
+    """Return the model turn that a span describes, without secrets."""
+    text = "\n".join(_answers(span))
+    if _is_failed(span):
+        text = f"{text}\n{_reason(span)}" if text else _reason(span)
+    return ModelTurn(
+        id=id_of(span),
+        session=session,
+        at=_start(span),
+        duration_ms=_duration(span),
+        ok=not _is_failed(span),
+        model=_name(redaction.text(_text(span.attributes, _MODEL) or span.name)),
+        text=_shortened(text, LONGEST_TEXT, redaction),
+        usage=Usage(
+            input_tokens=_tokens(span.attributes, _INPUT_TOKENS), output_tokens=_tokens(span.attributes, _OUTPUT_TOKENS)
+        ),
+    )
+
+
+# Attributes
+
+
+def _text(attributes: Attributes, keys: Iterable[str]) -> str:
+    """Return the first attribute that is a text; empty if none is."""
+    return next((value for key in keys if isinstance(value := attributes.get(key), str) and value), "")
+
+
+def _first(span: Span, keys: Sequence[str]) -> JsonValue:
+    """Return the first attribute of a span or of its events."""
+    for attributes in (span.attributes, *(attributes for _, attributes in span.events)):
+        for key in keys:
+            if attributes.get(key) is not None:
+                return attributes[key]
+    return None
+
+
+def _tokens(attributes: Attributes, keys: Iterable[str]) -> int:
+    found = next((value for key in keys if isinstance(value := attributes.get(key), int | float)), 0)
+    return int(found) if 0 <= found <= _MOST_TOKENS else 0
+
+
+def _name(text: str) -> str:
+    """Return a name on one line without spaces and control characters, shortened."""
+    return "".join(sign if sign.isprintable() and not sign.isspace() else "_" for sign in text[:_LONGEST_NAME]) or "_"
+
+
+def _agent(span: Span, redaction: Redaction) -> Agent:
+    name = _text(span.attributes, _AGENT) or _text(span.resource, ("service.name",))
+    shown = "".join(sign if sign.isprintable() else " " for sign in redaction.text(name)[:_LONGEST_NAME]).strip()
+    return Agent(name=shown or "agent")
+
+
+def _start(span: Span) -> datetime:
+    return datetime.fromtimestamp(span.start / 1e9, UTC)
+
+
+def _duration(span: Span) -> float:
+    return (span.end - span.start) / 1e6
+
+
+def _is_failed(span: Span) -> bool:
+    return span.failed or bool(_text(span.attributes, ("error.type",)))
+
+
+def _reason(span: Span) -> str:
+    """Return why the operation failed."""
+    thrown = next((attributes for name, attributes in span.events if name == "exception"), {})
+    kind = _text(thrown, ("exception.type",)) or _text(span.attributes, ("error.type",))
+    message = span.message or _text(thrown, ("exception.message",)) or _text(span.attributes, ("error.message",))
+    if message:
+        return message if not kind or kind in message else f"{kind}: {message}"
+    return f"The agent reported {kind}." if kind else "The agent reported an error without a reason."
+
+
+# Content
+
+
+def _content(span: Span, keys: Sequence[str], redaction: Redaction, what: str, warnings: list[str]) -> JsonValue:
+    """Return arguments or a result, parsed if they are JSON, without secrets."""
+    value = _first(span, keys)
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else to_json(value).decode()
+    if len(text) > LONGEST_CONTENT:
+        warnings.append(f"{what} had {len(text):,} characters; the record has the first {LONGEST_CONTENT:,}.")
+        return redaction.text(text)[:LONGEST_CONTENT]
+    return redaction.value(_parsed(value))
+
+
+def _parsed(value: JsonValue) -> JsonValue:
+    """Return the value of a JSON text; other values unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        parsed: JsonValue = from_json(value, allow_inf_nan=False)
+    except ValueError:
+        return value
+    return parsed
+
+
+def _shortened(text: str, longest: int, redaction: Redaction) -> str:
+    text = redaction.text(text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _answers(span: Span) -> Iterator[str]:
+    """Yield the texts and the proposed calls of a response."""
+    found = _parsed(_first(span, _OUTPUT))
+    messages = found if isinstance(found, list) else [found]
+    for message in messages:
+        inner = message.get("message", message) if isinstance(message, dict) else message
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, dict) and inner.get("role", "assistant") in ("assistant", "model"):
+            yield from _parts(inner)
+
+
+def _parts(message: dict[str, JsonValue]) -> Iterator[str]:
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    parts = message.get("parts", content)
+    for part in parts if isinstance(parts, list) else []:
+        if not isinstance(part, dict):
+            continue
+        text = part.get("content", part.get("text"))
+        if part.get("type") == "text" and isinstance(text, str):
+            yield text
+        elif part.get("type") == "tool_call":
+            arguments = part.get("arguments")
+            written = arguments if isinstance(arguments, str) else to_json(arguments or {}).decode()
+            yield f"{part.get('name')} {written}"

@@ -1,0 +1,182 @@
+"""The record of other agents' spans, written to the history on a thread of its own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pegboard.errors import StoreError
+from pegboard.history import History
+from pegboard.history.turns import add_turns
+from pegboard.models import Problem
+from pegboard.models.turn import ModelTurn
+from pegboard.watch.otel.conventions import call_of, conversation_of, id_of, kind_of, session_of, turn_of
+from pegboard.watch.otel.spans import Span
+
+if TYPE_CHECKING:
+    from pegboard.runtime.redaction import SecretRedaction
+
+MOST_WAITING: Final = 1_000
+"""Requests in the queue beyond which the sender must try again."""
+MOST_IN_SESSION: Final = 10_000
+"""Spans of a session beyond which they are no longer recorded."""
+_MOST_TRACES: Final = 10_000
+_MOST_KNOWN: Final = 100_000
+_MOST_UNWRITTEN: Final = 1_000
+_REPORT_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 60.0
+"""Time to write the last spans while another process locks the database."""
+
+
+_Value = TypeVar("_Value")
+
+
+class SpanRecorder:
+    """Recorder of spans. Secrets are removed before anything is written.
+
+    Args:
+        history: The history.
+        redaction: The known secrets.
+        on_message: Called, on another thread, with texts for the user.
+    """
+
+    def __init__(self, history: History, redaction: SecretRedaction, on_message: Callable[[str], None]) -> None:
+        self._history = history
+        self._redaction = redaction
+        self._on_message = on_message
+        self._queue: queue.Queue[tuple[Sequence[Span], Callable[[], object]] | None] = queue.Queue(MOST_WAITING)
+        self._conversations: OrderedDict[str, str] = OrderedDict()
+        """Conversations by trace: only some spans of a trace name theirs."""
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._turns: list[ModelTurn] = []
+        self._ignored = self._beyond = 0
+        self._reported = time.monotonic()
+        self._told: set[str] = set()
+        self._history.on_problem_changed = self._report_history
+        self._thread = threading.Thread(target=self._run, name="pegboard-otel", daemon=True)
+        self._thread.start()
+
+    def offer(self, spans: Sequence[Span], on_written: Callable[[], object]) -> bool:
+        """Queue spans; return False if the queue is full.
+
+        Args:
+            spans: The spans of a request.
+            on_written: Called, on another thread, when they no longer take memory.
+        """
+        try:
+            self._queue.put_nowait((spans, on_written))
+        except queue.Full:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Write the queue and report the ignored spans; return when it is written or can't be written."""
+        self._queue.put(None)
+        self._thread.join()
+        end = time.monotonic() + _CLOSE_SECONDS
+        self._write()
+        while (self._turns or self._history.unrecorded is not None) and time.monotonic() < end:
+            time.sleep(0.5)
+            self._write()
+        self._report()
+        self._history.close()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                waiting = self._queue.get(timeout=_RETRY_SECONDS if self._turns else _REPORT_SECONDS)
+            except queue.Empty:
+                self._write()
+            else:
+                if waiting is None:
+                    return
+                spans, on_written = waiting
+                self._record(spans)
+                on_written()
+            if time.monotonic() - self._reported >= _REPORT_SECONDS:
+                self._report()
+
+    def _record(self, spans: Sequence[Span]) -> None:
+        self._redaction.renew_now()
+        for span in spans:
+            conversation = conversation_of(span)
+            if conversation:
+                _keep(self._conversations, span.trace, conversation, _MOST_TRACES)
+        for span in spans:
+            try:
+                self._record_span(span)
+            except (ValueError, TypeError, OverflowError, RecursionError) as error:
+                self._tell(f"a span was not recorded because its content can't be stored: {type(error).__name__}.")
+        self._write()
+
+    def _record_span(self, span: Span) -> None:
+        kind = kind_of(span)
+        if kind is None:
+            self._ignored += 1
+            return
+        key = id_of(span)
+        if kind == "agent" or key in self._known:
+            return
+        identity = conversation_of(span) or self._conversations.get(span.trace, span.trace)
+        session = session_of(self._redaction.text(identity))
+        count = self._counts.get(session, 0) + 1
+        if count > MOST_IN_SESSION:
+            self._beyond += 1
+            return
+        if kind == "call":
+            self._history.record(*call_of(span, session, self._redaction))
+        else:
+            self._turns.append(turn_of(span, session, self._redaction))
+        _keep(self._known, key, None, _MOST_KNOWN)
+        _keep(self._counts, session, count, _MOST_TRACES)
+
+    def _write(self) -> None:
+        self._history.flush()
+        if not self._turns:
+            return
+        try:
+            add_turns(self._history, self._turns)
+        except StoreError as error:
+            lost = len(self._turns) - _MOST_UNWRITTEN
+            if lost > 0:
+                del self._turns[:lost]
+            self._tell(f"model turns are not recorded: {error}")
+        else:
+            self._turns.clear()
+
+    def _report(self) -> None:
+        """Report the spans that were ignored since the last report."""
+        self._reported = time.monotonic()
+        if self._ignored:
+            spans = "1 span was" if self._ignored == 1 else f"{self._ignored:,} spans were"
+            self._on_message(f"{spans} ignored: neither a tool call, a model turn nor an agent.")
+        if self._beyond:
+            spans = "1 span was" if self._beyond == 1 else f"{self._beyond:,} spans were"
+            self._on_message(f"{spans} not recorded because a session has at most {MOST_IN_SESSION:,}.")
+        self._ignored = self._beyond = 0
+
+    def _report_history(self) -> None:
+        lost = self._history.unrecorded
+        problems: tuple[Problem, ...] = (lost,) if lost is not None else self._history.problems
+        for problem in problems:
+            if problem.severity == "error" or problem is lost:
+                self._tell(f"calls are not recorded: {problem.message} {problem.fix}".strip())
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told and len(self._told) < _MOST_UNWRITTEN:
+            self._told.add(text)
+            self._on_message(text)
+
+
+def _keep(kept: OrderedDict[str, _Value], key: str, value: _Value, most: int) -> None:
+    """Store a value; forget the oldest ones."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
