@@ -228,7 +228,7 @@ class HeaderLine(Horizontal):
 
 
 class _Step(IntEnum):
-    """How far the texts are shortened."""
+    """Steps by which the texts are shortened."""
 
     FULL = 0
     SHORT = 1
