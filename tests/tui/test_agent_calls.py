@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -189,6 +190,23 @@ async def test_the_card_of_a_call_that_ended_closes(watched: Watched, log: Path,
         await answered(stage)
         await stage.until_seen("plain.delete no longer waits")
     assert calls(log) == []
+
+
+@pytest.mark.promise("WAT-4")
+async def test_the_card_of_a_process_that_was_killed_closes(home: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from pegboard.brake import Question, Questions\n"
+        "Questions(Path(sys.argv[1])).open(Question('plain.delete', {}, 'agent', 'plain', 'Why.')); time.sleep(60)"
+    )
+    async with on_app() as stage:
+        asking = subprocess.Popen([sys.executable, "-c", code, str(home / "state")])
+        try:
+            await open_card(stage)
+        finally:
+            asking.kill()
+            asking.wait()
+        await answered(stage)
+        await stage.until_seen("the process that asked has ended")
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")
