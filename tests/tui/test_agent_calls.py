@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -199,14 +198,14 @@ async def test_the_card_of_a_process_that_was_killed_closes(home: Path) -> None:
         "Questions(Path(sys.argv[1])).open(Question('plain.delete', {}, 'agent', 'plain', 'Why.')); time.sleep(60)"
     )
     async with on_app() as stage:
-        asking = subprocess.Popen([sys.executable, "-c", code, str(home / "state")])
+        asking = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(home / "state"))
         try:
             await open_card(stage)
         finally:
             asking.kill()
-            asking.wait()
+            await asking.wait()
         await answered(stage)
-        await stage.until_seen("the process that asked has ended")
+        await stage.until_seen("plain.delete no longer waits")
 
 
 @pytest.mark.promise("WAT-4", "SEC-2")
