@@ -191,6 +191,23 @@ async def test_the_card_of_a_call_that_ended_closes(watched: Watched, log: Path,
     assert calls(log) == []
 
 
+@pytest.mark.promise("WAT-4")
+async def test_the_card_of_a_process_that_was_killed_closes(home: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from pegboard.brake import Question, Questions\n"
+        "Questions(Path(sys.argv[1])).open(Question('plain.delete', {}, 'agent', 'plain', 'Why.')); time.sleep(60)"
+    )
+    async with on_app() as stage:
+        asking = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(home / "state"))
+        try:
+            await open_card(stage)
+        finally:
+            asking.kill()
+            await asking.wait()
+        await answered(stage)
+        await stage.until_seen("plain.delete no longer waits")
+
+
 @pytest.mark.promise("WAT-4", "SEC-2")
 async def test_no_key_or_click_for_something_else_answers_a_call(
     watched: Watched, log: Path, questions: Questions, monkeypatch: pytest.MonkeyPatch
