@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 MOST_SPANS: Final = 10_000
-"""Spans of one request beyond which they are rejected."""
+"""Spans of a request beyond which it is rejected."""
+MOST_OBJECTS: Final = 400_000
+"""Objects and arrays of a JSON body, those in texts included, beyond which it is rejected: each takes up to 1 kB."""
 MOST_ATTRIBUTES: Final = 256
 """Attributes of a span or an event beyond which they are dropped."""
 MOST_EVENTS: Final = 128
 """Events of a span beyond which they are dropped."""
+_MOST_ITEMS: Final = 100_000
+"""Items of a list or an object in an attribute beyond which they are dropped."""
 _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1e9
 _TRACE: Final = re.compile(r"[0-9a-f]{32}")
 _SPAN: Final = re.compile(r"[0-9a-f]{16}")
@@ -97,6 +102,8 @@ def from_json(body: bytes) -> Received:
     Raises:
         BodyError: It is invalid.
     """
+    if body.count(b"{") + body.count(b"[") > MOST_OBJECTS:
+        raise BodyError(f"The body has more than {MOST_OBJECTS:,} objects. Send smaller batches.")
     try:
         request = _request_type().validate_json(body)
     except ValidationError as error:
@@ -108,19 +115,27 @@ def from_json(body: bytes) -> Received:
     return _received(request.resource_spans, _json_value)
 
 
-def _received(resource_spans: Iterable[Any], value: Callable[[Any], JsonValue]) -> Received:
+def _received(resource_spans: Sequence[Any], value: Callable[[Any], JsonValue]) -> Received:
     spans: list[Span] = []
     rejected, reason = 0, ""
+    _check_number(len(resource_spans))
+    _check_number(sum(len(group.scope_spans) for group in resource_spans))
+    _check_number(sum(len(scope.spans) for group in resource_spans for scope in group.scope_spans))
     for group in resource_spans:
         resource = _attributes(group.resource.attributes, value)
         for scope in group.scope_spans:
             for raw in scope.spans:
-                problem = f"A request may have {MOST_SPANS:,} spans." if len(spans) >= MOST_SPANS else _problem(raw)
+                problem = _problem(raw)
                 if problem:
                     rejected, reason = rejected + 1, problem
                 else:
                     spans.append(_span(raw, resource, value))
     return Received(tuple(spans), rejected, reason)
+
+
+def _check_number(number: int) -> None:
+    if number > MOST_SPANS:
+        raise BodyError(f"The body has more than {MOST_SPANS:,} spans. Send smaller batches.")
 
 
 def _span(raw: Any, resource: Attributes, value: Callable[[Any], JsonValue]) -> Span:  # noqa: ANN401 - of either format
@@ -155,12 +170,7 @@ def _hex(identity: bytes | str) -> str:
 
 
 def _attributes(pairs: Iterable[Any], value: Callable[[Any], JsonValue]) -> Attributes:
-    attributes: dict[str, JsonValue] = {}
-    for pair in pairs:
-        if len(attributes) >= MOST_ATTRIBUTES:
-            break
-        attributes[pair.key] = value(pair.value)
-    return attributes
+    return {pair.key: value(pair.value) for pair in islice(pairs, MOST_ATTRIBUTES)}
 
 
 # Protobuf
@@ -172,9 +182,9 @@ def _protobuf_value(raw: Any) -> JsonValue:  # noqa: ANN401 - a generated class
         case None:
             return None
         case "array_value":
-            return [_protobuf_value(item) for item in raw.array_value.values]
+            return [_protobuf_value(item) for item in raw.array_value.values[:_MOST_ITEMS]]
         case "kvlist_value":
-            return {pair.key: _protobuf_value(pair.value) for pair in raw.kvlist_value.values}
+            return {pair.key: _protobuf_value(pair.value) for pair in raw.kvlist_value.values[:_MOST_ITEMS]}
         case "bytes_value":
             return base64.b64encode(raw.bytes_value).decode()
         case "string_value" | "bool_value" | "int_value" | "double_value":
