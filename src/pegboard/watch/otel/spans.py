@@ -28,6 +28,10 @@ _LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1e9
 _TRACE: Final = re.compile(r"[0-9a-f]{32}")
 _SPAN: Final = re.compile(r"[0-9a-f]{16}")
 _ERROR: Final = 2
+_SPAN_PATH: Final = (1, 2, 2)
+"""Protobuf fields that lead to spans: `resource_spans`, `scope_spans`, `spans`."""
+_LENGTH_DELIMITED: Final = 2
+_FIXED_SIZES: Final = {1: 8, 5: 4}
 
 Attributes = Mapping[str, JsonValue]
 
@@ -89,6 +93,7 @@ def from_protobuf(body: bytes) -> Received:
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+    _check_fields(memoryview(body), 0, _SPAN_PATH)
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
@@ -174,6 +179,52 @@ def _attributes(pairs: Iterable[Any], value: Callable[[Any], JsonValue]) -> Attr
 
 
 # Protobuf
+
+
+def _check_fields(message: memoryview, seen: int, path: Sequence[int]) -> int:
+    """Count the fields of a message down to its spans, because an empty span takes many times its bytes when parsed.
+
+    Args:
+        message: The message.
+        seen: Number of fields counted before.
+        path: Field numbers that lead to the spans.
+
+    Returns:
+        The number of fields, those counted before included.
+
+    Raises:
+        BodyError: There are too many, or the message is invalid.
+    """
+    at = 0
+    try:
+        while at < len(message):
+            seen += 1
+            _check_number(seen // 2)  # Groups and scopes have fields besides their spans.
+            tag, at = _varint(message, at)
+            if tag & 7 == _LENGTH_DELIMITED:
+                length, at = _varint(message, at)
+                if tag >> 3 == path[0] and len(path) > 1:
+                    seen = _check_fields(message[at : at + length], seen, path[1:])
+                at += length
+            elif tag & 7 == 0:
+                _, at = _varint(message, at)
+            else:
+                at += _FIXED_SIZES[tag & 7]
+    except (IndexError, KeyError) as error:
+        raise BodyError("The body is not a valid ExportTraceServiceRequest: a field is malformed.") from error
+    return seen
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    """Return a number and the index after it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = message[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+    return value, at
 
 
 def _protobuf_value(raw: Any) -> JsonValue:  # noqa: ANN401 - a generated class
